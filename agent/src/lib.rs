@@ -1,0 +1,4 @@
+//! Typed tool definitions for language models.
+extern crate self as agent;
+
+pub mod args;

@@ -1,0 +1,1 @@
+//! Examples; see the README for their commands.

@@ -1,0 +1,2 @@
+//! Compile errors.
+fn main() {}
