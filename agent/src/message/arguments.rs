@@ -8,7 +8,7 @@ use super::json;
 /// One call a model asks for.
 ///
 /// ```
-/// use agent::ToolCall;
+/// use agent::message::ToolCall;
 ///
 /// let call = ToolCall::new("call_1", "get_weather", r#"{"city": "Paris"}"#);
 /// assert_eq!(call.args.text(), r#"{"city": "Paris"}"#);
@@ -44,7 +44,7 @@ impl ToolCall {
 /// otherwise the text as a JSON string. So a string always means raw text:
 ///
 /// ```
-/// use agent::ToolArguments;
+/// use agent::message::ToolArguments;
 ///
 /// let stored = |text: &str| serde_json::to_string(&ToolArguments::from(text));
 /// assert_eq!(stored(r#"{"city": "Paris"}"#)?, r#"{"city":"Paris"}"#);

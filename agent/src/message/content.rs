@@ -110,7 +110,7 @@ impl ProviderData {
     /// State of a provider.
     ///
     /// ```
-    /// use agent::{Part, ProviderData};
+    /// use agent::message::{Part, ProviderData};
     /// use serde_json::json;
     ///
     /// let part = Part::thinking("17 is prime.")

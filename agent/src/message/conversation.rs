@@ -17,7 +17,7 @@ use super::roles::Message;
 /// that this version does not know do not raise the version: they are kept. A higher version is an error.
 ///
 /// ```
-/// use agent::{Conversation, Message};
+/// use agent::message::{Conversation, Message};
 ///
 /// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!")]);
 /// assert_eq!(conversation.len(), 2);
@@ -86,7 +86,7 @@ impl Conversation {
     /// What a request is made of: everything but replies that failed or were aborted, and what no model sees.
     ///
     /// ```
-    /// use agent::{Conversation, CustomMessage, Message};
+    /// use agent::message::{Conversation, CustomMessage, Message};
     ///
     /// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
     /// conversation.push(Message::Custom(CustomMessage::new("note", "seen")));
@@ -132,7 +132,9 @@ impl<'de> Deserialize<'de> for Conversation {
         let mut extra = match Value::deserialize(deserializer)? {
             Value::Object(map) => map,
             list @ Value::Array(_) => Map::from_iter([("messages".to_owned(), list)]),
-            other => return Err(D::Error::custom(format_args!("a conversation is an object, found {other}"))),
+            other => {
+                return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
+            }
         };
         // Checked first: what comes with a higher version may be unreadable, and that would hide the reason.
         let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());

@@ -54,7 +54,7 @@ fn escaped(value: &Value) -> Option<&str> {
 
 /// The same for optional values.
 pub(super) mod option {
-    use super::{Deserialize, Deserializer, Serializer, Value};
+    use super::{Deserializer, Serializer, Value};
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
     pub(in super::super) fn serialize<S: Serializer>(

@@ -8,7 +8,7 @@
 //! not know are kept and written back as they were.
 //!
 //! ```
-//! use agent::{Conversation, Message, Part};
+//! use agent::message::{Conversation, Message, Part};
 //!
 //! let mut conversation = Conversation::new();
 //! conversation.push(Message::user("What is on this picture?"));
@@ -32,7 +32,7 @@ mod words;
 pub use arguments::{ToolArguments, ToolCall};
 pub use content::{Content, Opaque, ProviderData, ProviderTool};
 pub use conversation::Conversation;
-pub use media::{Blob, Media, MediaSource, Resource, ResourceBody, ResourceLink};
+pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
 pub use part::Part;
 pub use roles::{AssistantMessage, CustomMessage, Message, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};

@@ -13,7 +13,7 @@ use super::media::{Blob, Media, Resource, ResourceLink};
 /// In JSON a part is an object with a `type`; a plain string is read as a text part.
 ///
 /// ```
-/// use agent::Part;
+/// use agent::message::Part;
 ///
 /// let part = Part::tool_call("call_1", "get_weather", r#"{"city":"Paris"}"#);
 /// assert_eq!(
@@ -276,6 +276,8 @@ pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
 }
 
 /// The same where an absent list and an empty one are two things.
-pub(super) fn read_some_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Part>>, D::Error> {
+pub(super) fn read_some_parts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Part>>, D::Error> {
     read_parts(deserializer).map(Some)
 }

@@ -16,7 +16,7 @@ use super::words::{OutcomeKind, StopReason};
 /// configuration, added to each request.
 ///
 /// ```
-/// use agent::Message;
+/// use agent::message::Message;
 ///
 /// let message: Message = serde_json::from_str(r#"{"role": "user", "content": "Hello"}"#)?;
 /// assert_eq!(message, Message::user("Hello"));
@@ -219,25 +219,21 @@ pub struct ToolResultMessage {
 }
 
 impl ToolResultMessage {
-    /// A result. `is_error` follows the outcome; the other fields are public.
+    /// A result without content. `is_error` follows the outcome.
     ///
     /// ```
-    /// use agent::{OutcomeKind, ToolResultMessage};
+    /// use agent::message::{OutcomeKind, ToolResultMessage};
     ///
-    /// let mut result = ToolResultMessage::new("call_1", "add", OutcomeKind::Failed, "no such tool");
-    /// result.code = Some("unknown_tool".into());
+    /// let result = ToolResultMessage::new("call_1", "add", OutcomeKind::Failed)
+    ///     .with_code(Some("unknown_tool".to_owned()))
+    ///     .with_content("There is no tool `add`.");
     /// assert!(result.is_error);
     /// ```
-    pub fn new(
-        call_id: impl Into<String>,
-        tool: impl Into<String>,
-        outcome: OutcomeKind,
-        content: impl Into<UserMessage>,
-    ) -> Self {
+    pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: OutcomeKind) -> Self {
         Self {
             call_id: call_id.into(),
             tool: tool.into(),
-            content: content.into().content,
+            content: Vec::new(),
             structured: None,
             is_error: outcome.is_error(),
             outcome,
@@ -245,6 +241,30 @@ impl ToolResultMessage {
             metadata: Map::new(),
             extra: Map::new(),
         }
+    }
+
+    /// Sets the content: text, a part, or several.
+    pub fn with_content(mut self, content: impl Into<UserMessage>) -> Self {
+        self.content = content.into().content;
+        self
+    }
+
+    /// Sets the structured result.
+    pub fn with_structured(mut self, structured: Option<Value>) -> Self {
+        self.structured = structured;
+        self
+    }
+
+    /// Sets the code.
+    pub fn with_code(mut self, code: Option<String>) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// Sets the metadata.
+    pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
+        self.metadata = metadata;
+        self
     }
 
     /// The text parts, joined.
@@ -409,7 +429,8 @@ impl<'de> Deserialize<'de> for Message {
             role: &str,
             value: Value,
         ) -> Result<Message, String> {
-            let message = T::deserialize(value).map_err(|error| format!("in a message of role `{role}`: {error}"))?;
+            let message =
+                T::deserialize(value).map_err(|error| format!("in a message of role `{role}`: {error}"))?;
             Ok(message.into())
         }
         let mut value = Value::deserialize(deserializer)?;

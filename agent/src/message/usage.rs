@@ -14,7 +14,7 @@ use super::json;
 /// reasoning. Adapters of providers that count otherwise convert.
 ///
 /// ```
-/// use agent::Usage;
+/// use agent::message::Usage;
 ///
 /// let usage = Usage::new(120, 30) + Usage::new(200, 5);
 /// assert_eq!((usage.input, usage.output, usage.total), (320, 35, 355));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Why a reply ended.
 ///
 /// ```
-/// use agent::StopReason;
+/// use agent::message::StopReason;
 ///
 /// assert_eq!(StopReason::from("tool_use"), StopReason::ToolUse);
 /// assert_eq!(StopReason::from("sunset").as_str(), "sunset");
