@@ -1,3 +1,4 @@
 //! One module per capability.
 
 mod messages;
+mod models;
