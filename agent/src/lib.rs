@@ -6,9 +6,16 @@ extern crate self as agent;
 pub mod args;
 pub mod message;
 pub mod model;
+#[cfg(feature = "runtime")]
+mod runtime;
 mod step_key;
 mod tool;
 
+pub use model::ScriptedModel;
+#[cfg(feature = "runtime")]
+pub use runtime::{
+    Assistant, AssistantBuilder, BuildError, Event, EventKind, Prompt, RunError, RunOutput, RunStop,
+};
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::cancel::{CancelToken, Cancelled};
@@ -29,6 +36,13 @@ pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 
 /// Where tools block and wait when nobody says otherwise.
+#[cfg(feature = "runtime")]
+fn default_executor() -> std::sync::Arc<dyn Executor> {
+    std::sync::Arc::new(runtime::TokioExecutor)
+}
+
+/// Where tools block and wait when nobody says otherwise.
+#[cfg(not(feature = "runtime"))]
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }

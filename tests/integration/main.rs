@@ -1,4 +1,5 @@
 //! One module per capability.
 
+mod assistant;
 mod messages;
 mod models;

@@ -102,6 +102,11 @@ impl ModelStream {
         }
     }
 
+    /// The reply as far as it came, for what goes on without the rest.
+    pub(crate) fn into_partial(self) -> AssistantMessage {
+        self.accumulator.into_message()
+    }
+
     fn fail(&mut self, error: ModelError) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         self.events = None;
         self.error = Some(error.clone());
