@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::message::{Message, OutcomeKind, Part, StopReason, Usage};
+use agent::message::{Message, OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply, reply_with};
 use agent::{
     Assistant, AssistantBuilder, CancelToken, Control, DynamicTool, EventKind, RunError, RunStop,
@@ -26,7 +26,7 @@ fn tools() -> ToolSet {
             }
             _ => json!({"type": "object"}),
         };
-        DynamicTool::new(name, "A tool of a test.", schema, body).unwrap()
+        DynamicTool::new(name, "A tool of a test.", schema, body).expect("the schema is fine")
     }
     ToolSet::new()
         .with(tool("double", |args, _| async move {
@@ -175,7 +175,7 @@ async fn the_events_of_a_run_are_those_of_the_worked_trace() {
             [event["turn"].to_string()].into_iter().chain(at(event, "/type")).chain(fields).collect();
         words.join(" ") + "\n"
     };
-    expect![[r#"
+    expect![[r"
         0 agent_start
         1 turn_start
         1 message_start user
@@ -205,7 +205,7 @@ async fn the_events_of_a_run_are_those_of_the_worked_trace() {
         2 message_end assistant stop
         2 turn_end stop
         2 agent_end completed
-    "#]]
+    "]]
     .assert_eq(&seen.iter().map(line).collect::<String>());
     assert_eq!(seen[14]["args"], json!({}));
     assert_eq!(seen[15]["content"], json!([{"type": "text", "text": "fast done"}]));
@@ -425,8 +425,8 @@ async fn every_call_has_a_key_of_its_own() {
         ScriptedModel::new([reply().tool_call("key", "{}").tool_call("key", "{}"), reply().text("ok")]);
     let assistant = assistant(&model).build().unwrap();
     let output = assistant.prompt("go").await.unwrap();
-    let keys: Vec<_> =
-        output.messages.iter().filter_map(|message| message.as_tool_result()).map(|r| r.text()).collect();
+    let results = output.messages.iter().filter_map(|message| message.as_tool_result());
+    let keys: Vec<_> = results.map(ToolResultMessage::text).collect();
     assert_eq!(keys, [format!("{}/1/tool/0", output.run_id), format!("{}/1/tool/1", output.run_id)]);
 }
 

@@ -189,18 +189,12 @@ impl Accumulator {
             }
             _ => None,
         };
-        match delta {
-            Some(delta) => {
-                self.begin(index, part, out)?;
-                out.extend(Some(delta).filter(|delta| delta.delta() != Some("")));
-                self.end(index, out);
-            }
-            None => {
-                out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
-                self.begin(index, part, out)?;
-                self.end(index, out);
-            }
+        if delta.is_none() {
+            out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
         }
+        self.begin(index, part, out)?;
+        out.extend(delta.filter(|delta| delta.delta() != Some("")));
+        self.end(index, out);
         Ok(())
     }
 
