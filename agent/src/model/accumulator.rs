@@ -30,6 +30,13 @@ impl Accumulator {
         self.message
     }
 
+    /// Without calls whose arguments are not whole.
+    pub(super) fn into_partial(mut self) -> AssistantMessage {
+        let mut open = self.open.into_iter();
+        self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
+        self.message
+    }
+
     /// Whether the reply said that it is complete.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped

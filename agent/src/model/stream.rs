@@ -102,8 +102,14 @@ impl ModelStream {
         }
     }
 
-    /// The reply as far as it came, for what goes on without the rest.
-    pub(crate) fn into_partial(self) -> AssistantMessage {
+    /// The reply as far as it came, for who goes on without the rest. Unfinished parts keep their text; a call
+    /// whose arguments are not whole is left out.
+    pub fn into_partial(self) -> AssistantMessage {
+        self.accumulator.into_partial()
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn into_message(self) -> AssistantMessage {
         self.accumulator.into_message()
     }
 

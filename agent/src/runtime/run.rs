@@ -167,11 +167,10 @@ impl Run {
     /// The streamed message, whole or as far as it came, into the conversation.
     fn end_message(&mut self, failure: Option<&ModelError>) -> Option<AssistantMessage> {
         let (stream, is_started) = self.turn.stream.take()?;
-        let mut message = stream.into_partial();
+        let mut message = if failure.is_some() { stream.into_partial() } else { stream.into_message() };
         if let Some(error) = failure {
             message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
-            message.error =
-                Some(if error.is_aborted() { error.message().to_owned() } else { error.to_string() });
+            message.error = Some(error.message().to_owned());
         }
         self.turn.stop_reason = Some(message.stop_reason.clone());
         self.turn.usage = message.usage.clone();
@@ -291,9 +290,9 @@ impl Run {
         let (stop, detail) = match end {
             End::Completed => (RunStop::Completed, None),
             End::Terminated => (RunStop::Terminated, None),
-            End::MaxTurns => (RunStop::Limit, Some("max_turns".to_owned())),
+            End::MaxTurns => (RunStop::Limit, Some("turns".to_owned())),
             End::Aborted(reason) => (RunStop::Aborted, Some(reason.clone())),
-            End::Failed(error) => (RunStop::Error, Some(error.to_string())),
+            End::Failed(error) => (RunStop::Error, Some(error.message().to_owned())),
         };
         self.end_turn();
         let (messages, usage) = (self.added.clone(), self.usage.clone());
