@@ -2,3 +2,4 @@
 extern crate self as agent;
 
 pub mod args;
+pub(crate) mod schema;
