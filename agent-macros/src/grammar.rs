@@ -10,13 +10,11 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Expr, Lit, LitBool, LitStr, Meta, Path, Token, token};
 
 /// One option as written.
-#[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Ident,
     pub(crate) value: Value,
 }
 
-#[derive(Debug)]
 pub(crate) enum Value {
     /// `key`
     Flag,
@@ -90,10 +88,10 @@ fn entries(tokens: TokenStream, keys: Keys, seen: &mut Vec<String>, errors: &mut
 }
 
 fn entry(input: ParseStream) -> syn::Result<Entry> {
-    if input.peek(syn::LitStr) {
+    if input.peek(LitStr) {
         return Err(input.error("expected an option: a text needs its key, for example `description = \"…\"`"));
     }
-    if !input.peek(syn::Ident::peek_any) {
+    if !input.peek(Ident::peek_any) {
         return Err(input.error("expected an option: `key`, `key = value` or `key(…)`"));
     }
     let key = Ident::parse_any(input)?;

@@ -4,7 +4,7 @@ use crate::diag::Errors;
 use crate::doc;
 use crate::grammar::{self, Entry, Keys, Value, integer_of};
 use crate::tool::attr::COERCE;
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::Span;
 use quote::ToTokens;
 use syn::{Attribute, Expr, LitStr, Path, RangeLimits};
 
@@ -24,7 +24,7 @@ pub(crate) enum Place {
 }
 
 /// One argument: its text for the model, and what is allowed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ArgOptions {
     pub(crate) description: Option<String>,
     pub(crate) default: Option<Default_>,
@@ -41,7 +41,6 @@ pub(crate) struct ArgOptions {
     pub(crate) own: Option<Span>,
 }
 
-#[derive(Debug)]
 pub(crate) enum Default_ {
     /// `default`: the type's own.
     OfType,
@@ -50,7 +49,6 @@ pub(crate) enum Default_ {
 }
 
 /// `range(MIN..=MAX)`, either end may be open.
-#[derive(Debug)]
 pub(crate) struct Range {
     pub(crate) min: Option<Expr>,
     pub(crate) max: Option<Expr>,
@@ -82,11 +80,8 @@ const FIELD: Keys = Keys {
     elsewhere: &[OF_TYPES, (&["nested"], "a field is nested anyway; the option is for a parameter of a function")],
 };
 const VARIANT: Keys = Keys { known: &["rename", "name", "description", "alias"], repeatable: &["alias"], elsewhere: &[OF_TYPES] };
-const OUTPUT: Keys = Keys {
-    known: &["rename", "name", "flatten"],
-    repeatable: &[],
-    elsewhere: &[OF_TYPES, (PARAMETER.known, "nothing is checked in an output, only `rename` and `flatten` have a meaning")],
-};
+// A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
+const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {
     known: &[],
     repeatable: &[],
@@ -145,11 +140,6 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
     }
     if let (Some(own), Some(_)) = (options.own, options.flatten) {
         errors.at_span(own, "a flattened argument has no place of its own: write this on the fields of its type");
-    }
-    if let Some(pattern) = &options.pattern
-        && let Err(problem) = balanced(&pattern.value())
-    {
-        errors.at(pattern, problem);
     }
     let Some(Default_::Value(value)) = &options.default else { return };
     let (Some(range), Some(value_int)) = (&options.range, integer_of(value)) else { return };
@@ -227,32 +217,8 @@ fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
     Some(Length { min: min?, max: max?, span })
 }
 
-/// A first look at a regular expression; the plan compiles it for good when the registry is built.
-fn balanced(pattern: &str) -> Result<(), &'static str> {
-    let (mut open, mut class) = (0_u32, false);
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' if chars.next().is_none() => return Err("this pattern ends in a single backslash"),
-            '[' if !class => class = true,
-            ']' if class => class = false,
-            '(' if !class => open += 1,
-            ')' if !class => match open.checked_sub(1) {
-                Some(left) => open = left,
-                None => return Err("this pattern closes a parenthesis that it did not open"),
-            },
-            _ => {}
-        }
-    }
-    match (class, open) {
-        (true, _) => Err("this pattern opens `[` and does not close it"),
-        (_, 1..) => Err("this pattern opens a parenthesis and does not close it"),
-        _ => Ok(()),
-    }
-}
-
 /// `#[arg(…)]` above a type.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
     /// The type brings its own Deserialize and JsonSchema.
@@ -260,17 +226,11 @@ pub(crate) struct TypeOptions {
 }
 
 const ON_FIELDS: (&[&str], &str) = (PARAMETER.known, "write it on a field");
-const ARGS_TYPE: Keys = Keys { known: &["crate", "own_serde"], repeatable: &[], elsewhere: &[ON_FIELDS] };
-const OUTPUT_TYPE: Keys = Keys {
-    known: &["crate"],
-    repeatable: &["own_serde"],
-    elsewhere: &[ON_FIELDS],
-};
+const TYPE: Keys = Keys { known: &["crate", "own_serde"], repeatable: &[], elsewhere: &[ON_FIELDS] };
 
-pub(crate) fn parse_type(attrs: &[Attribute], output: bool, errors: &mut Errors) -> TypeOptions {
+pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOptions {
     let mut options = TypeOptions::default();
-    let keys = if output { OUTPUT_TYPE } else { ARGS_TYPE };
-    for entry in grammar::helper_options("arg", attrs, keys, errors) {
+    for entry in grammar::helper_options("arg", attrs, TYPE, errors) {
         match entry.key.to_string().as_str() {
             "crate" => options.krate = entry.path("::agent", errors),
             "own_serde" => options.own_serde = entry.flag(errors) == Some(true),
@@ -278,9 +238,4 @@ pub(crate) fn parse_type(attrs: &[Attribute], output: bool, errors: &mut Errors)
         }
     }
     options
-}
-
-/// The span of some tokens, for values that were taken apart.
-pub(crate) fn span_of(tokens: &TokenStream) -> Span {
-    tokens.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }

@@ -17,7 +17,7 @@ pub(crate) enum Place {
 }
 
 /// What was said, each value checked.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     pub(crate) name: Option<LitStr>,
