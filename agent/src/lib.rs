@@ -5,8 +5,10 @@ extern crate self as agent;
 
 pub mod args;
 pub mod message;
+mod step_key;
 mod tool;
 
+pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
