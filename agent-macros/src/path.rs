@@ -19,6 +19,11 @@ impl Private {
         })
     }
 
+    /// The same path, standing at `span`: errors in what it leads to are shown there.
+    pub(crate) fn at(&self, span: Span) -> Self {
+        Self(crate::types::respan(self.0.clone(), span))
+    }
+
     /// The path as the text that serde and schemars want in `crate = "…"`.
     pub(crate) fn text(&self, name: &str) -> String {
         let name = Ident::new(name, Span::call_site());

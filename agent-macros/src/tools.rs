@@ -1,6 +1,6 @@
 //! `tools![…]`: paths name tools, other expressions are values that turn into tools.
 
-use crate::path::{Private, ours};
+use crate::path::{Private, hidden, ours};
 use crate::types::span;
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -20,34 +20,40 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         Ok(list) => list,
         Err(error) => return error.into_compile_error(),
     };
+    let set = hidden("set");
     let (mut adds, mut names, mut checks) = (Vec::new(), Vec::new(), Vec::new());
     for mut entry in list {
         let cfgs = take_cfgs(&mut entry);
         let at = ours(span(&entry));
         let Expr::Path(path) = &entry else {
-            adds.push(quote_spanned!(at=> #(#cfgs)* set.add(#entry);));
+            adds.push(quote_spanned!(at=> #(#cfgs)* #set.add(#entry);));
             continue;
         };
-        adds.push(quote_spanned!(at=> #(#cfgs)* set.push(<#path as #private::StaticTool>::entry());));
+        adds.push(quote_spanned!(at=> #(#cfgs)* #set.push(<#path as #private::StaticTool>::entry());));
         if cfgs.is_empty() {
             let n = names.len();
             names.push(quote_spanned!(at=> <#path as #private::StaticTool>::NAME));
             // All tokens of the call carry the user's span, so that the error points at the path alone.
             checks.push(quote_spanned! {at=>
-                const _: () = distinct(NAMES[#n], NAMES.split_at(#n).0, &message::<{ message_len(NAMES[#n]) }>(NAMES[#n]));
+                const _: () = __distinct(__NAMES[#n], __NAMES.split_at(#n).0, &__message::<{ __message_len(__NAMES[#n]) }>(__NAMES[#n]));
             });
         }
     }
     quote!({
-        #[allow(unused_imports)]
-        use #private::{assert_distinct as distinct, duplicate_message as message, duplicate_message_len as message_len};
-        #[allow(dead_code)]
-        const NAMES: &[&#private::str] = &[#(#names),*];
-        #(#checks)*
+        // In a block of its own: the user's expressions below see none of these names.
+        {
+            #[allow(unused_imports)]
+            use #private::{
+                assert_distinct as __distinct, duplicate_message as __message, duplicate_message_len as __message_len,
+            };
+            #[allow(dead_code)]
+            const __NAMES: &[&#private::str] = &[#(#names),*];
+            #(#checks)*
+        }
         #[allow(unused_mut)]
-        let mut set = #private::ToolSet::new();
+        let mut #set = #private::ToolSet::new();
         #(#adds)*
-        set
+        #set
     })
 }
 

@@ -83,11 +83,41 @@ pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     text
 }
 
-/// Where a type stands, for errors of ours that point at it.
+/// The first token's place: compilers on stable cannot join spans.
 pub(crate) fn span(tokens: &impl ToTokens) -> Span {
-    let mut tokens = tokens.to_token_stream().into_iter();
-    let first = tokens.next().map_or_else(Span::call_site, |token| token.span());
-    tokens.last().and_then(|last| first.join(last.span())).unwrap_or(first)
+    tokens.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())
+}
+
+/// The one token that stands best for a type: its name.
+pub(crate) fn point(ty: &Type) -> Span {
+    match ty {
+        Type::Reference(reference) => point(&reference.elem),
+        Type::Paren(paren) => point(&paren.elem),
+        Type::Group(group) => point(&group.elem),
+        Type::Path(path) => match path.path.segments.last() {
+            Some(segment) => segment.ident.span(),
+            None => span(ty),
+        },
+        _ => span(ty),
+    }
+}
+
+/// The tokens at another place: an error about them points there.
+pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|token| match token {
+            TokenTree::Group(group) => {
+                let mut moved = Group::new(group.delimiter(), respan(group.stream(), span));
+                moved.set_span(span);
+                TokenTree::Group(moved)
+            }
+            mut token => {
+                token.set_span(span);
+                token
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -163,8 +163,8 @@ impl Lowering<'_> {
         if mentions(ty.to_token_stream(), &parameters) {
             return;
         }
-        let (private, check) = (self.private, format_ident!("{constraint}"));
         let at = ours(span);
+        let (private, check) = (self.private.at(at), format_ident!("{constraint}", span = at));
         self.helpers.push(quote_spanned! {at=>
             const _: () = {
                 #[allow(unused_imports)]

@@ -7,7 +7,7 @@ use super::model::{Receiver, Tool};
 use super::{cfgs, check, expand, is_tool, parse_options, refuse_second};
 use crate::args::quiet;
 use crate::diag::Errors;
-use crate::path::Private;
+use crate::path::{Private, hidden};
 use crate::types;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -44,29 +44,30 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     }
     check_names(&tools, &mut errors);
 
+    let (set, this) = (hidden("set"), hidden("this"));
     let mut adds = Vec::new();
     for (cfgs, tool) in tools {
         if errors.is_empty() {
             let entry = expand::entry(tool, &private, &mut errors);
             adds.push(quote! {
                 #(#cfgs)*
-                set.push({
-                    let this = #private::Arc::clone(&this);
+                #set.push({
+                    let #this = #private::Arc::clone(&#this);
                     (move || -> #private::Entry { #entry })()
                 });
             });
         }
     }
-    let shared = check::shared(&receiver, types::span(ty), &private);
+    let shared = check::shared(&receiver, types::point(ty), &private);
     let body = if errors.is_empty() {
         quote! {
             #shared
-            let mut set = #private::ToolSet::new();
+            let mut #set = #private::ToolSet::new();
             #(#adds)*
-            set
+            #set
         }
     } else {
-        quote!({ let _ = this; ::core::unreachable!() })
+        quote!({ let _ = #this; ::core::unreachable!() })
     };
     let (cfgs, quiet) = (cfgs(&block.attrs), quiet());
     let (impl_generics, _, clause) = block.generics.split_for_impl();
@@ -79,7 +80,7 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
         const _: () = {
             #[automatically_derived]
             impl #impl_generics #private::SharedTools for #ty #clause {
-                fn shared_tools(this: #private::Arc<Self>) -> #private::ToolSet { #body }
+                fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
             }
             #[automatically_derived]
             impl #impl_generics #private::IntoTools for #ty #clause {

@@ -19,8 +19,8 @@ pub(super) fn field_of(ty: &TokenStream, private: &Private) -> TokenStream {
 
 /// Asserts that a by-value parameter can be sent by a model.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    let at = ours(param.span);
-    let cfgs = &param.cfgs;
+    let (at, cfgs) = (ours(param.span), &param.cfgs);
+    let private = private.at(at);
     if param.pass == Pass::Lent {
         return quote_spanned!(at=> #(#cfgs)* const _: fn() = || #private::argument::<#ty>(););
     }
@@ -43,8 +43,8 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
 
 /// Asserts that a `&T` parameter is something that an application would inject.
 pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    let at = ours(param.span);
-    let cfgs = &param.cfgs;
+    let (at, cfgs) = (ours(param.span), &param.cfgs);
+    let private = private.at(at);
     quote_spanned! {at=>
         #(#cfgs)*
         const _: () = {
@@ -56,9 +56,10 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
 }
 
 /// Asserts that options which only fit an argument of its own are not given to the whole argument object.
-pub(super) fn not_whole(param: &Param, whole: &TokenStream, private: &Private) -> Option<TokenStream> {
+pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
-    Some(quote_spanned!(at=> const _: () = #private::own_argument(#whole);))
+    let private = private.at(at);
+    Some(quote_spanned!(at=> const _: () = #private::own_argument(__WHOLE);))
 }
 
 /// Asserts that the value of an impl block can be shared between calls.

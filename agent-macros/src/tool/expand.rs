@@ -14,7 +14,7 @@ use syn::{Field, Generics, parse_quote};
 
 /// A block that evaluates to the tool's entry in a set: the compiled tool, or why it cannot be one.
 ///
-/// For a method, `this` is in scope and holds the value.
+/// For a method, the hidden `this` is in scope and holds the value.
 pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
     let types: Vec<TokenStream> = tool.params.iter().map(|param| resolved(&tool, param)).collect();
     let checks = check::params(&tool, &types, private);
@@ -22,28 +22,29 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
     let whole = whole(&tool, &types, private);
     let requires = requires(&tool, &types, private);
     let Tool { said, receiver, params, .. } = tool;
-    let this = receiver.as_ref().map(|_| quote!(#private::Arc::clone(&this),));
-    let take_this = receiver.as_ref().map(|_| quote!(let this = #private::Arc::clone(&this);));
+    let (args, cx, requires_var) = (hidden("args"), hidden("cx"), hidden("requires"));
+    let this = hidden("this");
+    let give_this = receiver.as_ref().map(|_| quote!(#private::Arc::clone(&#this),));
+    let take_this = receiver.as_ref().map(|_| quote!(let #this = #private::Arc::clone(&#this);));
 
     let arguments: Vec<_> = params.iter().filter(|param| param.is_argument()).collect();
     let (fields, vars): (Vec<_>, Vec<_>) =
         arguments.iter().enumerate().map(|(n, param)| (field_pattern(param, n), argument_var(param, n))).unzip();
     let field_types: Vec<_> = types.iter().zip(&params).filter(|(_, param)| param.is_argument()).map(|(ty, _)| ty.clone()).collect();
     let own_check = match (&whole, &arguments[..]) {
-        (Some(_), [param]) => check::not_whole(param, &quote!(WHOLE), private),
+        (Some(_), [param]) => check::not_whole(param, private),
         _ => None,
     };
-    let (args, cx) = (hidden("args"), hidden("cx"));
     let spec = spec(&said, private);
     let (is_whole, compile, whole_entry) = match &whole {
         Some(Whole { ty, is_whole }) => (
-            quote!(const WHOLE: #private::bool = #is_whole; #own_check),
-            quote!(if WHOLE { #spec.compile::<#ty>() } else { #spec.compile::<__Args>() }),
+            quote!(const __WHOLE: #private::bool = #is_whole; #own_check),
+            quote!(if __WHOLE { #spec.compile::<#ty>() } else { #spec.compile::<__Args>() }),
             quote! {
                 // Decided by a constant of the type; the dead branch is never instantiated.
-                if WHOLE {
+                if __WHOLE {
                     #take_this
-                    return #private::typed::<#ty, _>(&BLUEPRINT, requires, move |#args, #cx| __run(#this #args, #cx));
+                    return #private::typed::<#ty, _>(&__BLUEPRINT, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
                 }
             },
         ),
@@ -59,12 +60,12 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
             #arguments
             #run
             #is_whole
-            static BLUEPRINT: #private::LazyLock<#private::Compiled> = #private::LazyLock::new(|| #compile);
-            let requires = #requires;
+            static __BLUEPRINT: #private::LazyLock<#private::Compiled> = #private::LazyLock::new(|| #compile);
+            let #requires_var = #requires;
             #whole_entry
-            #private::typed::<__Args, _>(&BLUEPRINT, requires, move |#args: __Args, #cx| {
+            #private::typed::<__Args, _>(&__BLUEPRINT, #requires_var, move |#args: __Args, #cx| {
                 let __Args { #(#fields)* } = #args;
-                __run(#this #(#vars)* #cx)
+                __run(#give_this #(#vars)* #cx)
             })
         }
     }
@@ -157,12 +158,12 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     for (n, (param, ty)) in tool.params.iter().zip(types).enumerate() {
         let (cfgs, at) = (&param.cfgs, ours(param.span));
         if param.pass == Pass::Injected {
-            let injected = hidden(&format!("injected{n}"));
+            let (injected, state) = (hidden(&format!("injected{n}")), hidden("state"));
             lets.push(quote_spanned! {at=>
                 #(#cfgs)*
                 let #injected = match #private::Inject::<#ty>::get(#cx) {
-                    #private::Result::Ok(state) => state,
-                    #private::Result::Err(missing) => return missing,
+                    #private::Result::Ok(#state) => #state,
+                    #private::Result::Err(#state) => return #state,
                 };
             });
             passed.push(quote!(#(#cfgs)* #injected,));
@@ -178,11 +179,12 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
         });
     }
     let function = &tool.function;
-    let (this, call) = match &tool.receiver {
+    let this = hidden("this");
+    let (this_input, call) = match &tool.receiver {
         None => (None, quote!(#function(#(#passed)*))),
         Some(receiver) => {
             let ty = &receiver.ty;
-            (Some(quote!(this: #private::Arc<#ty>,)), quote!(<#ty>::#function(&this, #(#passed)*)))
+            (Some(quote!(#this: #private::Arc<#ty>,)), quote!(<#ty>::#function(&#this, #(#passed)*)))
         }
     };
     let call = if tool.execution == Execution::Async { quote!(#call.await) } else { call };
@@ -211,12 +213,19 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut generics = tool.receiver.as_ref().map(|receiver| receiver.generics.clone()).unwrap_or_default();
     generics.params.insert(0, parse_quote!('__a));
     let (impl_generics, _, clause) = generics.split_for_impl();
+    let inject = tool.params.iter().any(|param| !param.is_argument()).then(|| {
+        quote! {
+            #[allow(unused_imports)]
+            use #private::InjectState as _;
+        }
+    });
     quote! {
         fn __run #impl_generics (
-            #this
+            #this_input
             #(#inputs)*
             #cx: &'__a #private::ToolContext,
         ) -> #private::BoxFuture<'__a, #private::ToolOutcome> #clause {
+            #inject
             #running
         }
     }

@@ -86,7 +86,7 @@ pub(super) fn tool(
     }
     let result = match &function.sig.output {
         ReturnType::Default => function.sig.ident.span(),
-        ReturnType::Type(_, ty) => types::span(ty),
+        ReturnType::Type(_, ty) => types::point(ty),
     };
     Tool { said, function: function.sig.ident.clone(), receiver, params, execution, result }
 }

@@ -54,7 +54,7 @@ fn one(param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Optio
         errors.at(&param.ty, format!("an argument owns its data: write `{}`", pretty(&owned)));
         return None;
     }
-    let span = types::span(&param.ty);
+    let span = types::point(&param.ty);
     make_static(&mut ty, declared);
     Some(Param { ident: ident?, pass, ty, span, cfgs, options })
 }

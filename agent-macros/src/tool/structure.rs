@@ -23,12 +23,13 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let running = quote_spanned!(at=> <#name as #private::RunTool>::run(#args, #cx).await);
     let converted = expand::converted(&running, at, &private);
     let (spec, tool_name) = (expand::spec(&said, &private), &said.name);
-    let object = quote_spanned!(at=> const _: () = #private::whole_object(<#name as #private::ToolArgs>::OBJECT););
+    let there = private.at(at);
+    let object = quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT););
     let body = quote! {
         #object
-        static BLUEPRINT: #private::LazyLock<#private::Compiled> =
+        static __BLUEPRINT: #private::LazyLock<#private::Compiled> =
             #private::LazyLock::new(|| #spec.compile::<#name>());
-        #private::typed::<#name, _>(&BLUEPRINT, #private::keys(&[]), |#args, #cx| {
+        #private::typed::<#name, _>(&__BLUEPRINT, #private::keys(&[]), |#args, #cx| {
             #private::Box::pin(async move { #converted })
         })
     };

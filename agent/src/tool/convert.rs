@@ -5,6 +5,8 @@
 //! method wins where its bounds hold, else a trait's method is found. The steps that pick have no bounds; the
 //! step that converts has, so that a compile error speaks of the value's or of the error's type.
 
+#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+
 use super::error::ToolError;
 use super::outcome::{IntoOutcome, ToolOutcome};
 use super::output::ToolOutput;

@@ -1,5 +1,7 @@
 //! What generated code calls: a typed tool from what was said about it and a function that runs it.
 
+#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+
 use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
 use super::context::ToolContext;

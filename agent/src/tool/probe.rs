@@ -4,6 +4,8 @@
 //! [`Probe<T>`] is the answer for types that meet a bound, and the trait's is the answer for the others: through
 //! aliases, and without a bound on `T` where it is asked.
 
+#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+
 use super::arguments::{Argument, ToolArgs};
 use super::context::ToolContext;
 use schemars::JsonSchema;
@@ -163,18 +165,24 @@ pub trait Sorted {
 }
 
 macro_rules! sorted {
-    ($($sort:ident: $([$($generics:tt)*])? $($ty:ty),*;)*) => {
-        $($(impl $(<$($generics)*>)? Sorted for $ty { const SORT: Sort = Sort::$sort; })*)*
+    ($($sort:ident: [$($generics:tt)*] $($ty:ty),*;)*) => {
+        $(sorted!(@each $sort [$($generics)*] $($ty),*);)*
+    };
+    (@each $sort:ident $generics:tt $($ty:ty),*) => {
+        $(sorted!(@one $sort $generics $ty);)*
+    };
+    (@one $sort:ident [$($generics:tt)*] $ty:ty) => {
+        impl<$($generics)*> Sorted for $ty {
+            const SORT: Sort = Sort::$sort;
+        }
     };
 }
 
 sorted! {
-    Number: i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64;
-    Text: String, char, PathBuf, Box<str>, Cow<'static, str>;
-    Other: bool;
-    List: [T] Vec<T>;
-    List: [T] VecDeque<T>;
-    List: [T] BTreeSet<T>;
+    Number: [] i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64;
+    Text: [] String, char, PathBuf, Box<str>, Cow<'static, str>;
+    Other: [] bool;
+    List: [T] Vec<T>, VecDeque<T>, BTreeSet<T>;
     List: [T, S] HashSet<T, S>;
     List: [K, V] BTreeMap<K, V>;
     List: [K, V, S] HashMap<K, V, S>;
