@@ -139,7 +139,7 @@ mod tests {
     fn only_the_lifetimes_of_the_signature_become_static() {
         let mut ty: Type = parse_quote!(Thing<'a, '_, 'static, for<'b> fn(&'b str)>);
         make_static(&mut ty, &[parse_quote!('a)]);
-        assert_eq!(pretty(&ty), "Thing<'static,'static,'static, for<'b> fn (&'b str)>");
+        assert_eq!(pretty(&ty), "Thing<'static, 'static, 'static, for<'b> fn (&'b str)>");
     }
 
     #[test]

@@ -5,6 +5,7 @@ extern crate self as agent;
 
 pub mod args;
 pub mod message;
+pub(crate) mod schema;
 mod step_key;
 mod tool;
 
