@@ -9,8 +9,25 @@ mod schema;
 mod step_key;
 mod tool;
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __private;
+
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool.md")]
+pub use agent_macros::tool;
+/// Derives the [`ToolArgs`](trait@ToolArgs) trait, with serde's `Deserialize` and schemars' `JsonSchema`.
+///
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool_args.md")]
+pub use agent_macros::ToolArgs;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool_output.md")]
+pub use agent_macros::ToolOutput;
+
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
+pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
@@ -24,7 +41,7 @@ pub use tool::output::{Control, Json, ToolOutput};
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
 pub use tool::registry::{CallError, CheckedCall, Registry};
-pub use tool::set::ToolSet;
+pub use tool::set::{IntoTools, ToolSet};
 pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 

@@ -1,3 +1,11 @@
 //! One module per capability.
 
+mod macro_arguments;
+mod macro_blocks;
+mod macro_functions;
+mod macro_results;
+mod macro_set;
+mod macro_state;
+mod macro_structs;
+mod macro_support;
 mod messages;
