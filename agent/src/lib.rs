@@ -5,6 +5,9 @@ extern crate self as agent;
 
 pub mod args;
 pub mod message;
+pub mod model;
+#[cfg(feature = "runtime")]
+mod runtime;
 mod schema;
 mod step_key;
 mod tool;
@@ -25,6 +28,11 @@ pub use agent_macros::ToolArgs;
 #[doc = include_str!("docs/tool_output.md")]
 pub use agent_macros::ToolOutput;
 
+pub use model::ScriptedModel;
+#[cfg(feature = "runtime")]
+pub use runtime::{
+    Assistant, AssistantBuilder, BuildError, Event, EventKind, Prompt, RunError, RunOutput, RunStop,
+};
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
@@ -46,6 +54,13 @@ pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 
 /// Where tools block and wait when nobody says otherwise.
+#[cfg(feature = "runtime")]
+fn default_executor() -> std::sync::Arc<dyn Executor> {
+    std::sync::Arc::new(runtime::TokioExecutor)
+}
+
+/// Where tools block and wait when nobody says otherwise.
+#[cfg(not(feature = "runtime"))]
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }

@@ -67,7 +67,7 @@ impl RegistryError {
         Self { problems: vec![problem] }
     }
 
-    pub(super) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
+    pub(crate) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
