@@ -64,3 +64,8 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
+
+/// The README's blocks are tests.
+#[cfg(all(doctest, feature = "macros", feature = "runtime"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;
