@@ -76,7 +76,6 @@ enum Board {
 /// How it is paid.
 #[derive(ToolArgs)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[expect(dead_code, reason = "the sample is only checked, never run")]
 enum Payment {
     /// By card.
     Card {

@@ -8,8 +8,25 @@ pub mod message;
 pub mod model;
 #[cfg(feature = "runtime")]
 mod runtime;
+mod schema;
 mod step_key;
 mod tool;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __private;
+
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool.md")]
+pub use agent_macros::tool;
+/// Derives the [`ToolArgs`](trait@ToolArgs) trait, with serde's `Deserialize` and schemars' `JsonSchema`.
+///
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool_args.md")]
+pub use agent_macros::ToolArgs;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool_output.md")]
+pub use agent_macros::ToolOutput;
 
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
@@ -18,6 +35,7 @@ pub use runtime::{
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
+pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
@@ -31,7 +49,7 @@ pub use tool::output::{Control, Json, ToolOutput};
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
 pub use tool::registry::{CallError, CheckedCall, Registry};
-pub use tool::set::ToolSet;
+pub use tool::set::{IntoTools, ToolSet};
 pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 
@@ -46,3 +64,8 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
+
+/// The README's blocks are tests.
+#[cfg(all(doctest, feature = "macros", feature = "runtime"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,1 +1,138 @@
-//! The argument engine.
+//! What a model sends, turned into what a tool takes.
+//!
+//! A [`Plan`] is compiled once from a type or a JSON Schema. [`Plan::parse`] reads argument text straight into the
+//! type, coercing what the [`CoercionPolicy`] allows and recording every [`Coercion`]. If the arguments do not fit,
+//! [`InvalidArguments`] lists *all* that is wrong with them, in words that let the model mend everything at once.
+
+mod coercion;
+mod de;
+mod diagnose;
+mod issue;
+mod plan;
+mod policy;
+mod report;
+mod scalar;
+mod suggest;
+mod text;
+
+pub use coercion::{Coercion, CoercionRule};
+pub use issue::{Issue, IssueCode};
+pub use plan::{Plan, SchemaError};
+pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
+pub use report::InvalidArguments;
+pub use suggest::did_you_mean;
+
+pub(crate) use plan::{ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec};
+
+use de::{Context, Path, PlanDe};
+use diagnose::{Refusal, diagnose};
+use serde::de::DeserializeOwned;
+
+/// Arguments as a tool takes them, and what was changed on the way.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Parsed<T> {
+    /// The arguments.
+    pub value: T,
+    /// Every change of what was sent; mostly none.
+    pub coercions: Vec<Coercion>,
+}
+
+/// Reads arguments along a plan; the same as [`Plan::parse`].
+///
+/// # Errors
+/// [`InvalidArguments`] with every mistake.
+pub fn parse<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<Parsed<T>, InvalidArguments> {
+    plan.parse(text)
+}
+
+impl Plan {
+    /// Reads arguments in one pass over their JSON text. Blank text means no arguments.
+    ///
+    /// `T` is the type of the plan, or [`Value`](serde_json::Value) where the plan was compiled from a schema.
+    ///
+    /// ```
+    /// use agent::args::{CoercionRule, Plan, PlanOptions};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Move { steps: i32, tags: Vec<String> }
+    ///
+    /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+    /// let parsed = plan.parse::<Move>(r#"{"steps": " 3 ", "tags": ["a", 7]}"#)?;
+    /// assert_eq!(parsed.value.steps, 3);
+    /// assert_eq!(parsed.coercions[0].rule, CoercionRule::TextToInteger);
+    /// assert_eq!(parsed.coercions[1].path, "/tags/1");
+    ///
+    /// let error = plan.parse::<Move>(r#"{"step": 1.5}"#).err().unwrap();
+    /// assert_eq!(error.issues().len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidArguments`] with every mistake, if the text is no JSON object or does not fit the plan.
+    pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
+        let text = if text.trim_start().is_empty() { "{}" } else { text };
+        let cx = Context::new(self.graph(), text);
+        match read(&cx, text) {
+            Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
+            Err(error) => {
+                let Again { text, mut coercions } = self.explain(text, &error, cx.into_failed_at())?;
+                // Its structure was mended, as the policy allows.
+                let cx = Context::new(self.graph(), &text);
+                match read(&cx, &text) {
+                    Ok(value) => {
+                        coercions.extend(cx.into_coercions());
+                        Ok(Parsed { value, coercions })
+                    }
+                    Err(error) => Err(self.refused_by_type(&error, cx.into_failed_at())),
+                }
+            }
+        }
+    }
+
+    /// What is wrong, or the text to read instead.
+    #[cold]
+    fn explain(
+        &self,
+        text: &str,
+        error: &serde_json::Error,
+        failed_at: Option<String>,
+    ) -> Result<Again, InvalidArguments> {
+        match diagnose(self.graph(), text) {
+            Err(Refusal { issues, count, sent }) => {
+                let corrected = sent.and_then(|sent| report::corrected(self.graph(), &sent, &issues));
+                Err(InvalidArguments::new(self, issues, count, corrected))
+            }
+            Ok(mended) => match mended.text {
+                Some(text) => Ok(Again { text, coercions: mended.coercions }),
+                None => Err(self.refused_by_type(error, failed_at)),
+            },
+        }
+    }
+
+    /// The plan has nothing against the arguments, but the type has: a `Deserialize` or `TryFrom` written by hand.
+    #[cold]
+    fn refused_by_type(&self, error: &serde_json::Error, failed_at: Option<String>) -> InvalidArguments {
+        let words = error.to_string();
+        // serde_json adds a position, which says less than the path.
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        let words = words.strip_suffix(&position).unwrap_or(&words);
+        let problem = if self.graph().has_secrets() { "refused by the type".into() } else { text::cut(words, 250) };
+        let issue = Issue::new(failed_at.unwrap_or_default(), IssueCode::Value, problem);
+        InvalidArguments::new(self, vec![issue], 1, None)
+    }
+}
+
+/// Arguments to read once more.
+struct Again {
+    text: String,
+    coercions: Vec<Coercion>,
+}
+
+fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
+    let mut de = serde_json::Deserializer::from_str(text);
+    let root = cx.graph.node(cx.graph.root);
+    let value = T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node: root })?;
+    de.end()?;
+    Ok(value)
+}

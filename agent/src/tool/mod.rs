@@ -8,16 +8,23 @@
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
 
+pub(crate) mod arguments;
 pub(crate) mod cancel;
 pub(crate) mod context;
+#[cfg(feature = "macros")]
+pub(crate) mod convert;
 pub(crate) mod definition;
 pub(crate) mod dynamic;
 pub(crate) mod error;
 pub(crate) mod executor;
+#[cfg(feature = "macros")]
+pub(crate) mod glue;
 pub(crate) mod invoke;
 pub(crate) mod outcome;
 pub(crate) mod output;
 pub(crate) mod policy;
+#[cfg(feature = "macros")]
+pub(crate) mod probe;
 pub(crate) mod problem;
 pub(crate) mod registry;
 pub(crate) mod set;

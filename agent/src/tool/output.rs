@@ -33,7 +33,7 @@ pub struct ToolOutput {
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Whether the run goes on.
-    #[serde(skip_serializing_if = "Control::is_continue")]
+    #[serde(skip_serializing_if = "is_default")]
     pub control: Control,
 }
 
@@ -51,10 +51,8 @@ pub enum Control {
     EndNow,
 }
 
-impl Control {
-    fn is_continue(&self) -> bool {
-        *self == Self::Continue
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl ToolOutput {

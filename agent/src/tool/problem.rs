@@ -40,11 +40,11 @@ impl UnknownTool {
 impl fmt::Display for UnknownTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "There is no tool {:?}", self.name)?;
-        if !self.suggestions.is_empty() {
+        if self.suggestions.is_empty() {
+            f.write_char('.')?;
+        } else {
             let quoted: Vec<String> = self.suggestions.iter().map(|name| format!("{name:?}")).collect();
             write!(f, "; did you mean {}?", quoted.join(" or "))?;
-        } else {
-            f.write_char('.')?;
         }
         match (self.known.is_empty(), self.more) {
             (true, _) => f.write_str(" There are no tools."),

@@ -1,0 +1,93 @@
+//! The record of what was changed.
+
+use super::text::{MAX_RECORD, cut, shown};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The rule by which a value was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CoercionRule {
+    /// `1.0` for 1.
+    FloatToInteger,
+    /// `"42"` for 42.
+    TextToInteger,
+    /// `"4.5"` for 4.5.
+    TextToNumber,
+    /// `"true"` for true.
+    TextToBoolean,
+    /// 42 for `"42"`.
+    NumberToText,
+    /// `"In Progress"` for `"in_progress"`.
+    FoldEnum,
+    /// `"3"` or 3.0 for a 3 of a closed set of numbers.
+    ToClosedNumber,
+    /// JSON text for the array or object that it says.
+    JsonTextDecoded,
+    /// One value for an array of it.
+    OneValueWrapped,
+    /// `null` for a parameter that was meant to be left out.
+    NullAsAbsent,
+    /// `null` for no arguments at all.
+    NullAsEmpty,
+    /// A key that no parameter has was dropped.
+    UnknownDropped,
+}
+
+impl CoercionRule {
+    /// The rule in one word: `text_to_integer`, …
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FloatToInteger => "float_to_integer",
+            Self::TextToInteger => "text_to_integer",
+            Self::TextToNumber => "text_to_number",
+            Self::TextToBoolean => "text_to_boolean",
+            Self::NumberToText => "number_to_text",
+            Self::FoldEnum => "fold_enum",
+            Self::ToClosedNumber => "to_closed_number",
+            Self::JsonTextDecoded => "json_text_decoded",
+            Self::OneValueWrapped => "one_value_wrapped",
+            Self::NullAsAbsent => "null_as_absent",
+            Self::NullAsEmpty => "null_as_empty",
+            Self::UnknownDropped => "unknown_dropped",
+        }
+    }
+}
+
+impl std::fmt::Display for CoercionRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One recorded change of what the model sent.
+///
+/// Long values are cut at 200 characters, and values of secret fields are `"(hidden)"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Coercion {
+    /// JSON pointer into what was sent; empty for the arguments as a whole.
+    pub path: String,
+    /// What was sent.
+    pub from: Value,
+    /// What the tool got.
+    pub to: Value,
+    /// Why.
+    pub rule: CoercionRule,
+}
+
+/// Stands for a secret value in records and reports.
+pub(crate) const HIDDEN: &str = "(hidden)";
+
+/// A value as it is recorded: as it is when short, in words when long.
+pub(crate) fn recorded(value: Value) -> Value {
+    match value {
+        Value::String(s) if s.len() > MAX_RECORD => cut(&s, MAX_RECORD).into(),
+        Value::Array(_) | Value::Object(_) => {
+            let text = value.to_string();
+            if text.len() > MAX_RECORD { shown(&value).into() } else { value }
+        }
+        value => value,
+    }
+}

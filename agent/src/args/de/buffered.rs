@@ -1,0 +1,173 @@
+//! What needs look-ahead: tags may stand anywhere, unions need a branch, sets are compared as a whole.
+//! Only such a subtree is taken as text and read again.
+
+use super::context::{nested, refused};
+use super::sequence::SequenceVisitor;
+use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
+use crate::args::coercion::CoercionRule;
+use crate::args::diagnose::{self, Document};
+use crate::args::plan::{ArraySpec, Kind, Node, NodeId};
+use crate::args::scalar::{const_of, pick};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Value, value::RawValue};
+use std::fmt;
+
+impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
+    #[inline(never)]
+    pub(super) fn buffered<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        if path.depth >= MAX_DEPTH {
+            return Err(refused("too deep"));
+        }
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let text = raw.get();
+        let chosen = match &node.kind {
+            Kind::Const(members) => return constant(cx, path, node, members, text, visitor),
+            Kind::External(external) if text.starts_with('"') => {
+                // Met by something that did not ask for an enum: serde's buffer, a `Value`.
+                let name: String = serde_json::from_str(text).map_err(nested)?;
+                let Some(unit) = pick(external.unit_names(), &name, node.rules) else {
+                    return Err(refused("variant"));
+                };
+                if unit != name {
+                    cx.record(path, name.as_str().into(), unit.into(), CoercionRule::FoldEnum);
+                }
+                return visitor.visit_str(unit);
+            }
+            _ => choose(cx, path, node, text).ok_or_else(|| refused("no alternative fits"))?,
+        };
+        let mut de = serde_json::Deserializer::from_str(text);
+        PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint).map_err(nested)
+    }
+
+    /// A set: compared as coerced, because `["1", 1]` repeats as strings.
+    #[inline(never)]
+    pub(super) fn unique<V: Visitor<'de>>(self, visitor: V, array: &ArraySpec) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let items = coerced(cx, path, node, raw.get()).ok_or_else(|| refused("type"))?;
+        if diagnose::repeated(&items).is_some() {
+            return Err(refused("unique"));
+        }
+        drop(items);
+        let mut de = serde_json::Deserializer::from_str(raw.get());
+        de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }).map_err(nested)
+    }
+}
+
+/// The items as they will arrive.
+fn coerced(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<Vec<Value>> {
+    let silent = Context::silent(cx.graph, text);
+    let mut de = serde_json::Deserializer::from_str(text);
+    let value = Value::deserialize(PlanDe { de: &mut de, cx: &silent, path, node }).ok()?;
+    match value {
+        Value::Array(items) => Some(items),
+        _ => None,
+    }
+}
+
+fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<NodeId> {
+    match &node.kind {
+        Kind::External(external) => Some(external.object),
+        Kind::Tagged { tag, variants } => {
+            let mut de = serde_json::Deserializer::from_str(text);
+            let name = de.deserialize_map(TagFinder { tag }).ok()??;
+            let name = pick(variants.iter().map(|v| v.0.as_str()), &name, node.rules)?;
+            variants.iter().find(|v| v.0 == name).map(|v| v.1)
+        }
+        Kind::Union { .. } => {
+            if let Some(chosen) = cx.choice(node, text) {
+                return Some(chosen);
+            }
+            let document = Document::parse(text).ok()?;
+            let (chosen, nested) = diagnose::choose(cx.graph, node, &document.root, path.is_root());
+            cx.remember_choices(nested.into_iter());
+            chosen
+        }
+        _ => None,
+    }
+}
+
+fn constant<'de, V: Visitor<'de>, E: Error>(
+    cx: &Context<'_>,
+    path: &Path<'_>,
+    node: &Node,
+    members: &[Value],
+    text: &'de str,
+    visitor: V,
+) -> Result<V::Value, E> {
+    let sent: Value = serde_json::from_str(text).map_err(nested)?;
+    let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
+    let coerced = *member != sent;
+    if coerced && let Some(rule) = rule_for(member) {
+        cx.record(path, sent, member.clone(), rule);
+    }
+    match member {
+        Value::Bool(b) if coerced => visitor.visit_bool(*b),
+        Value::Number(n) if coerced => match (n.as_u64(), n.as_i64(), n.as_f64()) {
+            (Some(v), ..) => visitor.visit_u64(v),
+            (_, Some(v), _) => visitor.visit_i64(v),
+            (.., Some(f)) => visitor.visit_f64(f),
+            _ => Err(refused("const")),
+        },
+        _ => serde_json::Deserializer::from_str(text).deserialize_any(visitor).map_err(nested),
+    }
+}
+
+/// How something else became this member of a closed set. Containers are only ever equal.
+fn rule_for(member: &Value) -> Option<CoercionRule> {
+    match member {
+        Value::Bool(_) => Some(CoercionRule::TextToBoolean),
+        Value::Number(_) => Some(CoercionRule::ToClosedNumber),
+        _ => None,
+    }
+}
+
+/// Finds the tag of an object and reads nothing else.
+struct TagFinder<'t> {
+    tag: &'t str,
+}
+
+impl<'de> Visitor<'de> for TagFinder<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Option<String>, A::Error> {
+        let mut found = None;
+        while let Some(is_tag) = access.next_key_seed(IsTag(self.tag))? {
+            if is_tag && found.is_none() {
+                // Not a string: no variant has it.
+                let raw: &'de RawValue = access.next_value()?;
+                found = Some(serde_json::from_str::<String>(raw.get()).ok());
+            } else {
+                access.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found.flatten())
+    }
+}
+
+struct IsTag<'t>(&'t str);
+
+impl<'de> DeserializeSeed<'de> for IsTag<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<bool, D::Error> {
+        de.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for IsTag<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(key == self.0)
+    }
+}

@@ -1,0 +1,178 @@
+//! What one parse carries along.
+
+use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use crate::args::plan::{Graph, Node, NodeId};
+use crate::args::text::{push_index, push_segment};
+use serde::de::Error;
+use serde_json::Value;
+use std::{cell::RefCell, collections::HashMap};
+
+/// Where we are: a list on the stack, so that knowing it costs nothing until it is needed.
+pub(crate) struct Path<'c> {
+    up: Option<&'c Path<'c>>,
+    segment: Segment<'c>,
+    secret: bool,
+    pub(super) depth: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Segment<'c> {
+    Root,
+    Key(&'c str),
+    Index(usize),
+}
+
+impl<'c> Path<'c> {
+    pub(crate) const ROOT: Path<'static> = Path { up: None, segment: Segment::Root, secret: false, depth: 0 };
+
+    #[inline]
+    pub(super) fn key(&'c self, key: &'c str, secret: bool) -> Path<'c> {
+        Path { up: Some(self), segment: Segment::Key(key), secret: self.secret || secret, depth: self.depth + 1 }
+    }
+
+    #[inline]
+    pub(super) fn index(&'c self, index: usize) -> Path<'c> {
+        Path { up: Some(self), segment: Segment::Index(index), secret: self.secret, depth: self.depth + 1 }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self.segment, Segment::Root)
+    }
+
+    pub(super) fn pointer(&self) -> String {
+        let mut out = String::with_capacity(32);
+        self.write(&mut out);
+        out
+    }
+
+    /// At most 128 calls deep: the parser goes no deeper.
+    fn write(&self, out: &mut String) {
+        if let Some(up) = self.up {
+            up.write(out);
+        }
+        match self.segment {
+            Segment::Root => {}
+            Segment::Key(key) => push_segment(out, key),
+            Segment::Index(index) => push_index(out, index),
+        }
+    }
+}
+
+pub(crate) struct Context<'c> {
+    pub(crate) graph: &'c Graph,
+    /// The text being read. Borrowed keys point into it, which tells where we are without reading twice.
+    text: &'c str,
+    pub(super) log: RefCell<Vec<Coercion>>,
+    /// Where the first refusal came from.
+    failed_at: RefCell<Option<String>>,
+    /// The branches chosen for unions, by place in the text: chosen once for everything nested.
+    choices: RefCell<HashMap<(usize, usize), NodeId>>,
+    /// Coerce only: no records, and sets may repeat.
+    pub(super) silent: bool,
+}
+
+impl<'c> Context<'c> {
+    pub(crate) fn new(graph: &'c Graph, text: &'c str) -> Context<'c> {
+        Context {
+            graph,
+            text,
+            log: RefCell::default(),
+            failed_at: RefCell::default(),
+            choices: RefCell::default(),
+            silent: false,
+        }
+    }
+
+    /// For looking at a value as it will arrive, without recording anything.
+    pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
+        Context { silent: true, ..Context::new(graph, text) }
+    }
+
+    pub(crate) fn into_coercions(self) -> Vec<Coercion> {
+        self.log.into_inner()
+    }
+
+    pub(crate) fn into_failed_at(self) -> Option<String> {
+        self.failed_at.into_inner()
+    }
+
+    #[cold]
+    pub(super) fn record(&self, path: &Path<'_>, from: Value, to: Value, rule: CoercionRule) {
+        self.push(path, from, to, rule, path.secret);
+    }
+
+    /// A dropped key may be a misspelled secret.
+    #[cold]
+    pub(super) fn record_dropped(&self, path: &Path<'_>, from: Value) {
+        self.push(path, from, Value::Null, CoercionRule::UnknownDropped, self.graph.has_secrets());
+    }
+
+    fn push(&self, path: &Path<'_>, from: Value, to: Value, rule: CoercionRule, secret: bool) {
+        if self.silent {
+            return;
+        }
+        let (from, to) = if secret { (HIDDEN.into(), HIDDEN.into()) } else { (recorded(from), recorded(to)) };
+        let mut log = self.log.borrow_mut();
+        if log.is_empty() {
+            log.reserve(8);
+        }
+        log.push(Coercion { path: path.pointer(), from, to, rule });
+    }
+
+    /// Remembers the innermost place of a refusal.
+    #[cold]
+    pub(super) fn failed(&self, path: &Path<'_>) {
+        let mut at = self.failed_at.borrow_mut();
+        if at.is_none() {
+            *at = Some(path.pointer());
+        }
+    }
+
+    /// The text after a borrowed key, or none if the key is no part of the text (it had escapes).
+    #[inline]
+    fn after_key(&self, key: &str) -> Option<&'c [u8]> {
+        let start = key.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
+        // The key, its closing quote, then the colon.
+        self.text.as_bytes().get(start.checked_add(key.len() + 1)?..)
+    }
+
+    /// Is the value after this key a null? None if only reading it can tell.
+    #[inline]
+    pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
+        let rest = skip_blank(self.after_key(key)?).strip_prefix(b":")?;
+        Some(skip_blank(rest).starts_with(b"null"))
+    }
+
+    pub(super) fn choice(&self, node: &Node, raw: &str) -> Option<NodeId> {
+        self.choices.borrow().get(&choice_key(node, raw)).copied()
+    }
+
+    pub(super) fn remember_choices(&self, made: impl Iterator<Item = ((usize, usize), NodeId)>) {
+        self.choices.borrow_mut().extend(made);
+    }
+}
+
+/// A union node and a place in the text.
+pub(crate) fn choice_key(node: &Node, raw: &str) -> (usize, usize) {
+    (std::ptr::from_ref(node).addr(), raw.as_ptr().addr())
+}
+
+#[inline]
+fn skip_blank(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\n' | b'\r' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// The words are never shown unless the diagnosis finds nothing.
+#[cold]
+pub(super) fn refused<E: Error>(words: &'static str) -> E {
+    E::custom(words)
+}
+
+/// An error of a re-read subtree as one of the whole.
+#[cold]
+pub(super) fn nested<E: Error>(error: serde_json::Error) -> E {
+    E::custom(error)
+}

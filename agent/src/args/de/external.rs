@@ -1,0 +1,134 @@
+//! Externally tagged enums: a unit name, or an object of exactly one entry.
+//!
+//! Not through serde_json's own `deserialize_enum`, which would also take `{"Unit": null}`: the schema does not offer it.
+
+use super::PlanSeed;
+use super::context::{Context, Path, refused};
+use super::object::KeyText;
+use crate::args::coercion::CoercionRule;
+use crate::args::plan::{ExternalSpec, Node};
+use crate::args::policy::Rules;
+use crate::args::scalar::pick;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor};
+use std::fmt;
+
+pub(super) struct ExternalVisitor<'c, V> {
+    pub(super) visitor: V,
+    pub(super) cx: &'c Context<'c>,
+    pub(super) path: &'c Path<'c>,
+    pub(super) external: &'c ExternalSpec,
+    pub(super) rules: Rules,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<V::Value, E> {
+        let Some(unit) = pick(self.external.unit_names(), name, self.rules) else {
+            return Err(refused("variant"));
+        };
+        if unit != name {
+            self.cx.record(self.path, name.into(), unit.into(), CoercionRule::FoldEnum);
+        }
+        self.visitor.visit_enum(StrDeserializer::new(unit))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
+        let out = self.visitor.visit_enum(Entry {
+            access: &mut access,
+            cx: self.cx,
+            path: self.path,
+            external: self.external,
+        })?;
+        match access.next_key::<IgnoredAny>()? {
+            None => Ok(out),
+            Some(_) => Err(refused("more than one variant")),
+        }
+    }
+}
+
+struct Entry<'c, 'a, A> {
+    access: &'a mut A,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    external: &'c ExternalSpec,
+}
+
+impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
+    type Error = A::Error;
+    type Variant = Payload<'c, 'a, A>;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
+        let Some(key) = self.access.next_key_seed(KeyText)? else { return Err(refused("no variant")) };
+        let Some(variant) = self.external.variant(&key) else { return Err(refused("variant")) };
+        let name = StrDeserializer::new(variant.name.as_str());
+        let payload = Payload {
+            access: self.access,
+            cx: self.cx,
+            path: self.path,
+            name: &variant.name,
+            node: self.cx.graph.node(variant.node),
+        };
+        Ok((seed.deserialize(name)?, payload))
+    }
+}
+
+pub(super) struct Payload<'c, 'a, A> {
+    access: &'a mut A,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    name: &'c str,
+    node: &'c Node,
+}
+
+impl<'de, A: MapAccess<'de>> Payload<'_, '_, A> {
+    fn value<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
+        let path = self.path.key(self.name, false);
+        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.node };
+        let out = self.access.next_value_seed(seed);
+        if out.is_err() {
+            self.cx.failed(&path);
+        }
+        out
+    }
+}
+
+/// Hands a visitor over as a seed.
+struct VisitAny<V>(V);
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for VisitAny<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
+        de.deserialize_any(self.0)
+    }
+}
+
+impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Payload<'_, '_, A> {
+    type Error = A::Error;
+
+    fn unit_variant(self) -> Result<(), A::Error> {
+        Err(refused("a payload for a unit variant"))
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
+        self.value(seed)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, A::Error> {
+        self.value(VisitAny(visitor))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        self.value(VisitAny(visitor))
+    }
+}

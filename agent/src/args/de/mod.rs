@@ -1,0 +1,222 @@
+//! The typed pass: a serde `Deserializer` that lets the plan decide what a value may be.
+//!
+//! The plan node, not the request of the `Deserialize` impl, says what a scalar may be. So coercion also happens where
+//! serde buffers (flatten, untagged, tags). The inner deserializer is always
+//! `&mut serde_json::Deserializer<StrRead>`: a second instantiation would make release builds several times slower.
+//!
+//! Errors here only say that the arguments are refused; [`diagnose`](super::diagnose) says why.
+
+mod buffered;
+mod context;
+mod external;
+mod object;
+mod scalar;
+mod sequence;
+
+pub(crate) use context::{Context, Path, choice_key};
+
+use super::plan::{Kind, Node};
+use context::refused;
+use external::ExternalVisitor;
+use object::ObjectVisitor;
+use scalar::ScalarVisitor;
+use sequence::SequenceVisitor;
+use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
+use serde::forward_to_deserialize_any;
+use std::fmt;
+
+/// serde_json reads 127 containers in each other; re-reading a subtree must not start that count anew.
+const MAX_DEPTH: u32 = 127;
+
+pub(crate) struct PlanDe<'c, D> {
+    pub(crate) de: D,
+    pub(crate) cx: &'c Context<'c>,
+    pub(crate) path: &'c Path<'c>,
+    pub(crate) node: &'c Node,
+}
+
+/// Deserialises whatever the seed wants, through a [`PlanDe`].
+struct PlanSeed<'c, S> {
+    seed: S,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    node: &'c Node,
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
+    type Value = S::Value;
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
+        self.seed.deserialize(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
+    }
+}
+
+/// What the `Deserialize` impl asked for, where it matters.
+#[derive(Clone, Copy)]
+enum Hint {
+    Any,
+    Ignored,
+    Enum(&'static str, &'static [&'static str]),
+    Signed128,
+    Unsigned128,
+}
+
+impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
+    #[inline]
+    fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+        let PlanDe { cx, path, node, .. } = self;
+        let de = self.de;
+        match &node.kind {
+            Kind::Any => match hint {
+                Hint::Any => de.deserialize_any(visitor),
+                Hint::Ignored => de.deserialize_ignored_any(visitor),
+                Hint::Enum(name, variants) => de.deserialize_enum(name, variants, visitor),
+                Hint::Signed128 => de.deserialize_i128(visitor),
+                Hint::Unsigned128 => de.deserialize_u128(visitor),
+            },
+            Kind::Int(spec) if spec.wide => PlanDe { de, cx, path, node }.wide(visitor, spec),
+            Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) => {
+                de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
+            }
+            Kind::Object(_) | Kind::Array(_) if path.depth >= MAX_DEPTH => Err(refused("too deep")),
+            Kind::Object(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
+            Kind::Array(array) if array.unique && !cx.silent => PlanDe { de, cx, path, node }.unique(visitor, array),
+            Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }),
+            Kind::Nullable(inner) => {
+                let node = cx.graph.node(*inner);
+                de.deserialize_option(NullableVisitor { visitor, cx, path, node, hint })
+            }
+            Kind::External(external) if matches!(hint, Hint::Enum(..)) => {
+                de.deserialize_any(ExternalVisitor { visitor, cx, path, external, rules: node.rules })
+            }
+            Kind::Never => Err(refused("no value is allowed here")),
+            Kind::Const(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Union { .. } => {
+                PlanDe { de, cx, path, node }.buffered(visitor, hint)
+            }
+        }
+    }
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
+    type Error = D::Error;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.read(visitor, Hint::Any)
+    }
+
+    #[inline]
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.read(visitor, Hint::Enum(name, variants))
+    }
+
+    #[inline]
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.read(visitor, Hint::Signed128)
+    }
+
+    #[inline]
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.read(visitor, Hint::Unsigned128)
+    }
+
+    /// Ignored by the type, but still checked by the plan.
+    #[inline]
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.read(visitor, Hint::Ignored)
+    }
+
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        match &node.kind {
+            Kind::Any | Kind::Null => de.deserialize_option(visitor),
+            Kind::Nullable(inner) => {
+                de.deserialize_option(OptionVisitor { visitor, cx, path, node: cx.graph.node(*inner) })
+            }
+            // A null that means absent was cut out with its key; any other is refused below.
+            _ => visitor.visit_some(PlanDe { de, cx, path, node }),
+        }
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        match &self.node.kind {
+            // serde_json's RawValue is a newtype with a name of its own.
+            Kind::Any => self.de.deserialize_newtype_struct(name, visitor),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier
+    }
+}
+
+/// A nullable node for a type that asked for an option.
+struct OptionVisitor<'c, V> {
+    visitor: V,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    node: &'c Node,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<V::Value, E> {
+        self.visitor.visit_none()
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        self.visitor.visit_none()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
+        self.visitor.visit_some(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
+    }
+}
+
+/// A nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
+struct NullableVisitor<'c, V> {
+    visitor: V,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    node: &'c Node,
+    hint: Hint,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for NullableVisitor<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<V::Value, E> {
+        self.visitor.visit_unit()
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        self.visitor.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
+        PlanDe { de, cx: self.cx, path: self.path, node: self.node }.read(self.visitor, self.hint)
+    }
+}

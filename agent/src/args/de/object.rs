@@ -1,0 +1,349 @@
+//! Objects: known keys, map entries, duplicates, nulls that mean absent.
+
+use super::context::{Context, Path, nested, refused};
+use super::PlanSeed;
+use crate::args::coercion::CoercionRule;
+use crate::args::plan::{Child, NodeId, ObjectSpec, Rest};
+use crate::args::policy::{Rules, UnknownKeys};
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, collections::HashSet, fmt, marker::PhantomData};
+
+pub(super) struct ObjectVisitor<'c, V> {
+    pub(super) visitor: V,
+    pub(super) cx: &'c Context<'c>,
+    pub(super) path: &'c Path<'c>,
+    pub(super) object: &'c ObjectSpec,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        let mut given = Given::default();
+        let object = self.object;
+        let out = self.visitor.visit_map(Entries {
+            access,
+            cx: self.cx,
+            path: self.path,
+            object,
+            hint: 0,
+            next: Next { node: self.cx.graph.any, secret: false, key: Cow::Borrowed(""), raw: None },
+            given: &mut given,
+        })?;
+        if given.are_complete(object) { Ok(out) } else { Err(refused("missing, or too few or too many entries")) }
+    }
+}
+
+/// Which keys an object had.
+#[derive(Default)]
+struct Given<'de> {
+    /// The first 64 properties.
+    first: u64,
+    /// The properties after those.
+    more: Vec<u64>,
+    /// Map entries and unknown keys.
+    others: Option<HashSet<Cow<'de, str>>>,
+    count: u64,
+}
+
+impl<'de> Given<'de> {
+    /// False if it was given before.
+    #[inline]
+    fn add(&mut self, index: usize) -> bool {
+        let word = if index < 64 {
+            &mut self.first
+        } else {
+            let at = index / 64 - 1;
+            if self.more.len() <= at {
+                self.more.resize(at + 1, 0);
+            }
+            &mut self.more[at]
+        };
+        let bit = 1 << (index % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    fn has(&self, index: usize) -> bool {
+        let word = if index < 64 { Some(&self.first) } else { self.more.get(index / 64 - 1) };
+        word.is_some_and(|w| w & 1 << (index % 64) != 0)
+    }
+
+    fn add_other(&mut self, key: &Cow<'de, str>) -> bool {
+        self.others.get_or_insert_default().insert(key.clone())
+    }
+
+    #[inline]
+    fn are_complete(&self, object: &ObjectSpec) -> bool {
+        self.first & object.required == object.required
+            && (object.props.len() <= 64
+                || object.props.iter().enumerate().skip(64).all(|(i, p)| !p.required || self.has(i)))
+            && object.min <= self.count
+            && self.count <= object.max
+    }
+}
+
+/// The entry whose key was given out and whose value is still to be read.
+struct Next<'de> {
+    node: NodeId,
+    secret: bool,
+    key: Cow<'de, str>,
+    /// The value, where it had to be taken before the key was given out.
+    raw: Option<&'de RawValue>,
+}
+
+struct Entries<'de, 'c, 'g, A> {
+    access: A,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    object: &'c ObjectSpec,
+    /// The index after the previous property.
+    hint: usize,
+    next: Next<'de>,
+    given: &'g mut Given<'de>,
+}
+
+impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
+    /// What a key that is no property leads to; none if it was dropped.
+    #[inline(never)]
+    fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
+        let unknown = self.cx.graph.options.unknown;
+        let node = match child {
+            Some(node) => node,
+            None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => self.cx.graph.any,
+            None if unknown == UnknownKeys::Strip && self.path.is_root() => {
+                let raw: &'de RawValue = self.access.next_value()?;
+                if !self.cx.silent {
+                    let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
+                    self.cx.record_dropped(&self.path.key(key, false), value);
+                }
+                return Ok(None);
+            }
+            None => return Err(refused("unknown key")),
+        };
+        if !self.given.add_other(key) {
+            return Err(refused("duplicate"));
+        }
+        self.given.count += 1;
+        Ok(Some(node))
+    }
+
+    /// Cuts out a null that means absent; serde must not be told of its key. True if it was one.
+    #[inline]
+    fn null_as_absent(&mut self, key: &Cow<'de, str>, index: usize) -> Result<bool, A::Error> {
+        let follows = match key {
+            Cow::Borrowed(key) => self.cx.null_follows(key),
+            Cow::Owned(_) => None,
+        };
+        match follows {
+            Some(false) => return Ok(false),
+            Some(true) => {
+                self.access.next_value::<IgnoredAny>()?;
+            }
+            None => {
+                let raw: &'de RawValue = self.access.next_value()?;
+                if raw.get() != "null" {
+                    self.next.raw = Some(raw);
+                    return Ok(false);
+                }
+            }
+        }
+        let prop = &self.object.props[index];
+        if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+            return Err(refused("null"));
+        }
+        self.cx.record(&self.path.key(key, prop.secret), Value::Null, Value::Null, CoercionRule::NullAsAbsent);
+        self.given.count -= 1;
+        Ok(true)
+    }
+
+    /// schemars writes integer map keys as a pattern of digits; whoever asks for anything gets a number then.
+    fn is_integer_key(&self, key: &str) -> bool {
+        !self.object.patterns.is_empty()
+            && key.parse::<i64>().is_ok()
+            && self.object.patterns.iter().any(|(p, _)| p.is_integer_key())
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        loop {
+            let Some(key) = self.access.next_key_seed(KeyText)? else { return Ok(None) };
+            let mut integer = false;
+            match self.object.child(&key, self.hint) {
+                Some(Child::Prop(index, node)) => {
+                    self.hint = index + 1;
+                    if !self.given.add(index) {
+                        return Err(refused("duplicate"));
+                    }
+                    self.given.count += 1;
+                    let prop = &self.object.props[index];
+                    if prop.null_absent && self.null_as_absent(&key, index)? {
+                        continue;
+                    }
+                    (self.next.node, self.next.secret) = (node, prop.secret);
+                }
+                other => {
+                    let child = match other {
+                        Some(Child::Entry(node)) => Some(node),
+                        _ => None,
+                    };
+                    let Some(node) = self.other(&key, child)? else { continue };
+                    (self.next.node, self.next.secret) = (node, false);
+                    integer = self.is_integer_key(&key);
+                }
+            }
+            // An alias goes to serde as it came: serde knows it too.
+            self.next.key = key;
+            let borrowed = match &self.next.key {
+                Cow::Borrowed(key) => Some(*key),
+                Cow::Owned(_) => None,
+            };
+            return seed.deserialize(Key { key: &self.next.key, borrowed, integer, error: PhantomData }).map(Some);
+        }
+    }
+
+    #[inline]
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        let path = self.path.key(&self.next.key, self.next.secret);
+        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(self.next.node) };
+        let out = match self.next.raw.take() {
+            None => self.access.next_value_seed(seed),
+            Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
+        };
+        if out.is_err() {
+            self.cx.failed(&path);
+        }
+        out
+    }
+}
+
+/// A key as text, borrowed where it had no escapes.
+pub(super) struct KeyText;
+
+impl<'de> DeserializeSeed<'de> for KeyText {
+    type Value = Cow<'de, str>;
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Cow<'de, str>, D::Error> {
+        de.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeyText {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    #[inline]
+    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(key.into()))
+    }
+}
+
+/// A key for a field name, or for the key type of a map: text, integer, bool, enum, newtype of those.
+struct Key<'k, 'de, E> {
+    key: &'k str,
+    borrowed: Option<&'de str>,
+    integer: bool,
+    error: PhantomData<E>,
+}
+
+impl<'de, E: Error> Key<'_, 'de, E> {
+    #[inline]
+    fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        match self.borrowed {
+            Some(key) => visitor.visit_borrowed_str(key),
+            None => visitor.visit_str(self.key),
+        }
+    }
+}
+
+macro_rules! parsed_keys {
+    ($($method:ident $visit:ident $type:ty;)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+            match self.key.parse::<$type>() {
+                Ok(key) => visitor.$visit(key),
+                Err(error) => Err(E::custom(error)),
+            }
+        })*
+    };
+}
+
+impl<'de, E: Error> Deserializer<'de> for Key<'_, 'de, E> {
+    type Error = E;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        if self.integer {
+            return self.deserialize_i64(visitor);
+        }
+        self.text(visitor)
+    }
+
+    parsed_keys! {
+        deserialize_i8 visit_i8 i8;
+        deserialize_i16 visit_i16 i16;
+        deserialize_i32 visit_i32 i32;
+        deserialize_i64 visit_i64 i64;
+        deserialize_i128 visit_i128 i128;
+        deserialize_u8 visit_u8 u8;
+        deserialize_u16 visit_u16 u16;
+        deserialize_u32 visit_u32 u32;
+        deserialize_u64 visit_u64 u64;
+        deserialize_u128 visit_u128 u128;
+        deserialize_bool visit_bool bool;
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, E> {
+        visitor.visit_enum(StrDeserializer::new(self.key))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        self.text(visitor)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        self.text(visitor)
+    }
+
+    #[inline]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        self.text(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        f32 f64 char bytes byte_buf unit unit_struct seq tuple tuple_struct map struct ignored_any
+    }
+}

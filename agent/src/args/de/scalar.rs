@@ -1,0 +1,237 @@
+//! Scalars: checked, coerced where the rules of the node allow.
+
+use super::context::{Context, Path, refused};
+use super::{Hint, PlanDe};
+use crate::args::coercion::CoercionRule;
+use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
+use crate::args::policy::Rules;
+use crate::args::scalar::{Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick};
+use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde_json::{Value, value::RawValue};
+use std::fmt;
+
+pub(super) struct ScalarVisitor<'c, V> {
+    pub(super) visitor: V,
+    pub(super) cx: &'c Context<'c>,
+    pub(super) path: &'c Path<'c>,
+    pub(super) node: &'c Node,
+    pub(super) hint: Hint,
+}
+
+impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
+    #[inline]
+    fn give_int<E: Error>(self, int: Int) -> Result<V::Value, E> {
+        match int {
+            Int::Signed(v) => match u64::try_from(v) {
+                Ok(v) => self.visitor.visit_u64(v),
+                Err(_) => self.visitor.visit_i64(v),
+            },
+            Int::Unsigned(v) => self.visitor.visit_u64(v),
+            Int::Wide(v) => self.visitor.visit_i128(v),
+            Int::WideUnsigned(v) => self.visitor.visit_u128(v),
+        }
+    }
+
+    fn coerced_int<E: Error>(
+        self,
+        spec: &IntSpec,
+        int: Int,
+        from: Value,
+        rule: CoercionRule,
+    ) -> Result<V::Value, E> {
+        if !spec.takes(int) {
+            return Err(refused("range"));
+        }
+        self.cx.record(self.path, from, int.to_value(), rule);
+        self.give_int(int)
+    }
+
+    /// Text where an integer is wanted.
+    fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
+        match int_from_text(text).int() {
+            Some(int) if self.node.rules.has(Rules::TEXT_INTEGER) => {
+                self.coerced_int(spec, int, text.into(), CoercionRule::TextToInteger)
+            }
+            _ => Err(refused("type")),
+        }
+    }
+
+    fn text_as_num<E: Error>(self, spec: &NumSpec, text: &str) -> Result<V::Value, E> {
+        let Some(f) = num_from_text(text).filter(|f| spec.takes(*f)) else { return Err(refused("number")) };
+        // Whole numbers stay whole for a type that can tell them apart, such as `Value`.
+        let whole = if text.contains('.') { None } else { int_from_text(text).int() };
+        if let Some(Int::Signed(v)) = whole {
+            self.cx.record(self.path, text.into(), v.into(), CoercionRule::TextToNumber);
+            return self.visitor.visit_i64(v);
+        }
+        self.cx.record(self.path, text.into(), f.into(), CoercionRule::TextToNumber);
+        self.visitor.visit_f64(f)
+    }
+
+    /// A number where text is wanted.
+    #[cold]
+    fn num_as_text<E: Error>(self, from: Value, whole: bool) -> Result<V::Value, E> {
+        let Kind::Str(spec) = &self.node.kind else { return Err(refused("type")) };
+        if spec.format.is_some() || !self.node.rules.number_to_text(whole) {
+            return Err(refused("type"));
+        }
+        let text = number_text(&from);
+        if !spec.takes(&text) {
+            return Err(refused("text"));
+        }
+        self.cx.record(self.path, from, text.as_str().into(), CoercionRule::NumberToText);
+        self.visitor.visit_string(text)
+    }
+
+    /// Text where it is not simply passed on.
+    #[inline(never)]
+    fn coerce_text<E: Error>(self, text: &str) -> Result<V::Value, E> {
+        let rules = self.node.rules;
+        match &self.node.kind {
+            Kind::Int(spec) => self.text_as_int(spec, text),
+            Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
+            Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
+                Some(b) => {
+                    self.cx.record(self.path, text.into(), b.into(), CoercionRule::TextToBoolean);
+                    self.visitor.visit_bool(b)
+                }
+                None => Err(refused("boolean")),
+            },
+            Kind::Enum(words) => match pick(words.iter().map(String::as_str), text, rules) {
+                Some(word) => {
+                    self.cx.record(self.path, text.into(), word.into(), CoercionRule::FoldEnum);
+                    match self.hint {
+                        Hint::Enum(..) => self.visitor.visit_enum(StrDeserializer::new(word)),
+                        _ => self.visitor.visit_str(word),
+                    }
+                }
+                None => Err(refused("enum")),
+            },
+            _ => Err(refused("type")),
+        }
+    }
+
+    /// Is this text taken as it is?
+    #[inline]
+    fn takes_text(&self, text: &str) -> bool {
+        match &self.node.kind {
+            Kind::Str(spec) => spec.takes(text),
+            Kind::Enum(words) => words.iter().any(|w| w == text),
+            _ => false,
+        }
+    }
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        match self.node.kind {
+            Kind::Null => self.visitor.visit_unit(),
+            _ => Err(refused("null")),
+        }
+    }
+
+    fn visit_bool<E: Error>(self, b: bool) -> Result<V::Value, E> {
+        match self.node.kind {
+            Kind::Bool => self.visitor.visit_bool(b),
+            _ => Err(refused("type")),
+        }
+    }
+
+    #[inline]
+    fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
+        match &self.node.kind {
+            Kind::Int(spec) if spec.surely_takes(v) || spec.takes(Int::Signed(v)) => self.visitor.visit_i64(v),
+            Kind::Int(_) => Err(refused("range")),
+            #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
+            Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_i64(v),
+            Kind::Num(_) => Err(refused("range")),
+            _ => self.num_as_text(v.into(), true),
+        }
+    }
+
+    #[inline]
+    fn visit_u64<E: Error>(self, v: u64) -> Result<V::Value, E> {
+        match &self.node.kind {
+            Kind::Int(spec)
+                if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) =>
+            {
+                self.visitor.visit_u64(v)
+            }
+            Kind::Int(_) => Err(refused("range")),
+            #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
+            Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_u64(v),
+            Kind::Num(_) => Err(refused("range")),
+            _ => self.num_as_text(v.into(), true),
+        }
+    }
+
+    fn visit_f64<E: Error>(self, f: f64) -> Result<V::Value, E> {
+        match &self.node.kind {
+            Kind::Num(spec) if spec.takes(f) => self.visitor.visit_f64(f),
+            Kind::Num(_) => Err(refused("range")),
+            Kind::Int(spec) => match int_from_f64(f) {
+                Some(int) => self.coerced_int(spec, int, f.into(), CoercionRule::FloatToInteger),
+                None => Err(refused("type")),
+            },
+            _ => self.num_as_text(f.into(), false),
+        }
+    }
+
+    #[inline]
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
+        if !self.takes_text(text) {
+            return self.coerce_text(text);
+        }
+        match self.hint {
+            Hint::Enum(..) => self.visitor.visit_enum(BorrowedStrDeserializer::new(text)),
+            _ => self.visitor.visit_borrowed_str(text),
+        }
+    }
+
+    #[inline]
+    fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
+        if !self.takes_text(text) {
+            return self.coerce_text(text);
+        }
+        match self.hint {
+            Hint::Enum(..) => self.visitor.visit_enum(StrDeserializer::new(text)),
+            _ => self.visitor.visit_str(text),
+        }
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
+        self.visit_str(&text)
+    }
+}
+
+impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
+    /// 128 bits: read from the token, because serde_json's numbers end at 64.
+    #[inline(never)]
+    pub(super) fn wide<V: Visitor<'de>>(self, visitor: V, spec: &IntSpec) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let scalar = ScalarVisitor { visitor, cx, path, node, hint: Hint::Any };
+        let token = raw.get();
+        if token.starts_with('"') {
+            let text: String = serde_json::from_str(token).map_err(super::context::nested)?;
+            return scalar.text_as_int(spec, &text);
+        }
+        if token.bytes().all(|b| b == b'-' || b.is_ascii_digit()) {
+            return match int_from_text(token).int() {
+                Some(int) if spec.takes(int) => scalar.give_int(int),
+                _ => Err(refused("range")),
+            };
+        }
+        match token.parse::<f64>() {
+            Ok(f) => scalar.visit_f64(f),
+            Err(_) => Err(refused("type")),
+        }
+    }
+}

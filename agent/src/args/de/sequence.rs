@@ -1,0 +1,75 @@
+//! Arrays and tuples.
+
+use super::PlanSeed;
+use super::context::{Context, Path, refused};
+use crate::args::plan::ArraySpec;
+use serde::de::{DeserializeSeed, SeqAccess, Visitor};
+use std::fmt;
+
+pub(super) struct SequenceVisitor<'c, V> {
+    pub(super) visitor: V,
+    pub(super) cx: &'c Context<'c>,
+    pub(super) path: &'c Path<'c>,
+    pub(super) array: &'c ArraySpec,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    #[inline]
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
+        let mut count = 0;
+        let array = self.array;
+        let out = self.visitor.visit_seq(Items {
+            access,
+            cx: self.cx,
+            path: self.path,
+            array,
+            count: &mut count,
+        })?;
+        let count = count as u64;
+        if count < array.min || count > array.max {
+            return Err(refused("length"));
+        }
+        Ok(out)
+    }
+}
+
+struct Items<'c, 'n, A> {
+    access: A,
+    cx: &'c Context<'c>,
+    path: &'c Path<'c>,
+    array: &'c ArraySpec,
+    count: &'n mut usize,
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        // After the last item of a tuple: serde_json finds what is too much.
+        let Some(node) = self.array.item(*self.count) else { return Ok(None) };
+        let path = self.path.index(*self.count);
+        let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.cx.graph.node(node) };
+        match self.access.next_element_seed(seed) {
+            Ok(Some(item)) => {
+                *self.count += 1;
+                Ok(Some(item))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                self.cx.failed(&path);
+                Err(error)
+            }
+        }
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.access.size_hint()
+    }
+}

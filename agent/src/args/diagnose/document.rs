@@ -1,0 +1,280 @@
+//! JSON text as a tree that forgets nothing: duplicate keys, the digits of numbers, where everything stands.
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::{borrow::Cow, fmt};
+
+pub(crate) struct Document<'t> {
+    pub(crate) root: Doc<'t>,
+}
+
+/// One value and the text it was read from.
+pub(crate) struct Doc<'t> {
+    pub(crate) raw: &'t str,
+    pub(crate) shape: Shape<'t>,
+}
+
+pub(crate) enum Shape<'t> {
+    Null,
+    Bool(bool),
+    /// Its token is `raw`.
+    Number,
+    Text(Cow<'t, str>),
+    Array(Vec<Doc<'t>>),
+    Object(Vec<(Cow<'t, str>, Doc<'t>)>),
+}
+
+impl<'t> Document<'t> {
+    /// serde_json decides what is JSON, and words the error.
+    pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
+        let mut de = serde_json::Deserializer::from_str(text);
+        Checked::deserialize(&mut de)?;
+        de.end()?;
+        let mut reader = Reader { text, at: 0 };
+        match reader.value() {
+            Some(root) => Ok(Document { root }),
+            // The text is JSON, so this is not reached.
+            None => Err(serde::de::Error::custom("cannot be read")),
+        }
+    }
+}
+
+impl Doc<'_> {
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.shape, Shape::Null)
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.shape {
+            Shape::Null => "null",
+            Shape::Bool(_) => "boolean",
+            Shape::Number => "number",
+            Shape::Text(_) => "string",
+            Shape::Array(_) => "array",
+            Shape::Object(_) => "object",
+        }
+    }
+
+    /// Does the number token say an integer? `-0` is read as a float by serde_json.
+    pub(crate) fn is_integer_token(&self) -> bool {
+        self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
+    }
+
+    pub(crate) fn as_f64(&self) -> Option<f64> {
+        self.raw.parse().ok()
+    }
+
+    /// The value as serde_json reads it; later duplicates win.
+    pub(crate) fn to_value(&self) -> Value {
+        serde_json::from_str(self.raw).unwrap_or_default()
+    }
+
+    /// Enough of the value to show it.
+    pub(crate) fn outline(&self) -> Value {
+        match &self.shape {
+            Shape::Array(items) => Value::Array(vec![Value::Null; items.len()]),
+            Shape::Object(entries) => {
+                Value::Object(entries.iter().take(32).map(|(k, _)| (k.clone().into_owned(), Value::Null)).collect())
+            }
+            Shape::Text(text) => text.chars().take(100).collect::<String>().into(),
+            Shape::Null => Value::Null,
+            Shape::Bool(b) => (*b).into(),
+            Shape::Number => self.to_value(),
+        }
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&Doc<'_>> {
+        match &self.shape {
+            Shape::Object(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, v)| v),
+            _ => None,
+        }
+    }
+}
+
+/// Reads JSON without building anything: number ranges, surrogates and depth are checked as for a `Value`.
+struct Checked;
+
+impl<'de> Deserialize<'de> for Checked {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Checked, D::Error> {
+        de.deserialize_any(Checked)
+    }
+}
+
+impl<'de> Visitor<'de> for Checked {
+    type Value = Checked;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_unit<E>(self) -> Result<Checked, E> {
+        Ok(Checked)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Checked, A::Error> {
+        while access.next_element::<Checked>()?.is_some() {}
+        Ok(Checked)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Checked, A::Error> {
+        while access.next_entry::<Checked, Checked>()?.is_some() {}
+        Ok(Checked)
+    }
+}
+
+/// Builds the tree of a text that is known to be JSON and at most 128 deep.
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_blank(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte that is not blank, if it is `byte`.
+    fn eat(&mut self, byte: u8) -> bool {
+        self.skip_blank();
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn value(&mut self) -> Option<Doc<'t>> {
+        self.skip_blank();
+        let start = self.at;
+        let shape = match self.peek()? {
+            b'{' => self.object()?,
+            b'[' => self.array()?,
+            b'"' => Shape::Text(self.string()?),
+            b'n' => self.word(4, Shape::Null),
+            b't' => self.word(4, Shape::Bool(true)),
+            b'f' => self.word(5, Shape::Bool(false)),
+            _ => self.number(),
+        };
+        Some(Doc { raw: self.text.get(start..self.at)?, shape })
+    }
+
+    fn word(&mut self, length: usize, shape: Shape<'t>) -> Shape<'t> {
+        self.at += length;
+        shape
+    }
+
+    fn number(&mut self) -> Shape<'t> {
+        while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) {
+            self.at += 1;
+        }
+        Shape::Number
+    }
+
+    fn string(&mut self) -> Option<Cow<'t, str>> {
+        let start = self.at;
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            match self.peek()? {
+                b'"' => break,
+                b'\\' => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                _ => self.at += 1,
+            }
+        }
+        self.at += 1;
+        if escaped {
+            return serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned);
+        }
+        self.text.get(start + 1..self.at - 1).map(Cow::Borrowed)
+    }
+
+    fn array(&mut self) -> Option<Shape<'t>> {
+        self.at += 1;
+        let mut items = Vec::new();
+        if self.eat(b']') {
+            return Some(Shape::Array(items));
+        }
+        loop {
+            items.push(self.value()?);
+            if !self.eat(b',') {
+                return self.eat(b']').then_some(Shape::Array(items));
+            }
+        }
+    }
+
+    fn object(&mut self) -> Option<Shape<'t>> {
+        self.at += 1;
+        let mut entries = Vec::new();
+        if self.eat(b'}') {
+            return Some(Shape::Object(entries));
+        }
+        loop {
+            self.skip_blank();
+            let key = self.string()?;
+            if !self.eat(b':') {
+                return None;
+            }
+            entries.push((key, self.value()?));
+            if !self.eat(b',') {
+                return self.eat(b'}').then_some(Shape::Object(entries));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_forgotten() {
+        let text = r#" {"a" : [1.0, 12345678901234567890123, "x\u00e9\"", null], "a":{}, "":-0 } "#;
+        let document = Document::parse(text).ok();
+        let Some(Shape::Object(entries)) = document.as_ref().map(|d| &d.root.shape) else { panic!("an object") };
+        assert_eq!(entries.iter().map(|(k, _)| k.as_ref()).collect::<Vec<_>>(), ["a", "a", ""]);
+        let Shape::Array(items) = &entries[0].1.shape else { panic!("an array") };
+        assert_eq!(items.iter().map(|i| i.raw).collect::<Vec<_>>(), [
+            "1.0",
+            "12345678901234567890123",
+            r#""x\u00e9\"""#,
+            "null"
+        ]);
+        assert!(matches!(&items[2].shape, Shape::Text(t) if t == "xé\""));
+        assert!(!entries[2].1.is_integer_token());
+    }
+
+    #[test]
+    fn what_serde_json_refuses_is_refused() {
+        for bad in ["", "{", "[1,]", "1e999", r#""\ud800""#, "{\"a\":1}}", "nul", "[01]"] {
+            assert!(Document::parse(bad).is_err(), "{bad}");
+        }
+        assert!(Document::parse(&"[".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! After a refusal: what is wrong, all of it; or how to mend it, where the policy allows.
+
+mod document;
+mod format;
+mod outcome;
+mod repair;
+mod unique;
+mod walk;
+
+pub(crate) use document::{Doc, Document, Shape};
+pub(crate) use outcome::choose;
+pub(crate) use unique::repeated;
+pub(crate) use walk::{fits, inspect};
+
+use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use super::issue::{Issue, IssueCode};
+use super::plan::Graph;
+use super::policy::Rules;
+use super::text::{cut, shown};
+use serde_json::{Value, json};
+
+/// Arguments that the plan refuses.
+pub(crate) struct Refusal<'t> {
+    pub(crate) issues: Vec<Issue>,
+    /// All issues; only the first ones are kept.
+    pub(crate) count: usize,
+    /// What was sent, decoded as far as it could be.
+    pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
+}
+
+/// Arguments that the plan has nothing against.
+pub(crate) struct Mended {
+    /// The text to read instead, if the structure had to be repaired.
+    pub(crate) text: Option<String>,
+    pub(crate) coercions: Vec<Coercion>,
+}
+
+/// All issues, or the arguments mended.
+pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refusal<'t>> {
+    let document = match Document::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let mut issue = Issue::new(String::new(), IssueCode::Json, cut(&format!("not valid JSON: {error}"), 200));
+            issue.expected = Some("one complete JSON object".into());
+            return Err(Refusal { issues: vec![issue], count: 1, sent: None });
+        }
+    };
+    match unwrapped(graph, &document.root) {
+        None => check(graph, &document, text, Vec::new(), None),
+        Some((inner, coercion)) => {
+            let refusal = |r: Refusal<'_>| Refusal { issues: r.issues, count: r.count, sent: r.sent.map(|s| s.into_owned().into()) };
+            let document = Document::parse(&inner).map_err(|_| Refusal { issues: Vec::new(), count: 0, sent: None })?;
+            check(graph, &document, &inner, vec![coercion], Some(inner.clone())).map_err(refusal)
+        }
+    }
+}
+
+/// The arguments as a whole: null for none, or an object sent as a JSON string.
+fn unwrapped(graph: &Graph, root: &Doc<'_>) -> Option<(String, Coercion)> {
+    if !graph.root_rules().has(Rules::ROOT) {
+        return None;
+    }
+    let hide = |v: Value| if graph.has_secrets() { HIDDEN.into() } else { recorded(v) };
+    match &root.shape {
+        Shape::Null => {
+            let rule = CoercionRule::NullAsEmpty;
+            Some(("{}".into(), Coercion { path: String::new(), from: Value::Null, to: json!({}), rule }))
+        }
+        Shape::Text(text) => {
+            let inner = Document::parse(text).ok()?;
+            if !matches!(inner.root.shape, Shape::Object(_)) {
+                return None;
+            }
+            let from = hide(text.as_ref().into());
+            let to = hide(inner.root.to_value());
+            let rule = CoercionRule::JsonTextDecoded;
+            Some((text.as_ref().to_owned(), Coercion { path: String::new(), from, to, rule }))
+        }
+        _ => None,
+    }
+}
+
+fn check<'t>(
+    graph: &Graph,
+    document: &Document<'_>,
+    text: &'t str,
+    mut coercions: Vec<Coercion>,
+    mut replaced: Option<String>,
+) -> Result<Mended, Refusal<'t>> {
+    let root = &document.root;
+    if !matches!(root.shape, Shape::Object(_)) {
+        let mut issue = Issue::new(String::new(), IssueCode::Type, "must be one JSON object");
+        let hidden = graph.has_secrets() && !matches!(root.shape, Shape::Array(_) | Shape::Null);
+        issue.received = Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { shown(&root.outline()) });
+        issue.expected = Some("an object with the parameters below".into());
+        return Err(Refusal { issues: vec![issue], count: 1, sent: Some(text.into()) });
+    }
+    let mended = repair::repair(graph, root, &mut coercions);
+    let (mut issues, mut count) = (Vec::new(), 0);
+    match &mended {
+        None => count += walk::collect(graph, root, &mut issues),
+        Some(mended) => match Document::parse(mended) {
+            Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
+            // Decoded text may nest deeper than JSON is read; then nothing was mended.
+            Err(_) => count += walk::collect(graph, root, &mut issues),
+        },
+    }
+    if mended.is_some() {
+        replaced = mended;
+    }
+    if count == 0 {
+        return Ok(Mended { text: replaced, coercions });
+    }
+    let sent = match replaced {
+        Some(mended) => mended.into(),
+        None => text.into(),
+    };
+    Err(Refusal { issues, count, sent: Some(sent) })
+}

@@ -1,0 +1,117 @@
+//! Which branch of a union a value belongs to.
+
+use super::document::Doc;
+use super::walk::{Findings, Walk};
+use crate::args::plan::{Graph, Kind, Node, NodeId};
+use std::{cell::Cell, cell::RefCell, collections::HashMap};
+
+/// Comparisons with candidates in one diagnosis; after that mistakes are listed without suggestions.
+const SUGGESTION_BUDGET: usize = 20_000;
+
+/// What all walks of one diagnosis know.
+pub(super) struct Shared<'w> {
+    pub(super) graph: &'w Graph,
+    /// Where the arguments as a whole begin, if they are looked at.
+    root: Option<usize>,
+    /// By union node and place in the text. Without it nested unions would be tried again for every branch around them.
+    choices: RefCell<HashMap<(usize, usize), Choice>>,
+    suggestions: Cell<usize>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Choice {
+    Fits { branch: NodeId, as_is: bool },
+    /// None fits; this one has the fewest issues. `clash`: not even the type at its root is right.
+    Closest { branch: NodeId, count: usize, clash: bool },
+    /// More than one fits where only one may.
+    Ambiguous,
+    /// There are no branches.
+    Nothing,
+}
+
+impl<'w> Shared<'w> {
+    pub(super) fn new(graph: &'w Graph, root: Option<&Doc<'_>>) -> Shared<'w> {
+        let root = root.map(|doc| doc.raw.as_ptr().addr());
+        Shared { graph, root, choices: RefCell::default(), suggestions: Cell::new(SUGGESTION_BUDGET) }
+    }
+
+    /// Is this the text of the arguments as a whole?
+    pub(super) fn is_root(&self, raw: &str) -> bool {
+        self.root == Some(raw.as_ptr().addr())
+    }
+
+    /// May that many candidates be compared?
+    pub(super) fn may_suggest(&self, candidates: usize) -> bool {
+        match self.suggestions.get().checked_sub(candidates) {
+            Some(left) => {
+                self.suggestions.set(left);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A branch that takes the value as it is wins; else the first that takes it coerced; else the closest.
+    pub(super) fn choose(&self, node: &Node, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
+        let key = crate::args::de::choice_key(node, doc.raw);
+        if let Some(choice) = self.choices.borrow().get(&key) {
+            return *choice;
+        }
+        let choice = self.find(branches, exclusive, doc);
+        self.choices.borrow_mut().insert(key, choice);
+        choice
+    }
+
+    fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
+        let mut fitting: Option<(NodeId, bool)> = None;
+        let mut several = false;
+        let mut closest: Option<(NodeId, Findings)> = None;
+        for branch in branches {
+            let found = Walk::count(self, *branch, doc);
+            if found.count > 0 {
+                if closest.as_ref().is_none_or(|(_, best)| (found.clash, found.count) < (best.clash, best.count)) {
+                    closest = Some((*branch, found));
+                }
+                continue;
+            }
+            let as_is = !found.coerced;
+            match fitting {
+                // As it is beats coerced, the first beats the later ones.
+                Some((_, true)) if !as_is => {}
+                Some((_, best)) if best == as_is => several = true,
+                _ => {
+                    fitting = Some((*branch, as_is));
+                    several = false;
+                }
+            }
+            if as_is && !exclusive {
+                break;
+            }
+        }
+        match (fitting, closest) {
+            (Some(_), _) if several && exclusive => Choice::Ambiguous,
+            (Some((branch, as_is)), _) => Choice::Fits { branch, as_is },
+            (None, Some((branch, found))) => Choice::Closest { branch, count: found.count, clash: found.clash },
+            (None, None) => Choice::Nothing,
+        }
+    }
+}
+
+/// Choices by union node and place in the text.
+pub(crate) type Choices = Vec<((usize, usize), NodeId)>;
+
+/// The branch of the union `node` for this value, if one fits, and those of everything nested in it.
+/// `root`: the value is the arguments as a whole.
+pub(crate) fn choose(graph: &Graph, node: &Node, doc: &Doc<'_>, root: bool) -> (Option<NodeId>, Choices) {
+    let Kind::Union { branches, exclusive } = &node.kind else { return (None, Vec::new()) };
+    let shared = Shared::new(graph, root.then_some(doc));
+    let chosen = match shared.choose(node, branches, *exclusive, doc) {
+        Choice::Fits { branch, .. } => Some(branch),
+        _ => None,
+    };
+    let fits = |(key, choice): ((usize, usize), Choice)| match choice {
+        Choice::Fits { branch, .. } => Some((key, branch)),
+        _ => None,
+    };
+    (chosen, shared.choices.into_inner().into_iter().filter_map(fits).collect())
+}

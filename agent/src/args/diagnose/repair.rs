@@ -1,0 +1,157 @@
+//! The lenient policy's repairs of structure: JSON sent as text, one value where an array is wanted.
+//! They edit the text, so every digit stays as it was sent.
+
+use super::document::{Doc, Document, Shape};
+use super::walk::{fits, inspect};
+use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use crate::args::plan::{Graph, Kind, NodeId};
+use crate::args::policy::Rules;
+use crate::args::scalar::pick;
+use crate::args::text::{push_index, push_segment};
+use serde_json::Value;
+
+/// Branches of unions that are tried in one repair: nested ones could multiply.
+const MAX_TRIALS: usize = 64;
+
+/// The text of the repaired arguments, or none if nothing was to repair.
+pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> Option<String> {
+    if !graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE)) {
+        return None;
+    }
+    let mut repair = Repair { graph, path: String::new(), log, trials: MAX_TRIALS };
+    repair.value(graph.root, root)
+}
+
+struct Repair<'r> {
+    graph: &'r Graph,
+    path: String,
+    log: &'r mut Vec<Coercion>,
+    trials: usize,
+}
+
+impl Repair<'_> {
+    fn value(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
+        let graph = self.graph;
+        let node = graph.node(id);
+        if let Kind::Nullable(inner) = &node.kind {
+            return if doc.is_null() { None } else { self.value(*inner, doc) };
+        }
+        if node.rules.has(Rules::JSON_TEXT)
+            && let Shape::Text(text) = &doc.shape
+            && let Some(decoded) = self.decoded(id, text)
+        {
+            return Some(decoded);
+        }
+        if let Kind::Array(array) = &node.kind
+            && let Some(item) = array.items.filter(|_| array.is_list() && node.rules.has(Rules::WRAP_ONE))
+            && !matches!(doc.shape, Shape::Array(_) | Shape::Null)
+            && array.min <= 1
+            && array.max >= 1
+            && inspect(graph, item, doc, false).count == 0
+        {
+            let wrapped = format!("[{}]", doc.raw);
+            self.note(doc, &wrapped, CoercionRule::OneValueWrapped);
+            return Some(wrapped);
+        }
+        match (&node.kind, &doc.shape) {
+            (Kind::Array(array), Shape::Array(items)) => {
+                let edits = items.iter().enumerate().filter_map(|(i, item)| {
+                    let id = array.item(i)?;
+                    self.below(|path| push_index(path, i), id, item).map(|edit| (item, edit))
+                });
+                let edits = edits.collect();
+                spliced(doc, edits)
+            }
+            (Kind::Object(object), Shape::Object(entries)) => {
+                let edits = entries.iter().filter_map(|(key, item)| {
+                    let (crate::args::plan::Child::Prop(_, id) | crate::args::plan::Child::Entry(id)) =
+                        object.child(key, 0)?;
+                    self.below(|path| push_segment(path, key), id, item).map(|edit| (item, edit))
+                });
+                let edits = edits.collect();
+                spliced(doc, edits)
+            }
+            (Kind::Tagged { tag, variants }, Shape::Object(_)) => {
+                let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
+                let name = pick(variants.iter().map(|v| v.0.as_str()), name, node.rules)?;
+                let (_, variant) = variants.iter().find(|v| v.0 == name)?;
+                self.value(*variant, doc)
+            }
+            (Kind::External(external), Shape::Object(_)) => self.value(external.object, doc),
+            (Kind::Union { branches, .. }, _) => self.union(id, branches, doc),
+            _ => None,
+        }
+    }
+
+    fn below(&mut self, push: impl FnOnce(&mut String), id: NodeId, doc: &Doc<'_>) -> Option<String> {
+        let length = self.path.len();
+        push(&mut self.path);
+        let edit = self.value(id, doc);
+        self.path.truncate(length);
+        edit
+    }
+
+    /// Text that says the wanted array or object.
+    fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
+        let document = Document::parse(text).ok()?;
+        match (self.graph.kind(id), &document.root.shape) {
+            (Kind::Array(_), Shape::Array(_)) | (Kind::Object(_) | Kind::Tagged { .. }, Shape::Object(_)) => {}
+            _ => return None,
+        }
+        let hidden = self.graph.has_secrets();
+        let hide = |v: Value| if hidden { HIDDEN.into() } else { recorded(v) };
+        self.log.push(Coercion {
+            path: self.path.clone(),
+            from: hide(text.into()),
+            to: hide(document.root.to_value()),
+            rule: CoercionRule::JsonTextDecoded,
+        });
+        Some(self.value(id, &document.root).unwrap_or_else(|| text.to_owned()))
+    }
+
+    /// A branch that takes the value once its structure is repaired, if none takes it as it came.
+    fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
+        if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
+            return None;
+        }
+        for branch in branches {
+            self.trials = self.trials.checked_sub(1)?;
+            let noted = self.log.len();
+            if let Some(edit) = self.value(*branch, doc)
+                && fits(self.graph, *branch, &edit, self.path.is_empty())
+            {
+                return Some(edit);
+            }
+            self.log.truncate(noted);
+        }
+        None
+    }
+
+    fn note(&mut self, doc: &Doc<'_>, to: &str, rule: CoercionRule) {
+        let hidden = self.graph.has_secrets();
+        let hide = |v: Value| if hidden { HIDDEN.into() } else { recorded(v) };
+        self.log.push(Coercion {
+            path: self.path.clone(),
+            from: hide(doc.to_value()),
+            to: hide(serde_json::from_str(to).unwrap_or_default()),
+            rule,
+        });
+    }
+}
+
+/// The text of `doc` with some of what is in it replaced.
+fn spliced(doc: &Doc<'_>, edits: Vec<(&Doc<'_>, String)>) -> Option<String> {
+    if edits.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(doc.raw.len());
+    let mut done = 0;
+    for (part, edit) in edits {
+        let start = part.raw.as_ptr().addr().checked_sub(doc.raw.as_ptr().addr())?;
+        out.push_str(doc.raw.get(done..start)?);
+        out.push_str(&edit);
+        done = start + part.raw.len();
+    }
+    out.push_str(doc.raw.get(done..)?);
+    Some(out)
+}

@@ -1,0 +1,393 @@
+//! Walks a value along the plan and finds everything that is wrong with it.
+
+mod object;
+
+use super::document::{Doc, Document, Shape};
+use super::format::is_surely_not;
+use super::outcome::{Choice, Shared};
+use super::unique::repeated;
+use crate::args::coercion::HIDDEN;
+use crate::args::de::{Context, Path, PlanDe};
+use crate::args::issue::{Issue, IssueCode};
+use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrSpec};
+use crate::args::policy::Rules;
+use crate::args::scalar::{
+    Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
+};
+use crate::args::suggest::did_you_mean;
+use crate::args::text::{cut, push_index, push_segment, shown};
+use crate::args::report::signature;
+use serde::de::Deserialize;
+use serde_json::Value;
+
+/// More issues than this are counted and not kept.
+const MAX_KEPT: usize = 10_000;
+/// Closed sets are listed for that many issues: they can be long.
+const MAX_ALLOWED_LISTS: usize = 100;
+/// Longer pointers are cut.
+const MAX_POINTER: usize = 4_096;
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Findings {
+    pub(crate) count: usize,
+    /// The type at the root itself is wrong.
+    pub(crate) clash: bool,
+    /// Something is taken only by a coercion.
+    pub(crate) coerced: bool,
+}
+
+/// Adds all issues of the arguments and returns their number.
+pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) -> usize {
+    let shared = Shared::new(graph, Some(root));
+    let mut walk = Walk::new(&shared, Some(issues));
+    walk.check(graph.root, root);
+    walk.found.count
+}
+
+/// What there is to say about a value at a node; `root`: it is the arguments as a whole.
+pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
+    Walk::count(&Shared::new(graph, root.then_some(doc)), node, doc)
+}
+
+#[derive(Clone, Copy)]
+enum Segment<'w> {
+    Key(&'w str),
+    Index(usize),
+}
+
+pub(super) struct Walk<'w, 'o> {
+    graph: &'w Graph,
+    shared: &'w Shared<'w>,
+    path: Vec<Segment<'w>>,
+    /// None: only count.
+    out: Option<&'o mut Vec<Issue>>,
+    secret: bool,
+    found: Findings,
+}
+
+impl<'w, 'o> Walk<'w, 'o> {
+    fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
+        Walk { graph: shared.graph, shared, path: Vec::new(), out, secret: false, found: Findings::default() }
+    }
+
+    pub(super) fn count(shared: &'w Shared<'w>, node: NodeId, doc: &'w Doc<'_>) -> Findings {
+        let mut walk = Walk::new(shared, None);
+        walk.check(node, doc);
+        walk.found
+    }
+
+    fn pointer(&self) -> String {
+        let mut out = String::new();
+        for segment in &self.path {
+            match segment {
+                Segment::Key(key) => push_segment(&mut out, key),
+                Segment::Index(index) => push_index(&mut out, *index),
+            }
+            if out.len() > MAX_POINTER {
+                return cut(&out, MAX_POINTER);
+            }
+        }
+        out
+    }
+
+    fn below(&mut self, segment: Segment<'w>, f: impl FnOnce(&mut Self)) {
+        self.path.push(segment);
+        f(self);
+        self.path.pop();
+    }
+
+    /// Counts an issue; the rest is only made if it is kept.
+    fn add(&mut self, code: IssueCode, make: impl FnOnce(&Self, &mut Issue)) {
+        self.found.count += 1;
+        self.found.clash |= self.path.is_empty() && code == IssueCode::Type;
+        if self.out.as_ref().is_none_or(|out| out.len() >= MAX_KEPT) {
+            return;
+        }
+        let mut issue = Issue::new(self.pointer(), code, String::new());
+        make(self, &mut issue);
+        if let Some(out) = &mut self.out {
+            out.push(issue);
+        }
+    }
+
+    fn list_allowed(&self) -> bool {
+        self.out.as_ref().is_some_and(|out| out.len() < MAX_ALLOWED_LISTS)
+    }
+
+    /// What was sent, in a few words, unless it is or may contain a secret.
+    fn received(&self, node: Option<&Node>, doc: &Doc<'_>) -> String {
+        let holds = node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
+        match &doc.shape {
+            Shape::Null => "null".into(),
+            _ if self.secret || holds => format!("{} {HIDDEN}", doc.kind()),
+            Shape::Number => format!("number {}", cut(doc.raw, 62)),
+            _ => shown(&doc.outline()),
+        }
+    }
+
+    fn fault(&mut self, code: IssueCode, problem: impl Into<String>, id: NodeId, doc: &Doc<'_>) {
+        self.add(code, |walk, issue| {
+            issue.problem = problem.into();
+            issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
+            issue.expected = Some(signature(walk.graph, id).into());
+        });
+    }
+
+    /// A wrong type, in the words that help most.
+    fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
+        let problem = match (self.graph.kind(id), &doc.shape) {
+            (_, Shape::Null) => "must not be null",
+            (Kind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
+            (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
+            (Kind::Array(array), _) if array.is_list() => "must be an array, even for one item",
+            (Kind::Int(_), Shape::Number) => "must be a whole number",
+            (Kind::Str(_), Shape::Number) => "must be text in quotes",
+            _ => "wrong type",
+        };
+        self.fault(IssueCode::Type, problem, id, doc);
+    }
+
+    /// Not in a closed set of words. `expected` is left out where the list of words says more.
+    fn not_a_word<'a>(
+        &mut self,
+        expected: Option<NodeId>,
+        words: impl Iterator<Item = &'a str> + Clone,
+        sent: Option<&str>,
+        doc: &Doc<'_>,
+    ) {
+        self.add(IssueCode::Enum, |walk, issue| {
+            issue.problem = "not an allowed value".into();
+            issue.received = Some(walk.received(expected.map(|id| walk.graph.node(id)), doc));
+            issue.expected = expected.map(|id| signature(walk.graph, id).into());
+            if walk.list_allowed() {
+                issue.allowed = words.clone().map(Value::from).collect();
+            }
+            if let Some(sent) = sent.filter(|_| !walk.secret)
+                && walk.shared.may_suggest(words.clone().count())
+            {
+                issue.suggestions = did_you_mean(sent, words).into_iter().map(String::from).collect();
+            }
+        });
+    }
+
+    pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
+        let node = self.graph.node(id);
+        match (&node.kind, &doc.shape) {
+            (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {}
+            (Kind::Never, _) => self.add(IssueCode::Type, |walk, issue| {
+                issue.problem = "no value is allowed here".into();
+                issue.received = Some(walk.received(None, doc));
+            }),
+            (Kind::Nullable(inner), _) => self.check(*inner, doc),
+            (Kind::Bool, Shape::Text(text))
+                if node.rules.has(Rules::TEXT_BOOLEAN) && bool_from_text(text, node.rules).is_some() =>
+            {
+                self.found.coerced = true;
+            }
+            (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
+                Digits::NotInteger => self.wrong(id, doc),
+                Digits::Int(int) if spec.takes(int) => {}
+                Digits::Int(_) | Digits::TooWide => self.fault(IssueCode::Range, "out of range", id, doc),
+            },
+            (Kind::Num(spec), Shape::Number | Shape::Text(_)) => match self.number(node, doc) {
+                None => self.wrong(id, doc),
+                Some(f) if spec.takes(f) => {}
+                Some(_) => self.fault(IssueCode::Range, "out of range", id, doc),
+            },
+            (Kind::Str(spec), Shape::Text(text)) => self.text(id, spec, text, doc),
+            (Kind::Str(spec), Shape::Number) => match self.number_as_text(node, spec, doc) {
+                Some(text) => self.text(id, spec, &text, doc),
+                None => self.wrong(id, doc),
+            },
+            (Kind::Enum(words), shape) => self.word(id, words, shape, doc),
+            (Kind::Const(members), _) => {
+                let sent = doc.to_value();
+                match const_of(members, &sent, node.rules) {
+                    Some(member) => self.found.coerced |= *member != sent,
+                    None => self.add(IssueCode::Enum, |walk, issue| {
+                        issue.problem = "not an allowed value".into();
+                        issue.received = Some(walk.received(Some(node), doc));
+                        issue.expected = Some(signature(walk.graph, id).into());
+                        if walk.list_allowed() {
+                            issue.allowed.clone_from(members);
+                        }
+                    }),
+                }
+            }
+            (Kind::Array(array), Shape::Array(items)) => self.array(id, array, items, doc),
+            (Kind::Object(object), Shape::Object(entries)) => self.object(object, doc.raw, entries),
+            (Kind::Tagged { tag, variants }, Shape::Object(_)) => self.tagged(node, tag, variants, doc),
+            (Kind::External(external), Shape::Text(_) | Shape::Object(_)) => self.external(id, external, doc),
+            (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
+            _ => self.wrong(id, doc),
+        }
+    }
+
+    fn integer(&mut self, node: &Node, doc: &Doc<'_>) -> Digits {
+        match &doc.shape {
+            Shape::Number if doc.is_integer_token() => int_from_text(doc.raw),
+            Shape::Number => {
+                self.found.coerced = true;
+                doc.as_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
+            }
+            Shape::Text(text) if node.rules.has(Rules::TEXT_INTEGER) => {
+                self.found.coerced = true;
+                int_from_text(text)
+            }
+            _ => Digits::NotInteger,
+        }
+    }
+
+    fn number(&mut self, node: &Node, doc: &Doc<'_>) -> Option<f64> {
+        match &doc.shape {
+            Shape::Number => doc.as_f64(),
+            Shape::Text(text) if node.rules.has(Rules::TEXT_NUMBER) => {
+                self.found.coerced = true;
+                num_from_text(text)
+            }
+            _ => None,
+        }
+    }
+
+    fn number_as_text(&mut self, node: &Node, spec: &StrSpec, doc: &Doc<'_>) -> Option<String> {
+        let value = doc.to_value();
+        if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
+            return None;
+        }
+        self.found.coerced = true;
+        Some(number_text(&value))
+    }
+
+    fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
+        if spec.is_plain() && spec.format.is_none() {
+            return;
+        }
+        if let Some((code, problem)) = spec.fault(text) {
+            self.fault(code, problem, id, doc);
+        } else if let Some(format) = &spec.format
+            // In a foreign schema a format only describes.
+            && !self.graph.foreign
+            && is_surely_not(format, text)
+        {
+            self.fault(IssueCode::Format, format!("not a valid {format}"), id, doc);
+        }
+    }
+
+    fn word(&mut self, id: NodeId, words: &[String], shape: &Shape<'_>, doc: &Doc<'_>) {
+        let names = words.iter().map(String::as_str);
+        match shape {
+            Shape::Text(text) => match pick(names.clone(), text, self.graph.node(id).rules) {
+                Some(word) => self.found.coerced |= word != text,
+                None => self.not_a_word(Some(id), names, Some(text), doc),
+            },
+            Shape::Null => self.wrong(id, doc),
+            _ => self.not_a_word(Some(id), names, None, doc),
+        }
+    }
+
+    fn array(&mut self, id: NodeId, array: &ArraySpec, items: &'w [Doc<'_>], doc: &'w Doc<'_>) {
+        let count = items.len() as u64;
+        if count < array.min || count > array.max {
+            let problem = if array.min == array.max && array.max == array.prefix.len() as u64 {
+                format!("must have exactly {} items, has {count}", array.max)
+            } else if count < array.min {
+                format!("too few items ({count})")
+            } else {
+                format!("too many items ({count})")
+            };
+            self.add(IssueCode::Length, |walk, issue| {
+                issue.problem = problem;
+                issue.expected = Some(signature(walk.graph, id).into());
+            });
+        }
+        for (i, item) in items.iter().enumerate() {
+            let Some(node) = array.item(i) else { break };
+            self.below(Segment::Index(i), |walk| walk.check(node, item));
+        }
+        if array.unique
+            && let Some((first, second)) = self.coerced_items(id, doc).and_then(|items| repeated(&items))
+            && let Some(item) = items.get(second)
+        {
+            self.below(Segment::Index(second), |walk| {
+                walk.add(IssueCode::Unique, |walk, issue| {
+                    issue.problem = format!("repeats item {first}");
+                    issue.received = Some(walk.received(array.item(second).map(|id| walk.graph.node(id)), item));
+                });
+            });
+        }
+    }
+
+    /// The items as they would arrive, or as they are if the array would not.
+    fn coerced_items(&self, id: NodeId, doc: &Doc<'_>) -> Option<Vec<Value>> {
+        let cx = Context::silent(self.graph, doc.raw);
+        let mut de = serde_json::Deserializer::from_str(doc.raw);
+        let coerced =
+            Value::deserialize(PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node: self.graph.node(id) });
+        match coerced.unwrap_or_else(|_| doc.to_value()) {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    fn tagged(&mut self, node: &Node, tag: &'w str, variants: &'w [(String, NodeId)], doc: &'w Doc<'_>) {
+        let names = variants.iter().map(|v| v.0.as_str());
+        let Some(sent) = doc.entry(tag) else {
+            return self.below(Segment::Key(tag), |walk| {
+                walk.add(IssueCode::Missing, |_, issue| {
+                    issue.problem = "required, but missing".into();
+                    issue.allowed = names.map(Value::from).collect();
+                });
+            });
+        };
+        let text = match &sent.shape {
+            Shape::Text(text) => Some(text.as_ref()),
+            _ => None,
+        };
+        let name = text.and_then(|text| pick(names.clone(), text, node.rules));
+        match name.and_then(|name| variants.iter().find(|v| v.0 == name)) {
+            Some((name, variant)) => {
+                self.found.coerced |= text != Some(name);
+                self.check(*variant, doc);
+            }
+            None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
+        }
+    }
+
+    fn external(&mut self, id: NodeId, external: &'w ExternalSpec, doc: &'w Doc<'_>) {
+        match &doc.shape {
+            Shape::Text(text) => match pick(external.unit_names(), text, self.graph.node(id).rules) {
+                Some(unit) => self.found.coerced |= unit != text,
+                None => {
+                    let names = external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
+                    self.not_a_word(Some(id), names, Some(text), doc);
+                }
+            },
+            Shape::Object(entries) => match entries.first() {
+                Some((key, _)) if entries.iter().all(|(k, _)| k == key) => {
+                    if external.variant(key).is_some() {
+                        return self.check(external.object, doc);
+                    }
+                    let names = external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
+                    self.not_a_word(Some(id), names, Some(key), doc);
+                }
+                _ => self.wrong(id, doc),
+            },
+            _ => self.wrong(id, doc),
+        }
+    }
+
+    fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
+        match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
+            Choice::Fits { as_is, .. } => self.found.coerced |= !as_is,
+            Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
+            Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
+            Choice::Closest { count, .. } => self.found.count += count,
+            Choice::Ambiguous => self.fault(IssueCode::Value, "fits more than one alternative", id, doc),
+        }
+    }
+}
+
+/// Reads text again for a walk of its own.
+pub(crate) fn fits(graph: &Graph, node: NodeId, text: &str, root: bool) -> bool {
+    Document::parse(text).is_ok_and(|document| inspect(graph, node, &document.root, root).count == 0)
+}

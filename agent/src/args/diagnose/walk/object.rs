@@ -1,0 +1,134 @@
+//! Keys: unknown ones first, in the order given; then the parameters as declared; then map entries in the order given.
+
+use super::{Segment, Walk};
+use crate::args::diagnose::document::Doc;
+use crate::args::issue::IssueCode;
+use crate::args::plan::{Child, NodeId, ObjectSpec, Prop, Rest};
+use crate::args::policy::{Rules, UnknownKeys};
+use crate::args::report::signature;
+use crate::args::suggest::did_you_mean;
+use serde_json::Value;
+use std::{borrow::Cow, collections::HashSet};
+
+/// How one parameter was given.
+#[derive(Clone, Copy)]
+struct Given<'w, 't> {
+    key: &'w str,
+    doc: &'w Doc<'t>,
+    /// The name or alias it was given under before.
+    before: Option<&'w str>,
+}
+
+impl<'w> Walk<'w, '_> {
+    pub(super) fn object<'t>(&mut self, object: &'w ObjectSpec, raw: &str, entries: &'w [(Cow<'t, str>, Doc<'t>)]) {
+        let mut given: Vec<Option<Given<'w, 't>>> = vec![None; object.props.len()];
+        let mut rest: Vec<(&'w str, NodeId, &'w Doc<'t>)> = Vec::new();
+        let mut unknown: Vec<&'w str> = Vec::new();
+        let mut hint = 0;
+        for (key, doc) in entries {
+            match object.child(key, hint) {
+                Some(Child::Prop(index, _)) => {
+                    hint = index + 1;
+                    let before = given[index].map(|g| g.key);
+                    given[index] = Some(Given { key, doc, before });
+                }
+                Some(Child::Entry(node)) => rest.push((key, node, doc)),
+                None => unknown.push(key),
+            }
+        }
+        let options = &self.graph.options;
+        let keep = options.unknown == UnknownKeys::Keep && object.rest == Rest::Unsaid;
+        let strip = options.unknown == UnknownKeys::Strip && self.shared.is_root(raw);
+        let mut count = rest.len();
+        if keep {
+            count += unknown.len();
+            let any = self.graph.any;
+            let docs = entries.iter().filter(|(key, _)| object.child(key, 0).is_none());
+            rest.extend(docs.map(|(key, doc)| (key.as_ref(), any, doc)));
+        } else if strip {
+            self.found.coerced |= !unknown.is_empty();
+        } else {
+            self.unknown(object, &given, &unknown);
+        }
+        for (prop, given) in object.props.iter().zip(&given) {
+            count += usize::from(given.is_some_and(|g| !(g.doc.is_null() && prop.null_absent)));
+            let secret = self.secret;
+            self.secret |= prop.secret;
+            self.parameter(prop, *given);
+            self.secret = secret;
+        }
+        self.entries(&rest);
+        let count = count as u64;
+        if count < object.min || count > object.max {
+            let few = count < object.min;
+            let problem = if few { format!("too few entries ({count})") } else { format!("too many entries ({count})") };
+            self.add(IssueCode::Length, |_, issue| issue.problem = problem);
+        }
+    }
+
+    fn unknown(&mut self, object: &'w ObjectSpec, given: &[Option<Given<'_, '_>>], unknown: &[&'w str]) {
+        let mut told = HashSet::new();
+        for key in unknown.iter().filter(|key| told.insert(**key)) {
+            self.below(Segment::Key(key), |walk| {
+                walk.add(IssueCode::Unknown, |walk, issue| {
+                    issue.problem = "unknown parameter".into();
+                    let free = object.props.iter().zip(given).filter(|(_, g)| g.is_none()).map(|(p, _)| p.name.as_str());
+                    if walk.shared.may_suggest(object.props.len()) {
+                        issue.suggestions = did_you_mean(key, free).into_iter().map(String::from).collect();
+                    }
+                    // At the top the list of all parameters follows anyway.
+                    if issue.suggestions.is_empty() && walk.path.len() > 1 && walk.list_allowed() {
+                        issue.allowed = object.props.iter().map(|p| Value::from(p.name.as_str())).collect();
+                    }
+                });
+            });
+        }
+    }
+
+    fn parameter(&mut self, prop: &'w Prop, given: Option<Given<'w, '_>>) {
+        let Some(given) = given else {
+            if prop.required {
+                self.below(Segment::Key(&prop.name), |walk| {
+                    walk.add(IssueCode::Missing, |walk, issue| {
+                        issue.problem = "required, but missing".into();
+                        issue.expected = Some(signature(walk.graph, prop.node).into());
+                    });
+                });
+            }
+            return;
+        };
+        self.below(Segment::Key(given.key), |walk| {
+            if let Some(before) = given.before {
+                let problem = if before == given.key {
+                    "given twice".into()
+                } else {
+                    format!("given twice (also as {before:?})")
+                };
+                walk.add(IssueCode::Duplicate, |_, issue| issue.problem = problem);
+            } else if given.doc.is_null() && prop.null_absent {
+                if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+                    walk.found.coerced = true;
+                } else {
+                    walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, given.doc);
+                }
+            } else {
+                walk.check(prop.node, given.doc);
+            }
+        });
+    }
+
+    fn entries(&mut self, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
+        let mut seen = HashSet::new();
+        let repeated: HashSet<&str> = rest.iter().map(|(key, ..)| *key).filter(|key| !seen.insert(*key)).collect();
+        let mut told = HashSet::new();
+        for (key, node, doc) in rest {
+            self.below(Segment::Key(key), |walk| {
+                if !repeated.contains(key) {
+                    walk.check(*node, doc);
+                } else if told.insert(*key) {
+                    walk.add(IssueCode::Duplicate, |_, issue| issue.problem = "given twice".into());
+                }
+            });
+        }
+    }
+}

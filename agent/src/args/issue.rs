@@ -1,0 +1,98 @@
+//! One thing that is wrong with the arguments.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What kind of mistake an [`Issue`] is. Its serialised form and [`as_str`](Self::as_str) are the word of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum IssueCode {
+    /// The text is not one complete JSON value.
+    Json,
+    /// The value has the wrong type.
+    Type,
+    /// A required parameter was not given.
+    Missing,
+    /// No parameter has this name.
+    Unknown,
+    /// A parameter was given twice.
+    Duplicate,
+    /// The value is not in the closed set.
+    Enum,
+    /// The number is out of bounds.
+    Range,
+    /// The text, array or object is too short or too long.
+    Length,
+    /// The text does not match the pattern.
+    Pattern,
+    /// The text has not the wanted format, for example a date.
+    Format,
+    /// An item of a set is there twice.
+    Unique,
+    /// The type itself refused the value.
+    Value,
+}
+
+impl IssueCode {
+    /// The code in one word: `missing`, `range`, …
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Type => "type",
+            Self::Missing => "missing",
+            Self::Unknown => "unknown",
+            Self::Duplicate => "duplicate",
+            Self::Enum => "enum",
+            Self::Range => "range",
+            Self::Length => "length",
+            Self::Pattern => "pattern",
+            Self::Format => "format",
+            Self::Unique => "unique",
+            Self::Value => "value",
+        }
+    }
+}
+
+impl std::fmt::Display for IssueCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One thing that is wrong with the arguments.
+///
+/// Values below a field marked secret are never part of it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Issue {
+    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into what was sent; empty for the whole.
+    /// Pointers above 4,096 bytes are cut and end in `…`.
+    pub path: String,
+    /// The kind of mistake.
+    pub code: IssueCode,
+    /// The mistake in words, for example `required, but missing`.
+    pub problem: String,
+    /// What the place takes, in one line, for example `integer 1..50`.
+    pub expected: Option<String>,
+    /// What was sent, cut short: its kind and its JSON text. Hidden for secrets.
+    pub received: Option<String>,
+    /// The members of a closed set, or the keys of the object that has no such key.
+    pub allowed: Vec<Value>,
+    /// What was probably meant.
+    pub suggestions: Vec<String>,
+}
+
+impl Issue {
+    pub(crate) fn new(path: String, code: IssueCode, problem: impl Into<String>) -> Issue {
+        Issue {
+            path,
+            code,
+            problem: problem.into(),
+            expected: None,
+            received: None,
+            allowed: Vec::new(),
+            suggestions: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! JSON Schema to nodes: merge first, close after.
+
+use super::error::SchemaError;
+use super::keywords::{self, BESIDE_REF, NOTES};
+use super::merge::merge;
+use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec, Rest};
+use super::{Graph, PlanOptions};
+use crate::args::policy::Rules;
+use serde_json::{Map, Value};
+use std::{collections::HashMap, sync::OnceLock};
+
+/// A schema nested deeper than this is refused; serde_json reads no deeper values either.
+const MAX_DEPTH: usize = 128;
+const MAX_NODES: usize = 50_000;
+/// `$ref` to `$ref` to …
+const MAX_HOPS: usize = 64;
+/// Combined alternatives of `allOf` are multiplied out up to this number.
+pub(super) const MAX_PRODUCT: usize = 64;
+
+pub(super) type Object = Map<String, Value>;
+pub(super) type Result<T> = std::result::Result<T, SchemaError>;
+
+/// The plan of a schema made by schemars: closed after merging, nullable optional properties without null.
+pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
+    let mut schema = schema.clone();
+    drop_closing(&mut schema);
+    compile(&schema, options, false)
+}
+
+/// The plan of any other schema.
+pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
+    compile(schema, options, true)
+}
+
+/// schemars closes unions with this keyword; the plan closes what it has merged.
+fn drop_closing(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.remove("unevaluatedProperties");
+            map.values_mut().for_each(drop_closing);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_closing),
+        _ => {}
+    }
+}
+
+fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph> {
+    let rules = options.coercion.rules();
+    let mut c = Compiler {
+        foreign,
+        root: schema,
+        nodes: Vec::new(),
+        notes: Vec::new(),
+        rules,
+        references: HashMap::new(),
+        slots: HashMap::new(),
+        pointer: String::new(),
+        depth: 0,
+        buffered: 0,
+    };
+    let any = c.push(Kind::Any);
+    let slot = c.push(Kind::Never);
+    c.references.insert(("#".into(), rules), slot);
+    let compiled = c.schema(schema)?;
+    c.slots.insert(slot, compiled);
+    let Compiler { mut nodes, notes, slots, references, .. } = c;
+    let settle = |id: NodeId| settle(id, &slots);
+    for node in &mut nodes {
+        redirect(&mut node.kind, &settle);
+    }
+    let mut root = settle(compiled);
+    let names = references.into_iter().map(|((name, _), id)| (settle(id), name)).collect();
+    let mut notes = notes;
+    match &nodes[root.0 as usize].kind {
+        // A schema that says nothing: any object.
+        Kind::Any => {
+            nodes.push(Node { kind: Kind::Object(any_object(any)), rules, holds_secret: false });
+            notes.push(notes[root.0 as usize].clone());
+            root = id_of(nodes.len() - 1)?;
+        }
+        _ if !takes_objects(&nodes, root, 0) => {
+            return Err(SchemaError::new("type", "", "must describe an object: arguments are always one JSON object"));
+        }
+        _ => {}
+    }
+    if turns_in_place(&nodes) {
+        return Err(SchemaError::new("$ref", "", "refers to itself without anything in between"));
+    }
+    mark_secrets(&mut nodes);
+    let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
+    Ok(Graph {
+        nodes,
+        notes,
+        names,
+        root,
+        any,
+        options,
+        foreign,
+        schema: Value::Null,
+        signatures,
+        parameters: OnceLock::new(),
+    })
+}
+
+fn any_object(any: NodeId) -> ObjectSpec {
+    ObjectSpec {
+        props: Vec::new(),
+        index: None,
+        patterns: Vec::new(),
+        rest: Rest::Accepted(any),
+        required: 0,
+        min: 0,
+        max: u64::MAX,
+    }
+}
+
+fn id_of(index: usize) -> Result<NodeId> {
+    u32::try_from(index).map(NodeId).map_err(|_| SchemaError::new("$schema", "", "is too large"))
+}
+
+fn takes_objects(nodes: &[Node], id: NodeId, depth: usize) -> bool {
+    match &nodes[id.0 as usize].kind {
+        Kind::Object(_) | Kind::Tagged { .. } => true,
+        Kind::External(external) => external.units.is_empty(),
+        Kind::Union { branches, .. } if depth < MAX_HOPS => {
+            branches.iter().all(|b| takes_objects(nodes, *b, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
+    // A slot leads to a node compiled later, so this ends; the bound is for a reference to itself.
+    for _ in 0..MAX_HOPS {
+        match slots.get(&id) {
+            Some(next) if *next != id => id = *next,
+            _ => break,
+        }
+    }
+    id
+}
+
+fn children(kind: &Kind) -> Vec<NodeId> {
+    match kind {
+        Kind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
+        Kind::Object(object) => {
+            let rest = match object.rest {
+                Rest::Accepted(id) => Some(id),
+                Rest::Denied | Rest::Unsaid => None,
+            };
+            object.props.iter().map(|p| p.node).chain(object.patterns.iter().map(|p| p.1)).chain(rest).collect()
+        }
+        Kind::Nullable(id) => vec![*id],
+        Kind::Tagged { variants, .. } => variants.iter().map(|v| v.1).collect(),
+        Kind::External(external) => {
+            external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
+        }
+        Kind::Union { branches, .. } => branches.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Replaces the places that were kept free for recursive references.
+fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
+    let fix = |id: &mut NodeId| *id = settle(*id);
+    match kind {
+        Kind::Array(ArraySpec { prefix, items, .. }) => prefix.iter_mut().chain(items).for_each(fix),
+        Kind::Object(object) => {
+            object.props.iter_mut().for_each(|p| fix(&mut p.node));
+            object.patterns.iter_mut().for_each(|p| fix(&mut p.1));
+            if let Rest::Accepted(id) = &mut object.rest {
+                fix(id);
+            }
+        }
+        Kind::Nullable(id) => fix(id),
+        Kind::Tagged { variants, .. } => variants.iter_mut().for_each(|v| fix(&mut v.1)),
+        Kind::External(external) => {
+            external.variants.iter_mut().for_each(|v| fix(&mut v.node));
+            fix(&mut external.object);
+        }
+        Kind::Union { branches, .. } => branches.iter_mut().for_each(fix),
+        _ => {}
+    }
+}
+
+/// Is there an alternative of alternatives that leads back to itself for the same value? Checking would not end.
+fn turns_in_place(nodes: &[Node]) -> bool {
+    // 0: not seen, 1: on the way, 2: done.
+    let mut state = vec![0u8; nodes.len()];
+    for start in 0..nodes.len() {
+        let mut stack = vec![(start, false)];
+        while let Some((i, leave)) = stack.pop() {
+            if leave {
+                state[i] = 2;
+                continue;
+            }
+            match state[i] {
+                1 => return true,
+                2 => continue,
+                _ => {}
+            }
+            state[i] = 1;
+            stack.push((i, true));
+            let next = match &nodes[i].kind {
+                Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => children(&nodes[i].kind),
+                _ => Vec::new(),
+            };
+            // Siblings wait on the stack unmarked, so only a node on the way to itself is a cycle.
+            stack.extend(next.into_iter().map(|id| (id.0 as usize, false)).filter(|(i, _)| state[*i] != 2));
+        }
+    }
+    false
+}
+
+/// Marks every node from which a secret parameter can be reached.
+fn mark_secrets(nodes: &mut [Node]) {
+    let mut parents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (i, node) in nodes.iter().enumerate() {
+        for child in children(&node.kind) {
+            parents[child.0 as usize].push(i);
+        }
+        if matches!(&node.kind, Kind::Object(o) if o.props.iter().any(|p| p.secret)) {
+            open.push(i);
+        }
+    }
+    while let Some(i) = open.pop() {
+        if !std::mem::replace(&mut nodes[i].holds_secret, true) {
+            open.extend(&parents[i]);
+        }
+    }
+}
+
+pub(super) struct Compiler<'s> {
+    pub(super) foreign: bool,
+    root: &'s Value,
+    pub(super) nodes: Vec<Node>,
+    notes: Vec<Notes>,
+    /// What may be coerced where we are.
+    pub(super) rules: Rules,
+    references: HashMap<(String, Rules), NodeId>,
+    /// Places kept free for references that were open when they were met.
+    slots: HashMap<NodeId, NodeId>,
+    pub(super) pointer: String,
+    depth: usize,
+    /// Inside something that serde buffers (a tagged or untagged enum).
+    pub(super) buffered: usize,
+}
+
+impl<'s> Compiler<'s> {
+    pub(super) fn push(&mut self, kind: Kind) -> NodeId {
+        // `schema` bounds the number of nodes far below u32.
+        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(Node { kind, rules: self.rules, holds_secret: false });
+        self.notes.push(Notes::new());
+        id
+    }
+
+    pub(super) fn error(&self, keyword: &str, reason: impl Into<String>) -> SchemaError {
+        SchemaError::new(keyword, &self.pointer, reason)
+    }
+
+    pub(super) fn kind(&self, id: NodeId) -> &Kind {
+        &self.nodes[id.0 as usize].kind
+    }
+
+    pub(super) fn notes_mut(&mut self, id: NodeId) -> &mut Notes {
+        &mut self.notes[id.0 as usize]
+    }
+
+    /// Compiles what stands under `segment` of the schema we are at.
+    pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> Result<NodeId> {
+        let (length, before) = (self.pointer.len(), self.rules);
+        for segment in segments {
+            crate::args::text::push_segment(&mut self.pointer, segment);
+        }
+        self.rules = rules;
+        let id = self.schema(schema)?;
+        self.rules = before;
+        self.pointer.truncate(length);
+        Ok(id)
+    }
+
+    pub(super) fn schema(&mut self, schema: &Value) -> Result<NodeId> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.error("$ref", "nests too deeply, or refers to itself with changes"));
+        }
+        if self.nodes.len() >= MAX_NODES {
+            return Err(self.error("$ref", "makes the schema too large"));
+        }
+        self.depth += 1;
+        let id = self.kind_of(schema)?;
+        self.depth -= 1;
+        if schema.get("$ref").is_none() {
+            let notes = notes(schema);
+            if !notes.is_empty() {
+                let own = self.notes_mut(id);
+                for (keyword, note) in notes {
+                    own.entry(keyword).or_insert(note);
+                }
+            }
+        }
+        Ok(id)
+    }
+
+    fn kind_of(&mut self, schema: &Value) -> Result<NodeId> {
+        let map = match schema {
+            Value::Bool(true) => return Ok(self.push(Kind::Any)),
+            Value::Bool(false) => return Ok(self.push(Kind::Never)),
+            Value::Object(map) => map,
+            _ => return Err(self.error("$schema", "must be an object or a boolean")),
+        };
+        keywords::check(map, &self.pointer)?;
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            return self.reference(reference, map);
+        }
+        if let Some(constant) = map.get("const") {
+            return self.closed_set(std::slice::from_ref(constant), map);
+        }
+        if let Some(Value::Array(members)) = map.get("enum") {
+            return self.closed_set(members, map);
+        }
+        if let Some(Value::Array(parts)) = map.get("allOf") {
+            return self.all_of(parts, map);
+        }
+        for keyword in ["oneOf", "anyOf"] {
+            if map.contains_key(keyword) {
+                let exclusive = self.foreign && keyword == "oneOf";
+                let alternatives = self.alternatives(map, 0)?;
+                return self.union(alternatives, exclusive, keyword);
+            }
+        }
+        match map.get("type") {
+            Some(Value::String(name)) => self.typed(name, map),
+            Some(Value::Array(names)) => self.type_list(names, map),
+            _ => self.untyped(map),
+        }
+    }
+
+    fn type_list(&mut self, names: &[Value], map: &Object) -> Result<NodeId> {
+        let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+        let mut branches = Vec::new();
+        for name in names.iter().filter(|n| **n != "null") {
+            // Every integer is a number.
+            if *name == "integer" && names.contains(&"number") {
+                continue;
+            }
+            branches.push(self.typed(name, map)?);
+        }
+        let id = match branches[..] {
+            [] => return Ok(self.push(Kind::Null)),
+            [only] => only,
+            _ => self.push(Kind::Union { branches, exclusive: false }),
+        };
+        Ok(if names.contains(&"null") { self.push(Kind::Nullable(id)) } else { id })
+    }
+
+    /// No `type`: the keywords of a type restrict only values of that type.
+    fn untyped(&mut self, map: &Object) -> Result<NodeId> {
+        const OF_TYPE: [(&str, &[&str]); 4] = [
+            ("object", &["properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"]),
+            ("array", &["items", "prefixItems", "minItems", "maxItems", "uniqueItems"]),
+            ("string", &["minLength", "maxLength", "pattern"]),
+            ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+        ];
+        let present = |keywords: &[&str]| keywords.iter().any(|k| map.contains_key(*k));
+        if !OF_TYPE.iter().any(|(_, keywords)| present(keywords)) {
+            return Ok(self.push(Kind::Any));
+        }
+        // What lists properties is meant as an object; and the arguments themselves always are one.
+        if map.contains_key("properties") || self.pointer.is_empty() {
+            return self.typed("object", map);
+        }
+        let mut branches = Vec::new();
+        for (name, _) in OF_TYPE {
+            branches.push(self.typed(name, map)?);
+        }
+        branches.push(self.push(Kind::Bool));
+        let id = self.push(Kind::Union { branches, exclusive: false });
+        Ok(self.push(Kind::Nullable(id)))
+    }
+
+    fn reference(&mut self, reference: &str, map: &Object) -> Result<NodeId> {
+        if map.keys().any(|k| k != "$ref" && !BESIDE_REF.contains(&k.as_str())) {
+            // For example an internally tagged newtype variant: merged, not chained.
+            let target = self.resolve(reference)?.clone();
+            let mut own = map.clone();
+            own.remove("$ref");
+            let Value::Object(mut target) = target else {
+                return if target == Value::Bool(true) { self.schema(&Value::Object(own)) } else { Ok(self.push(Kind::Never)) };
+            };
+            if !self.foreign {
+                target.remove("additionalProperties");
+            }
+            let merged = self.merged(&own, &target)?;
+            return self.schema(&Value::Object(merged));
+        }
+        let name = definition_name(reference);
+        if let Some(id) = self.references.get(&(name.clone(), self.rules)) {
+            return Ok(*id);
+        }
+        let target = self.resolve(reference)?;
+        let slot = self.push(Kind::Never);
+        self.references.insert((name, self.rules), slot);
+        let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
+        let id = self.schema(target)?;
+        self.pointer = pointer;
+        if id == slot {
+            return Err(self.error("$ref", "refers only to itself"));
+        }
+        self.slots.insert(slot, id);
+        Ok(id)
+    }
+
+    pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Object> {
+        merge(a, b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
+    }
+
+    /// The schema that a local reference means, through references to references.
+    fn resolve(&self, reference: &str) -> Result<&'s Value> {
+        let mut reference = reference.to_owned();
+        for _ in 0..MAX_HOPS {
+            let target = self.lookup(&reference)?;
+            match target.get("$ref").and_then(Value::as_str) {
+                Some(next) if target.as_object().is_some_and(|m| m.len() == 1) => next.clone_into(&mut reference),
+                _ => return Ok(target),
+            }
+        }
+        Err(self.error("$ref", "refers to itself"))
+    }
+
+    fn lookup(&self, reference: &str) -> Result<&'s Value> {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Err(self.error("$ref", format!("to {reference:?} leads out of the document")));
+        };
+        let root: &'s Value = self.root;
+        let target = root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)));
+        target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
+    }
+
+    /// A schema with its own `$ref` replaced by what it means; `true` is the empty schema, `false` none.
+    pub(super) fn resolved(&self, schema: &Value) -> Result<Option<Object>> {
+        let mut map = match schema {
+            Value::Object(map) => map.clone(),
+            Value::Bool(true) => return Ok(Some(Object::new())),
+            Value::Bool(false) => return Ok(None),
+            _ => return Err(self.error("$schema", "must be an object or a boolean")),
+        };
+        for _ in 0..MAX_HOPS {
+            keywords::check(&map, &self.pointer)?;
+            let Some(Value::String(reference)) = map.remove("$ref") else { return Ok(Some(map)) };
+            match self.lookup(&reference)? {
+                Value::Object(target) if map.is_empty() => map = target.clone(),
+                Value::Object(target) => map = self.merged(&map, target)?,
+                Value::Bool(false) => return Ok(None),
+                _ => return Ok(Some(map)),
+            }
+        }
+        Err(self.error("$ref", "refers to itself"))
+    }
+}
+
+fn definition_name(reference: &str) -> String {
+    reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
+}
+
+/// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        let (plain, escaped) = rest.split_at(at);
+        out.extend_from_slice(plain.as_bytes());
+        match escaped.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                rest = &escaped[3..];
+            }
+            None => {
+                out.push(b'%');
+                rest = &escaped[1..];
+            }
+        }
+    }
+    out.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The descriptive keywords of a schema.
+pub(super) fn notes(schema: &Value) -> Notes {
+    let Some(map) = schema.as_object() else { return Notes::new() };
+    map.iter().filter(|(k, _)| NOTES.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect()
+}

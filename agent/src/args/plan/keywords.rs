@@ -1,0 +1,112 @@
+//! Which keywords a schema may use.
+
+use super::error::SchemaError;
+use serde_json::{Map, Value};
+
+/// Keywords that restrict what is accepted and that the plan does not model.
+const REFUSED: [&str; 13] = [
+    "not",
+    "if",
+    "contains",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedItems",
+    "$dynamicRef",
+    "$recursiveRef",
+    "disallow",
+    "extends",
+    "divisibleBy",
+];
+
+/// Keywords that only describe.
+pub(super) const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
+
+/// Everything that may stand beside `$ref` without changing what is accepted.
+pub(super) const BESIDE_REF: [&str; 12] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$comment",
+    "x-aliases",
+    "x-coerce",
+    "x-secret",
+    "$defs",
+];
+
+/// Refuses keywords that the plan would otherwise silently ignore, and values that no keyword may have.
+pub(super) fn check(schema: &Map<String, Value>, pointer: &str) -> Result<(), SchemaError> {
+    for keyword in schema.keys() {
+        if REFUSED.contains(&keyword.as_str()) && !is_harmless(keyword, &schema[keyword.as_str()]) {
+            return Err(SchemaError::new(keyword, pointer, "is not checked by the argument engine"));
+        }
+    }
+    for (keyword, value) in schema {
+        let (ok, wanted) = match keyword.as_str() {
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
+                (whole(value).is_some(), "must be a whole number that is not negative")
+            }
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => (value.is_number(), "must be a number"),
+            "multipleOf" => (value.as_f64().is_some_and(|m| m > 0.0), "must be a number above 0"),
+            "pattern" | "$ref" => (value.is_string(), "must be a string"),
+            "uniqueItems" => (value.is_boolean(), "must be true or false"),
+            "enum" | "prefixItems" => (value.is_array(), "must be a list"),
+            "anyOf" | "oneOf" | "allOf" => {
+                (value.as_array().is_some_and(|a| !a.is_empty()), "must be a list of at least one schema")
+            }
+            "properties" | "patternProperties" => (value.is_object(), "must be an object"),
+            "required" => {
+                (value.as_array().is_some_and(|a| a.iter().all(Value::is_string)), "must be a list of names")
+            }
+            "items" => (is_schema(value) || value.is_array(), "must be a schema or a list of schemas"),
+            "additionalProperties" | "additionalItems" => (is_schema(value), "must be a schema"),
+            "type" => (is_type(value), "must be one of JSON's types or a list of them"),
+            "unevaluatedProperties" => (value.is_boolean(), "is only modelled as true or false"),
+            _ => (true, ""),
+        };
+        if !ok {
+            return Err(SchemaError::new(keyword, pointer, wanted));
+        }
+    }
+    Ok(())
+}
+
+fn is_harmless(keyword: &str, value: &Value) -> bool {
+    let nothing = value.as_object().is_some_and(Map::is_empty);
+    match keyword {
+        "not" => *value == Value::Bool(false),
+        "propertyNames" | "unevaluatedItems" => nothing || *value == Value::Bool(true),
+        "dependentRequired" | "dependentSchemas" | "dependencies" => nothing,
+        _ => false,
+    }
+}
+
+fn is_schema(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
+}
+
+fn is_type(value: &Value) -> bool {
+    let known = |v: &Value| {
+        matches!(
+            v.as_str(),
+            Some("null" | "boolean" | "integer" | "number" | "string" | "array" | "object")
+        )
+    };
+    match value {
+        Value::Array(types) => !types.is_empty() && types.iter().all(known),
+        value => known(value),
+    }
+}
+
+/// A count. JSON Schema writes `2.0` and means 2.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, within 2^53")]
+pub(super) fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        value.as_f64().filter(|f| f.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(f)).map(|f| f as u64)
+    })
+}

@@ -1,0 +1,182 @@
+//! A JSON Schema, compiled once: the only statement of what a tool accepts.
+
+mod compile;
+mod error;
+mod keywords;
+mod merge;
+mod node;
+mod object;
+mod scalar;
+mod union;
+
+pub use error::SchemaError;
+pub(crate) use node::{
+    ArraySpec, Child, ExternalSpec, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Prop, Rest,
+    StrSpec,
+};
+
+use super::policy::{PlanOptions, Rules};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+use std::{collections::HashMap, fmt, sync::Arc, sync::OnceLock};
+
+/// What a tool accepts, compiled from a JSON Schema.
+///
+/// Everything that is said about the arguments of a tool comes from here: the schema that the model is shown, the
+/// typed parse with its coercions, and the report of all mistakes. A clone is one reference count.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Search {
+///     query: String,
+///     limit: Option<u32>,
+/// }
+///
+/// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+/// let parsed = plan.parse::<Search>(r#"{"query": "rust", "limit": "10"}"#)?;
+/// assert_eq!(parsed.value.limit, Some(10));
+/// assert_eq!(parsed.coercions[0].path, "/limit");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Plan {
+    name: Arc<str>,
+    graph: Arc<Graph>,
+}
+
+/// The nodes of a plan and what is known about the whole.
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) notes: Vec<Notes>,
+    /// Names of shared definitions, for recursive references.
+    pub(crate) names: HashMap<NodeId, String>,
+    pub(crate) root: NodeId,
+    /// A node that takes anything.
+    pub(crate) any: NodeId,
+    pub(crate) options: PlanOptions,
+    pub(crate) foreign: bool,
+    schema: Value,
+    /// The one-line form of each node, made when it is first needed.
+    pub(crate) signatures: Vec<OnceLock<String>>,
+    /// One line for each parameter, made when it is first needed.
+    pub(crate) parameters: OnceLock<Vec<String>>,
+}
+
+impl Graph {
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+        &self.node(id).kind
+    }
+
+    pub(crate) fn notes(&self, id: NodeId) -> &Notes {
+        &self.notes[id.0 as usize]
+    }
+
+    pub(crate) fn signature_cell(&self, id: NodeId) -> &OnceLock<String> {
+        &self.signatures[id.0 as usize]
+    }
+
+    /// The object at the root, if it is one.
+    pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
+        match self.kind(self.root) {
+            Kind::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.node(self.root).holds_secret
+    }
+
+    pub(crate) fn root_rules(&self) -> Rules {
+        self.options.coercion.rules()
+    }
+}
+
+impl Plan {
+    /// The plan of a type that serde can deserialise and schemars can describe.
+    ///
+    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and
+    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the type is no object, or its schema asks for something that cannot be checked.
+    pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
+        let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
+        let schema = generator.into_root_schema_for::<T>().to_value();
+        compile::derived(&schema, options).and_then(crate::schema::with_rendered).map_err(|e| e.of(name)).map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
+    }
+
+    /// The plan of a schema that was written by hand or came from another program. It goes out to the model
+    /// exactly as it is; arguments are parsed to a [`Value`].
+    ///
+    /// Honoured (JSON Schema 2020-12 and draft-07):
+    /// `type` (also a list), `enum`, `const`, `properties`, `required`, `additionalProperties`, `patternProperties`
+    /// (one pattern), `minProperties`, `maxProperties`, `unevaluatedProperties: false`, `items` (also a list),
+    /// `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `uniqueItems`, `minLength`, `maxLength`, `pattern`,
+    /// `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `allOf`, `anyOf`, `oneOf`, `$ref`
+    /// to any place of the same document, boolean schemas.
+    /// Annotations and unknown keywords (`title`, `format`, `nullable`, `x-…`) are shown to the model but checked by nobody.
+    ///
+    /// An object without `additionalProperties` is open in JSON Schema. Here it takes the keys it lists, unless it
+    /// lists none or the options say [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
+    ///
+    /// # Errors
+    /// [`SchemaError`] for a keyword that would have to be checked and is not (`not`, `if`, `contains`,
+    /// `dependentRequired`, `propertyNames`, …), a pattern that cannot be checked in linear time, a reference out of
+    /// the document, combinations that multiply to more than 64 alternatives, a root that is no object, and schemas
+    /// that are too deep or too large.
+    pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
+        let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
+        Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
+    }
+
+    /// The tool's name, as it stands in reports.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same plan under another name.
+    pub fn with_name(&self, name: &str) -> Plan {
+        Plan { name: name.into(), graph: Arc::clone(&self.graph) }
+    }
+
+    /// The schema that the model is shown.
+    pub fn schema(&self) -> &Value {
+        &self.graph.schema
+    }
+
+    /// The names of the top-level parameters, as declared.
+    pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
+        self.graph.root_object().into_iter().flat_map(|object| object.props.iter().map(|p| p.name.as_str()))
+    }
+
+    /// What the plan was compiled with.
+    pub fn options(&self) -> &PlanOptions {
+        &self.graph.options
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl Graph {
+    pub(crate) fn set_schema(&mut self, schema: Value) {
+        self.schema = schema;
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters: Vec<&str> = self.parameter_names().collect();
+        f.debug_struct("Plan").field("name", &self.name).field("parameters", &parameters).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+//! What one place of the arguments accepts.
+
+use crate::args::policy::Rules;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Index of a node in its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(pub(super) u32);
+
+impl NodeId {
+    pub(crate) fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// Descriptive keywords of a schema: description, default, examples, deprecated.
+pub(crate) type Notes = Map<String, Value>;
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) rules: Rules,
+    /// A secret parameter can be found at or below this node.
+    pub(crate) holds_secret: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Any,
+    Never,
+    Null,
+    Bool,
+    Int(IntSpec),
+    Num(NumSpec),
+    Str(StrSpec),
+    /// A closed set of strings.
+    Enum(Vec<String>),
+    /// A closed set of other values.
+    Const(Vec<Value>),
+    Array(ArraySpec),
+    Object(ObjectSpec),
+    Nullable(NodeId),
+    /// `tag` is a required property with a distinct constant in each variant: internally or adjacently tagged.
+    Tagged {
+        tag: String,
+        variants: Vec<(String, NodeId)>,
+    },
+    External(ExternalSpec),
+    Union {
+        branches: Vec<NodeId>,
+        /// `oneOf` of a foreign schema: more than one fitting branch is a mistake.
+        exclusive: bool,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct IntSpec {
+    pub(crate) min: Option<i128>,
+    pub(crate) max: Option<i128>,
+    pub(crate) multiple: Option<i128>,
+    /// 128 bits: literals are read from their text, because serde_json's own numbers end at 64.
+    pub(crate) wide: bool,
+    /// Every `i64` in this range is accepted; empty if there is a `multipleOf`.
+    fast: (i64, i64),
+}
+
+impl IntSpec {
+    pub(crate) fn new(min: Option<i128>, max: Option<i128>, multiple: Option<i128>, wide: bool) -> IntSpec {
+        let clamp = |v: i128| {
+            i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
+        };
+        let in_range = min.is_none_or(|m| m <= i64::MAX.into()) && max.is_none_or(|m| m >= i64::MIN.into());
+        let fast = if multiple.is_some() || !in_range {
+            (1, 0)
+        } else {
+            (min.map_or(i64::MIN, clamp), max.map_or(i64::MAX, clamp))
+        };
+        IntSpec { min, max, multiple, wide, fast }
+    }
+
+    #[inline]
+    pub(crate) fn surely_takes(&self, v: i64) -> bool {
+        self.fast.0 <= v && v <= self.fast.1
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct NumSpec {
+    pub(crate) min: Option<f64>,
+    pub(crate) max: Option<f64>,
+    pub(crate) above: Option<f64>,
+    pub(crate) below: Option<f64>,
+    pub(crate) multiple: Option<f64>,
+    /// An `f32`: what is beyond its range is refused instead of becoming infinite.
+    pub(crate) single: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct StrSpec {
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
+    pub(crate) pattern: Option<Pattern>,
+    pub(crate) format: Option<String>,
+}
+
+impl StrSpec {
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.min.is_none() && self.max.is_none() && self.pattern.is_none()
+    }
+}
+
+/// A compiled `pattern`, with its text as the schema has it.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) source: String,
+    pub(super) regex: regex::Regex,
+}
+
+impl Pattern {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// schemars writes integer map keys as a pattern of digits.
+    pub(crate) fn is_integer_key(&self) -> bool {
+        matches!(self.source.as_str(), r"^\d+$" | r"^-?\d+$")
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ArraySpec {
+    /// The items of a tuple.
+    pub(crate) prefix: Vec<NodeId>,
+    /// The items after those; none = there are no more.
+    pub(crate) items: Option<NodeId>,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    pub(crate) unique: bool,
+}
+
+impl ArraySpec {
+    #[inline]
+    pub(crate) fn item(&self, index: usize) -> Option<NodeId> {
+        match self.prefix.get(index) {
+            Some(id) => Some(*id),
+            None => self.items,
+        }
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        self.prefix.is_empty() && self.items.is_some()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ObjectSpec {
+    pub(crate) props: Vec<Prop>,
+    /// Every name and alias, where a scan would be slow.
+    pub(super) index: Option<HashMap<String, usize>>,
+    pub(crate) patterns: Vec<(Pattern, NodeId)>,
+    pub(crate) rest: Rest,
+    /// The required ones among the first 64 properties, a bit each.
+    pub(crate) required: u64,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+}
+
+/// What the other keys of an object may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// `additionalProperties: false`.
+    Denied,
+    /// The schema says nothing: closed, unless the tool keeps unknown keys.
+    Unsaid,
+    Accepted(NodeId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Prop {
+    pub(crate) name: String,
+    pub(crate) node: NodeId,
+    pub(crate) required: bool,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) notes: Notes,
+    pub(crate) secret: bool,
+    /// Optional, and null is no value of it: null means absent, and serde never sees the key.
+    pub(crate) null_absent: bool,
+}
+
+/// What a key of an object leads to.
+#[derive(Clone, Copy)]
+pub(crate) enum Child {
+    Prop(usize, NodeId),
+    /// A map entry.
+    Entry(NodeId),
+}
+
+impl ObjectSpec {
+    /// Properties above this number are looked up by hash.
+    pub(super) const SCAN: usize = 24;
+
+    /// `hint` is the index after the previous hit: models usually follow the order of the schema.
+    #[inline]
+    pub(crate) fn find(&self, key: &str, hint: usize) -> Option<usize> {
+        if self.props.get(hint).is_some_and(|p| p.name == key) {
+            return Some(hint);
+        }
+        self.scan(key)
+    }
+
+    fn scan(&self, key: &str) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(key).copied(),
+            None => self.props.iter().position(|p| p.name == key || p.aliases.iter().any(|a| a == key)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn child(&self, key: &str, hint: usize) -> Option<Child> {
+        match self.find(key, hint) {
+            Some(i) => Some(Child::Prop(i, self.props[i].node)),
+            None => self.entry(key).map(Child::Entry),
+        }
+    }
+
+    fn entry(&self, key: &str) -> Option<NodeId> {
+        if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
+            return Some(*id);
+        }
+        match self.rest {
+            Rest::Accepted(id) => Some(id),
+            Rest::Denied | Rest::Unsaid => None,
+        }
+    }
+}
+
+/// Externally tagged: unit variants as strings, the others as an object of exactly one entry.
+#[derive(Debug)]
+pub(crate) struct ExternalSpec {
+    pub(crate) units: Vec<String>,
+    pub(crate) unit_notes: Notes,
+    pub(crate) variants: Vec<Variant>,
+    /// The variants with a payload, as an object of exactly one entry.
+    pub(crate) object: NodeId,
+}
+
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub(crate) name: String,
+    pub(crate) node: NodeId,
+    pub(crate) notes: Notes,
+}
+
+impl ExternalSpec {
+    pub(crate) fn unit_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.units.iter().map(String::as_str)
+    }
+
+    pub(crate) fn variant(&self, name: &str) -> Option<&Variant> {
+        self.variants.iter().find(|v| v.name == name)
+    }
+}

@@ -1,0 +1,171 @@
+//! Objects and their properties.
+
+use super::compile::{Compiler, Object, Result, notes};
+use super::keywords::whole;
+use super::node::{Kind, NodeId, ObjectSpec, Pattern, Prop, Rest};
+use crate::args::policy::{CoercionPolicy, Rules};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+impl Compiler<'_> {
+    pub(super) fn object(&mut self, map: &Object) -> Result<ObjectSpec> {
+        let below = self.rules.not_item();
+        let patterns = self.patterns(map, below)?;
+        let required: Vec<&str> = match map.get("required") {
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let mut props = Vec::new();
+        if let Some(Value::Object(properties)) = map.get("properties") {
+            for (name, schema) in properties {
+                props.push(self.property(name, schema, required.contains(&name.as_str()), &patterns, map)?);
+            }
+        }
+        let any = !map.contains_key("properties") && self.foreign;
+        let closed = map.get("unevaluatedProperties") == Some(&json!(false));
+        let rest = match map.get("additionalProperties") {
+            Some(Value::Bool(false)) => Rest::Denied,
+            None if closed => Rest::Denied,
+            None if !patterns.is_empty() && !self.foreign => Rest::Denied,
+            // A foreign schema that lists nothing means any object; schemars writes it for a struct without fields.
+            None if any && patterns.is_empty() => Rest::Accepted(self.push(Kind::Any)),
+            None => Rest::Unsaid,
+            Some(schema) => Rest::Accepted(self.below(&["additionalProperties"], below, schema)?),
+        };
+        // A required name that no property has: any value, if the object takes it at all.
+        for name in required {
+            if !props.iter().any(|p| p.name == name) {
+                let node = match (rest, patterns.iter().find(|(p, _)| p.is_match(name))) {
+                    (_, Some((_, id))) => *id,
+                    (Rest::Accepted(id), None) => id,
+                    (Rest::Denied, None) => self.push(Kind::Never),
+                    (Rest::Unsaid, None) => self.push(Kind::Any),
+                };
+                props.push(Prop {
+                    name: name.into(),
+                    node,
+                    required: true,
+                    aliases: Vec::new(),
+                    notes: super::Notes::new(),
+                    secret: false,
+                    null_absent: false,
+                });
+            }
+        }
+        let count = |keyword: &str| map.get(keyword).and_then(whole);
+        let mut mask = 0u64;
+        for (i, _) in props.iter().enumerate().take(64).filter(|(_, p)| p.required) {
+            mask |= 1 << i;
+        }
+        Ok(ObjectSpec {
+            index: index(&props),
+            props,
+            patterns,
+            rest,
+            required: mask,
+            min: count("minProperties").unwrap_or(0),
+            max: count("maxProperties").unwrap_or(u64::MAX),
+        })
+    }
+
+    fn property(
+        &mut self,
+        name: &str,
+        schema: &Value,
+        required: bool,
+        patterns: &[(Pattern, NodeId)],
+        map: &Object,
+    ) -> Result<Prop> {
+        // The settings of the macros; in a foreign schema they are annotations like any other.
+        let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
+        let aliases = match setting("x-aliases") {
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
+            _ => Vec::new(),
+        };
+        let secret = setting("x-secret") == Some(&json!(true));
+        let policy = match setting("x-coerce") {
+            None => None,
+            Some(word) => match word.as_str().and_then(CoercionPolicy::from_name) {
+                Some(policy) => Some(policy),
+                None => return Err(self.error("x-coerce", "must be exact, strict or lenient")),
+            },
+        };
+        let rules = policy.map_or(self.rules.not_item(), CoercionPolicy::rules);
+        let both;
+        let overlapping = patterns.iter().find(|(p, _)| self.foreign && p.is_match(name));
+        let schema = match overlapping {
+            None => schema,
+            // Its name also matches the pattern, so both schemas hold.
+            Some((pattern, _)) => {
+                both = json!({"allOf": [schema, map["patternProperties"][pattern.source.as_str()]]});
+                &both
+            }
+        };
+        let mut node = self.below(&["properties", name], rules, schema)?;
+        let nullable = match self.kind(node) {
+            Kind::Nullable(inner) => Some(*inner),
+            _ => None,
+        };
+        // `Option<T>`: schemars says nullable, meaning that it may be left out.
+        if let Some(inner) = nullable
+            && !self.foreign
+            && !required
+        {
+            let outer = std::mem::take(self.notes_mut(node));
+            node = self.described(inner, outer);
+        }
+        let takes_null = match self.kind(node) {
+            Kind::Nullable(_) | Kind::Any | Kind::Null => true,
+            Kind::Const(members) => members.contains(&Value::Null),
+            _ => false,
+        };
+        let mut notes = notes(schema);
+        if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
+            notes.remove("default");
+        }
+        Ok(Prop {
+            name: name.into(),
+            node,
+            required,
+            aliases,
+            notes,
+            secret,
+            null_absent: !required && !takes_null,
+        })
+    }
+
+    /// Keeps what was said about the nullable form where the inner one says nothing.
+    fn described(&mut self, id: NodeId, outer: super::Notes) -> NodeId {
+        let own = self.notes_mut(id);
+        for (keyword, note) in outer.into_iter().filter(|(_, note)| !note.is_null()) {
+            own.entry(keyword).or_insert(note);
+        }
+        id
+    }
+
+    fn patterns(&mut self, map: &Object, rules: Rules) -> Result<Vec<(Pattern, NodeId)>> {
+        let Some(Value::Object(patterns)) = map.get("patternProperties") else { return Ok(Vec::new()) };
+        if self.foreign && patterns.len() > 1 {
+            return Err(self.error("patternProperties", "with more than one pattern is not modelled"));
+        }
+        let mut out = Vec::with_capacity(patterns.len());
+        for (source, schema) in patterns {
+            let pattern = self.pattern(source, "patternProperties")?;
+            out.push((pattern, self.below(&["patternProperties", source], rules, schema)?));
+        }
+        Ok(out)
+    }
+}
+
+fn index(props: &[Prop]) -> Option<HashMap<String, usize>> {
+    if props.len() <= ObjectSpec::SCAN {
+        return None;
+    }
+    let mut index = HashMap::new();
+    for (i, prop) in props.iter().enumerate() {
+        for name in std::iter::once(&prop.name).chain(&prop.aliases) {
+            index.entry(name.clone()).or_insert(i);
+        }
+    }
+    Some(index)
+}

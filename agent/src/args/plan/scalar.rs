@@ -1,0 +1,288 @@
+//! Numbers, strings, closed sets and arrays.
+
+use super::compile::{Compiler, Object, Result};
+use super::error::SchemaError;
+use super::keywords::whole;
+use super::node::{ArraySpec, IntSpec, Kind, NodeId, NumSpec, Pattern, StrSpec};
+use serde_json::Value;
+
+impl Compiler<'_> {
+    pub(super) fn typed(&mut self, name: &str, map: &Object) -> Result<NodeId> {
+        let kind = match name {
+            "null" => Kind::Null,
+            "boolean" => Kind::Bool,
+            "integer" => Kind::Int(self.integer(map)?),
+            "number" => {
+                let number = |keyword: &str| map.get(keyword).and_then(Value::as_f64);
+                Kind::Num(NumSpec {
+                    min: number("minimum"),
+                    max: number("maximum"),
+                    above: number("exclusiveMinimum"),
+                    below: number("exclusiveMaximum"),
+                    multiple: number("multipleOf"),
+                    single: !self.foreign && format(map) == Some("float"),
+                })
+            }
+            "string" => Kind::Str(StrSpec {
+                min: count(map, "minLength").filter(|n| *n > 0),
+                max: count(map, "maxLength"),
+                pattern: match map.get("pattern").and_then(Value::as_str) {
+                    Some(source) => Some(self.pattern(source, "pattern")?),
+                    None => None,
+                },
+                format: format(map).map(String::from),
+            }),
+            "array" => Kind::Array(self.array(map)?),
+            "object" => Kind::Object(self.object(map)?),
+            _ => return Err(self.error("type", format!("{name:?} is no type of JSON Schema"))),
+        };
+        Ok(self.push(kind))
+    }
+
+    /// The bounds of the Rust type are in `format`; schemars writes them out for small types only.
+    fn integer(&self, map: &Object) -> Result<IntSpec> {
+        let format = if self.foreign { None } else { format(map) };
+        let (low, high, wide) = match format {
+            Some("int32") => (i32::MIN.into(), Some(i32::MAX.into()), false),
+            Some("uint32") => (0, Some(u32::MAX.into()), false),
+            Some("int64" | "int") => (i64::MIN.into(), Some(i64::MAX.into()), false),
+            Some("uint64" | "uint") => (0, Some(u64::MAX.into()), false),
+            Some("int128") => (i128::MIN, Some(i128::MAX), true),
+            Some("uint128") => (0, None, true),
+            // What serde_json's own values can carry.
+            _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
+        };
+        if wide && self.buffered > 0 {
+            return Err(self.error("format", "of 128 bits cannot be carried by serde inside a tagged or untagged enum"));
+        }
+        let bound = |keyword: &str, up: bool| map.get(keyword).map(|v| whole_bound(v, up));
+        let min = [bound("minimum", true), bound("exclusiveMinimum", false).map(|m| m.saturating_add(1))];
+        let max = [bound("maximum", false), bound("exclusiveMaximum", true).map(|m| m.saturating_sub(1))];
+        let min = min.into_iter().flatten().fold(low, i128::max);
+        let max = max.into_iter().flatten().chain(high).min();
+        let multiple = match map.get("multipleOf") {
+            None => None,
+            Some(v) => match whole(v) {
+                Some(m) => Some(i128::from(m)).filter(|m| *m != 1),
+                None => return Err(self.error("multipleOf", "of an integer must be a whole number")),
+            },
+        };
+        Ok(IntSpec::new(Some(min), max, multiple, wide))
+    }
+
+    pub(super) fn pattern(&self, source: &str, keyword: &str) -> Result<Pattern> {
+        regex::Regex::new(&ascii_classes(source))
+            .map(|regex| Pattern { source: source.into(), regex })
+            .map_err(|e| SchemaError::regex(&self.pointer, keyword, e))
+    }
+
+    fn array(&mut self, map: &Object) -> Result<ArraySpec> {
+        let below = self.rules.not_item();
+        // draft-07 says `items: [..]` and `additionalItems` for `prefixItems` and `items`.
+        let (prefix, prefix_keyword, items, items_keyword) = match (map.get("prefixItems"), map.get("items")) {
+            (Some(Value::Array(prefix)), items) => (prefix.as_slice(), "prefixItems", items, "items"),
+            (_, Some(Value::Array(prefix))) => {
+                (prefix.as_slice(), "items", map.get("additionalItems"), "additionalItems")
+            }
+            (_, items) => (&[][..], "prefixItems", items, "items"),
+        };
+        let mut ids = Vec::with_capacity(prefix.len());
+        for (i, item) in prefix.iter().enumerate() {
+            ids.push(self.below(&[prefix_keyword, &i.to_string()], below, item)?);
+        }
+        let max = count(map, "maxItems").unwrap_or(u64::MAX);
+        let closed = ids.len() as u64 >= max && !ids.is_empty();
+        let items = match items {
+            Some(Value::Bool(false)) => None,
+            None if closed => None,
+            None => Some(self.push(Kind::Any)),
+            Some(items) => {
+                let rules = if ids.is_empty() { below.as_item() } else { below };
+                Some(self.below(&[items_keyword], rules, items)?)
+            }
+        };
+        Ok(ArraySpec {
+            min: count(map, "minItems").unwrap_or(0),
+            max: if items.is_none() { max.min(ids.len() as u64) } else { max },
+            prefix: ids,
+            items,
+            unique: map.get("uniqueItems") == Some(&Value::Bool(true)),
+        })
+    }
+
+    /// `enum` and `const`: the members that the other keywords beside them accept.
+    pub(super) fn closed_set(&mut self, members: &[Value], map: &Object) -> Result<NodeId> {
+        let mut rest = map.clone();
+        rest.remove("enum");
+        rest.remove("const");
+        let mut members: Vec<Value> = members.to_vec();
+        if let (Some(Value::Array(set)), true) = (map.get("enum"), map.contains_key("const")) {
+            members.retain(|m| set.iter().any(|s| crate::args::scalar::same_json(s, m)));
+        }
+        members.retain(|m| fits_type(m, map.get("type")));
+        rest.remove("type");
+        if let Some(keyword) = rest.keys().find(|k| RESTRICTING.contains(&k.as_str())) {
+            return self.restricted_set(keyword, &members, map);
+        }
+        Ok(self.set(members))
+    }
+
+    fn set(&mut self, members: Vec<Value>) -> NodeId {
+        let (nulls, members): (Vec<Value>, Vec<Value>) = members.into_iter().partition(Value::is_null);
+        let kind = if members.is_empty() {
+            if nulls.is_empty() { Kind::Never } else { Kind::Null }
+        } else if let Some(words) = members.iter().map(|m| m.as_str().map(String::from)).collect() {
+            Kind::Enum(words)
+        } else {
+            Kind::Const(members)
+        };
+        let id = self.push(kind);
+        if nulls.is_empty() || matches!(self.kind(id), Kind::Null) { id } else { self.push(Kind::Nullable(id)) }
+    }
+
+    /// A closed set beside other restrictions, for example `enum` and `maxLength`: simple ones are applied here.
+    fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &Object) -> Result<NodeId> {
+        const SIMPLE: [&str; 8] = [
+            "minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+        ];
+        if let Some(other) = map.keys().find(|k| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str())) {
+            return Err(self.error(other, "beside `enum` or `const` is not modelled"));
+        }
+        let Kind::Str(text) = self.detached("string", map)? else { return Err(self.error(keyword, "cannot stand here")) };
+        let Kind::Num(number) = self.detached("number", map)? else { return Err(self.error(keyword, "cannot stand here")) };
+        let kept = members.iter().filter(|m| match m {
+            Value::String(s) => text.takes(s),
+            Value::Number(n) => n.as_f64().is_some_and(|f| number.takes(f)),
+            _ => true,
+        });
+        let kept = kept.cloned().collect();
+        Ok(self.set(kept))
+    }
+
+    /// A kind that is only asked a question at compile time.
+    fn detached(&mut self, name: &str, map: &Object) -> Result<Kind> {
+        let id = self.typed(name, map)?;
+        Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, Kind::Never))
+    }
+}
+
+/// Keywords that restrict values and would be lost beside a closed set.
+const RESTRICTING: [&str; 24] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "properties",
+    "required",
+    "additionalProperties",
+    "patternProperties",
+    "minProperties",
+    "maxProperties",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "unevaluatedProperties",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
+
+fn format(map: &Object) -> Option<&str> {
+    map.get("format").and_then(Value::as_str)
+}
+
+fn count(map: &Object, keyword: &str) -> Option<u64> {
+    map.get(keyword).and_then(whole)
+}
+
+fn fits_type(member: &Value, types: Option<&Value>) -> bool {
+    let fits = |name: &str| match name {
+        "null" => member.is_null(),
+        "boolean" => member.is_boolean(),
+        "number" => member.is_number(),
+        "integer" => member.is_i64() || member.is_u64() || member.as_f64().is_some_and(|f| f.fract() == 0.0),
+        "string" => member.is_string(),
+        "array" => member.is_array(),
+        "object" => member.is_object(),
+        _ => false,
+    };
+    match types {
+        None => true,
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(fits),
+        Some(name) => name.as_str().is_some_and(fits),
+    }
+}
+
+/// A bound of an integer: `minimum: 1.5` means 2.
+#[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, which is what a bound needs")]
+fn whole_bound(value: &Value, up: bool) -> i128 {
+    if let Some(v) = value.as_i64() {
+        return v.into();
+    }
+    if let Some(v) = value.as_u64() {
+        return v.into();
+    }
+    let f = value.as_f64().unwrap_or_default();
+    (if up { f.ceil() } else { f.floor() }) as i128
+}
+
+/// Patterns of JSON Schema are ECMA-262: there `\d` and `\w` mean ASCII, in the `regex` crate all of Unicode.
+fn ascii_classes(source: &str) -> String {
+    let mut out = String::with_capacity(source.len() + 8);
+    let mut in_class = false;
+    let mut chars = source.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match (chars.next(), in_class) {
+                (Some('d'), false) => out.push_str("[0-9]"),
+                (Some('d'), true) => out.push_str("0-9"),
+                (Some('w'), false) => out.push_str("[A-Za-z0-9_]"),
+                (Some('w'), true) => out.push_str("A-Za-z0-9_"),
+                (Some('D'), false) => out.push_str("[^0-9]"),
+                (Some('W'), false) => out.push_str("[^A-Za-z0-9_]"),
+                (Some(other), _) => {
+                    out.push('\\');
+                    out.push(other);
+                }
+                (None, _) => out.push('\\'),
+            },
+            '[' if in_class => out.push_str("\\["),
+            '[' => {
+                in_class = true;
+                out.push('[');
+            }
+            ']' => {
+                in_class = false;
+                out.push(']');
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ascii_classes;
+
+    #[test]
+    fn ecma_classes_are_ascii() {
+        let matches = |pattern: &str, text: &str| {
+            regex::Regex::new(&ascii_classes(pattern)).is_ok_and(|r| r.is_match(text))
+        };
+        assert!(matches(r"^\d+$", "42"));
+        assert!(!matches(r"^\d+$", "٤٢"));
+        assert!(matches(r"^[\w-]+$", "a_b-c"));
+        assert!(!matches(r"^[\w-]+$", "é"));
+        assert!(matches(r"^\D+$", "٤٢"));
+        assert!(matches(r"^\\d$", r"\d"));
+        assert!(matches(r"^[[]$", "["));
+    }
+}

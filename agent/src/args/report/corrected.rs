@@ -1,0 +1,177 @@
+//! The corrected call: the arguments with every mistake mended in the only possible way.
+
+use crate::args::diagnose::{Document, fits, inspect};
+use crate::args::issue::{Issue, IssueCode};
+use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::policy::CoercionPolicy;
+use crate::args::scalar::{bool_from_text, int_from_f64, int_from_text, num_from_text};
+use crate::args::suggest::did_you_mean;
+use serde_json::{Map, Value};
+
+const MAX_CALL: usize = 500;
+/// Arguments longer than this do not become short by mending.
+const MAX_SENT: usize = 4 * MAX_CALL;
+
+/// The corrected call, if there is exactly one and it is valid.
+pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
+    if sent.len() > MAX_SENT || graph.has_secrets() || !issues.iter().all(|issue| is_mendable(issue, issues)) {
+        return None;
+    }
+    let sent: Value = serde_json::from_str(sent).ok()?;
+    let mut mended = sent.clone();
+    Mend { graph }.value(graph.root, &mut mended, true);
+    if mended == sent {
+        return None;
+    }
+    let text = mended.to_string();
+    (text.chars().count() <= MAX_CALL && fits(graph, graph.root, &text, true)).then_some(text)
+}
+
+/// Can there be one mechanical mend? Most reports need not be tried then.
+fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
+    match issue.code {
+        IssueCode::Type => true,
+        IssueCode::Unknown | IssueCode::Enum => issue.suggestions.len() == 1,
+        // Missing under its name, but there under a name like it.
+        IssueCode::Missing => {
+            let (parent, name) = issue.path.rsplit_once('/').unwrap_or_default();
+            all.iter().any(|other| {
+                other.code == IssueCode::Unknown
+                    && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
+                    && other.suggestions.iter().any(|s| s == name)
+            })
+        }
+        _ => false,
+    }
+}
+
+struct Mend<'g> {
+    graph: &'g Graph,
+}
+
+impl Mend<'_> {
+    /// A value that is taken as it is stays; everything else is rewritten into the form that the schema shows.
+    fn value(&self, id: NodeId, value: &mut Value, root: bool) {
+        if self.is_taken(id, value, root) {
+            return;
+        }
+        let lenient = CoercionPolicy::Lenient.rules();
+        match (self.graph.kind(id), &mut *value) {
+            (Kind::Nullable(inner), _) => self.value(*inner, value, false),
+            (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && !n.is_f64() => {
+                *value = n.to_string().into();
+            }
+            (Kind::Int(_), Value::String(text)) => {
+                if let Some(int) = int_from_text(text).int() {
+                    *value = int.to_value();
+                }
+            }
+            (Kind::Int(_), Value::Number(n)) => {
+                if let Some(int) = n.as_f64().and_then(int_from_f64) {
+                    *value = int.to_value();
+                }
+            }
+            (Kind::Num(_), Value::String(text)) => {
+                if let Some(f) = num_from_text(text) {
+                    *value = serde_json::from_str(text.trim().trim_start_matches('+')).unwrap_or_else(|_| f.into());
+                }
+            }
+            (Kind::Bool, Value::String(text)) => {
+                if let Some(b) = bool_from_text(text, lenient) {
+                    *value = b.into();
+                }
+            }
+            (Kind::Enum(words), Value::String(text)) => {
+                if let [only] = did_you_mean(text, words.iter().map(String::as_str))[..] {
+                    *value = only.into();
+                }
+            }
+            (Kind::Object(object), _) => self.object(object, value),
+            (Kind::Array(_), _) => self.array(id, value),
+            (Kind::Tagged { tag, variants }, _) => self.tagged(tag, variants, value),
+            _ => {}
+        }
+    }
+
+    fn is_taken(&self, id: NodeId, value: &Value, root: bool) -> bool {
+        let text = value.to_string();
+        Document::parse(&text).is_ok_and(|document| {
+            let found = inspect(self.graph, id, &document.root, root);
+            found.count == 0 && !found.coerced
+        })
+    }
+
+    fn object(&self, object: &ObjectSpec, value: &mut Value) {
+        if let Value::String(text) = &*value
+            && let Ok(inner @ Value::Object(_)) = serde_json::from_str(text)
+        {
+            *value = inner;
+        }
+        let Value::Object(map) = value else { return };
+        let old = std::mem::take(map);
+        let is_free =
+            |p: &&Prop| !old.contains_key(&p.name) && !p.aliases.iter().any(|alias| old.contains_key(alias));
+        let free: Vec<&str> = object.props.iter().filter(is_free).map(|p| p.name.as_str()).collect();
+        *map = self.renamed(object, &old, &free);
+    }
+
+    fn renamed(&self, object: &ObjectSpec, old: &Map<String, Value>, free: &[&str]) -> Map<String, Value> {
+        let mut map = Map::new();
+        for (key, value) in old {
+            let (mut key, mut value) = (key.as_str(), value.clone());
+            if object.child(key, 0).is_none()
+                && let [only] = did_you_mean(key, free.iter().copied())[..]
+                && !map.contains_key(only)
+            {
+                key = only;
+            }
+            if let Some(child) = object.child(key, 0) {
+                let (Child::Prop(_, id) | Child::Entry(id)) = child;
+                let absent = matches!(child, Child::Prop(i, _) if object.props[i].null_absent);
+                if value.is_null() && absent {
+                    continue;
+                }
+                self.value(id, &mut value, false);
+            }
+            map.insert(key.into(), value);
+        }
+        map
+    }
+
+    fn array(&self, id: NodeId, value: &mut Value) {
+        let Kind::Array(array) = self.graph.kind(id) else { return };
+        if let Value::String(text) = &*value
+            && let Ok(inner @ Value::Array(_)) = serde_json::from_str(text)
+        {
+            *value = inner;
+        }
+        // "a, b" may be a list: not ours to decide.
+        let may_be_list = value.as_str().is_some_and(|s| s.contains([',', '[', '\n']));
+        if array.is_list() && !value.is_array() && !value.is_null() && !may_be_list {
+            *value = Value::Array(vec![value.take()]);
+        }
+        let Value::Array(items) = value else { return };
+        for (i, item) in items.iter_mut().enumerate() {
+            let Some(id) = array.item(i) else { break };
+            match (self.graph.kind(id), &*item) {
+                (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && array.is_list() => {
+                    *item = n.to_string().into();
+                }
+                _ => self.value(id, item, false),
+            }
+        }
+    }
+
+    fn tagged(&self, tag: &str, variants: &[(String, NodeId)], value: &mut Value) {
+        let Some(sent) = value.get(tag).and_then(Value::as_str) else { return };
+        let names = || variants.iter().map(|v| v.0.as_str());
+        let name = match did_you_mean(sent, names())[..] {
+            [only] if !names().any(|n| n == sent) => only.to_owned(),
+            _ => sent.to_owned(),
+        };
+        if let Some((_, variant)) = variants.iter().find(|v| v.0 == name) {
+            value[tag] = name.as_str().into();
+            self.value(*variant, value, false);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! All that is wrong with the arguments, as one text for the model and as JSON for programs.
+
+mod corrected;
+mod signature;
+
+pub(crate) use corrected::corrected;
+pub(crate) use signature::signature;
+
+use super::issue::Issue;
+use super::plan::Plan;
+use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
+use serde_json::{Map, Value, json};
+use signature::{parameters, push_set};
+use std::{fmt, fmt::Write, sync::Arc};
+
+const MAX_ISSUES: usize = 20;
+const MAX_PARAMETERS: usize = 40;
+const MAX_MEMBERS: usize = 20;
+const MAX_LINE: usize = 300;
+const MAX_PATH: usize = MAX_RECORD;
+const MAX_TEXT: usize = 6_000;
+
+/// Arguments that a tool does not take: every mistake at once, in words that let a model mend them.
+///
+/// `Display` is [`to_text`](Self::to_text). A clone is one reference count. The arguments as they were sent are not
+/// kept, so neither `Debug` nor the forms below can show more of them than the issues do.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+/// let plan = Plan::compile("count", &schema, PlanOptions::default())?;
+/// let error = plan.parse::<serde_json::Value>(r#"{"n": "many"}"#).unwrap_err();
+/// assert_eq!(error.issues()[0].path, "/n");
+/// assert_eq!(
+///     error.to_text(),
+///     "Invalid arguments for `count`: 1 problem. The tool was not run.\n\
+///      1. /n: wrong type; got string \"many\"; expected integer\n\
+///      Parameters (? = optional):\n  \
+///        n: integer\n\
+///      Call `count` again with this fixed."
+/// );
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
+#[derive(Clone)]
+pub struct InvalidArguments {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    plan: Plan,
+    issues: Vec<Issue>,
+    count: usize,
+    corrected: Option<String>,
+}
+
+impl InvalidArguments {
+    pub(crate) fn new(plan: &Plan, issues: Vec<Issue>, count: usize, corrected: Option<String>) -> InvalidArguments {
+        let count = count.max(issues.len());
+        InvalidArguments { inner: Arc::new(Inner { plan: plan.clone(), issues, count, corrected }) }
+    }
+
+    /// The name of the tool.
+    pub fn tool(&self) -> &str {
+        self.inner.plan.name()
+    }
+
+    /// Every mistake, at most the first 10,000: for each object unknown keys in the order given, then its parameters
+    /// as declared, each with what is below it, then map entries in the order given.
+    pub fn issues(&self) -> &[Issue] {
+        &self.inner.issues
+    }
+
+    /// How many mistakes there are, also those beyond the ones that are listed.
+    pub fn count(&self) -> usize {
+        self.inner.count
+    }
+
+    /// The arguments with every mistake mended, as JSON text: only if each has exactly one possible mend and the
+    /// result is valid. It is an offer to the model and never applied.
+    pub fn corrected(&self) -> Option<&str> {
+        self.inner.corrected.as_deref()
+    }
+
+    /// The report for the model: at most 20 mistakes and 6,000 characters.
+    pub fn to_text(&self) -> String {
+        let Inner { plan, issues, count, corrected } = &*self.inner;
+        let (tool, count) = (plan.name(), *count);
+        let mut out = String::with_capacity(1024);
+        // Writing to a String cannot fail.
+        let plural = if count == 1 { "" } else { "s" };
+        let _ = writeln!(out, "Invalid arguments for `{tool}`: {count} problem{plural}. The tool was not run.");
+        for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
+            let _ = write!(out, "{}. ", i + 1);
+            push_line(&mut out, issue);
+            out.push('\n');
+        }
+        let shown = issues.len().min(MAX_ISSUES);
+        if count > shown {
+            let _ = writeln!(out, "… and {} more problems.", count - shown);
+        }
+        let parameters = parameters(plan.graph());
+        out.push_str(if parameters.is_empty() {
+            "Parameters: none, send {}\n"
+        } else {
+            "Parameters (? = optional):\n"
+        });
+        for line in parameters {
+            out.push_str("  ");
+            out.push_str(line);
+            out.push('\n');
+        }
+        let _ = match corrected {
+            Some(call) => write!(out, "If this is what you meant, send: {call}"),
+            None => {
+                let these = if count == 1 { "this" } else { "all of these" };
+                write!(out, "Call `{tool}` again with {these} fixed.")
+            }
+        };
+        if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
+    }
+
+    /// The same for programs:
+    /// `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?, "allowed"?,
+    /// "suggestions"?}], "parameters", "corrected"?}`. `message` is the line of the text without its number.
+    pub fn to_json(&self) -> Value {
+        let Inner { plan, issues, count, corrected } = &*self.inner;
+        let issues: Vec<Value> = issues.iter().take(MAX_ISSUES).map(issue_json).collect();
+        let mut out = json!({
+            "error": "invalid_arguments",
+            "tool": plan.name(),
+            "count": count,
+            "issues": issues,
+            "parameters": parameters(plan.graph()),
+        });
+        if let Some(call) = corrected.as_ref().and_then(|c| serde_json::from_str::<Value>(c).ok()) {
+            out["corrected"] = call;
+        }
+        out
+    }
+}
+
+impl fmt::Display for InvalidArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl fmt::Debug for InvalidArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvalidArguments")
+            .field("tool", &self.tool())
+            .field("count", &self.inner.count)
+            .field("issues", &self.inner.issues)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for InvalidArguments {}
+
+impl fmt::Display for Issue {
+    /// The line of the report, without its number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = String::new();
+        push_line(&mut line, self);
+        f.write_str(&line)
+    }
+}
+
+/// `PATH: PROBLEM[; got RECEIVED][; expected SIGNATURE][; did you mean "A" or "B"?]`
+fn push_line(out: &mut String, issue: &Issue) {
+    let start = out.len();
+    if issue.path.is_empty() {
+        out.push_str("(arguments)");
+    } else {
+        push_cut(out, &issue.path, MAX_PATH);
+    }
+    out.push_str(": ");
+    out.push_str(&issue.problem);
+    if let Some(received) = &issue.received {
+        out.push_str("; got ");
+        out.push_str(received);
+    }
+    if let Some(expected) = &issue.expected {
+        out.push_str("; expected ");
+        out.push_str(expected);
+    } else if !issue.allowed.is_empty() {
+        out.push_str("; expected ");
+        push_set(out, issue.allowed.iter());
+    }
+    if !issue.suggestions.is_empty() {
+        out.push_str("; did you mean ");
+        for (i, suggestion) in issue.suggestions.iter().enumerate() {
+            if i > 0 {
+                out.push_str(" or ");
+            }
+            push_quoted(out, suggestion, MAX_LINE);
+        }
+        out.push('?');
+    }
+    if out.len() - start > MAX_LINE {
+        let line = cut(out.get(start..).unwrap_or_default(), MAX_LINE);
+        out.truncate(start);
+        out.push_str(&line);
+    }
+}
+
+fn issue_json(issue: &Issue) -> Value {
+    let mut out = Map::new();
+    out.insert("path".into(), cut(&issue.path, MAX_PATH).into());
+    out.insert("code".into(), issue.code.as_str().into());
+    out.insert("message".into(), issue.to_string().into());
+    if let Some(received) = &issue.received {
+        out.insert("received".into(), received.as_str().into());
+    }
+    if let Some(expected) = &issue.expected {
+        out.insert("expected".into(), cut(expected, MAX_LINE).into());
+    }
+    if !issue.allowed.is_empty() {
+        let allowed: Vec<Value> = issue.allowed.iter().take(MAX_MEMBERS).map(|m| super::coercion::recorded(m.clone())).collect();
+        out.insert("allowed".into(), allowed.into());
+    }
+    if !issue.suggestions.is_empty() {
+        out.insert("suggestions".into(), json!(issue.suggestions));
+    }
+    Value::Object(out)
+}

@@ -1,0 +1,286 @@
+//! A type in one line: `integer 1..50`, `"a" | "b"`, `[string]`, `{lat: number, lon?: number}`.
+
+use super::{MAX_LINE, MAX_MEMBERS, MAX_PARAMETERS};
+use crate::args::plan::{ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec};
+use crate::args::text::{MAX_VALUE, cut, push_cut, push_quoted};
+use serde_json::Value;
+use std::fmt::{Display, Write};
+
+/// Objects nested deeper than this are just `object`.
+const DEPTH_IN_ISSUES: usize = 2;
+const DEPTH_IN_LIST: usize = 3;
+/// A line is cut anyway, so no more than this is written.
+const ENOUGH: usize = 4 * MAX_LINE;
+const MAX_DESCRIPTION: usize = 80;
+
+/// What a node takes; made once for each node.
+pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
+    graph.signature_cell(id).get_or_init(|| {
+        let mut writer = Writer { graph, out: String::new() };
+        writer.node(id, DEPTH_IN_ISSUES);
+        cut(&writer.out, ENOUGH)
+    })
+}
+
+/// The accepted parameters, one line each; made once for each plan.
+pub(crate) fn parameters(graph: &Graph) -> &[String] {
+    graph.parameters.get_or_init(|| {
+        let Some(object) = graph.root_object() else {
+            let mut writer = Writer { graph, out: String::new() };
+            writer.node(graph.root, DEPTH_IN_LIST + 1);
+            return vec![cut(&writer.out, MAX_LINE)];
+        };
+        let mut lines: Vec<String> = object.props.iter().take(MAX_PARAMETERS).map(|p| parameter(graph, p)).collect();
+        if object.props.len() > MAX_PARAMETERS {
+            lines.push(format!("… {} more", object.props.len() - MAX_PARAMETERS));
+        }
+        for (pattern, id) in object.patterns.iter().take(MAX_PARAMETERS) {
+            lines.push(any_key(graph, &format!("[{}]", cut(&pattern.source, MAX_VALUE)), *id));
+        }
+        if let Rest::Accepted(id) = object.rest {
+            lines.push(any_key(graph, "[any other key]", id));
+        }
+        lines
+    })
+}
+
+fn any_key(graph: &Graph, key: &str, id: NodeId) -> String {
+    let mut writer = Writer { graph, out: format!("{key}: ") };
+    writer.node(id, DEPTH_IN_LIST);
+    cut(&writer.out, MAX_LINE)
+}
+
+fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
+    let mut writer = Writer { graph, out: String::new() };
+    writer.name(&prop.name);
+    writer.out.push_str(if prop.required { ": " } else { "?: " });
+    writer.node(prop.node, DEPTH_IN_LIST);
+    let mut out = writer.out;
+    if let Some(default) = prop.notes.get("default").filter(|d| !d.is_null()) {
+        out.push_str(" = ");
+        push_cut(&mut out, &default.to_string(), MAX_VALUE);
+    }
+    let own = || graph.notes(prop.node).get("description");
+    let description = prop.notes.get("description").or_else(own);
+    if let Some(line) = description.and_then(Value::as_str).and_then(|d| d.lines().next()).filter(|l| !l.is_empty()) {
+        out.push_str(" — ");
+        push_cut(&mut out, line, MAX_DESCRIPTION);
+    }
+    cut(&out, MAX_LINE)
+}
+
+/// The members of a closed set, as JSON, the first twenty.
+pub(super) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
+    let more = members.len().saturating_sub(MAX_MEMBERS);
+    for (i, member) in members.take(MAX_MEMBERS).enumerate() {
+        if i > 0 {
+            out.push_str(" | ");
+        }
+        match member {
+            Value::String(word) => push_quoted(out, word, MAX_LINE),
+            member => push_cut(out, &member.to_string(), MAX_LINE),
+        }
+    }
+    push_more(out, more);
+}
+
+fn push_more(out: &mut String, more: usize) {
+    if more > 0 {
+        let _ = write!(out, " | … {more} more");
+    }
+}
+
+struct Writer<'g> {
+    graph: &'g Graph,
+    out: String,
+}
+
+// Writing to a String cannot fail, so the results of `write!` are dropped.
+impl Writer<'_> {
+    fn node(&mut self, id: NodeId, depth: usize) {
+        if self.out.len() > ENOUGH {
+            return;
+        }
+        let graph = self.graph;
+        match graph.kind(id) {
+            Kind::Any => self.out.push_str("any JSON value"),
+            Kind::Never => self.out.push_str("nothing"),
+            Kind::Null => self.out.push_str("null"),
+            Kind::Bool => self.out.push_str("boolean"),
+            Kind::Int(spec) => self.integer(spec),
+            Kind::Num(spec) => self.number(spec),
+            Kind::Str(spec) => self.string(spec),
+            Kind::Enum(words) => self.words(words),
+            Kind::Const(members) => push_set(&mut self.out, members.iter()),
+            Kind::Array(array) => self.array(array, depth),
+            Kind::Object(_) if depth == 0 => self.out.push_str("object"),
+            Kind::Object(object) => self.object(object, depth),
+            Kind::Nullable(inner) => {
+                self.node(*inner, depth.saturating_sub(1));
+                self.out.push_str(" | null");
+            }
+            Kind::Tagged { variants, .. } if depth == 0 => {
+                let _ = write!(self.out, "object ({} kinds)", variants.len());
+            }
+            Kind::Tagged { variants, .. } => self.alternatives(variants.iter().map(|v| v.1), depth),
+            Kind::External(external) => {
+                self.words(&external.units);
+                for (i, variant) in external.variants.iter().enumerate() {
+                    if i > 0 || !external.units.is_empty() {
+                        self.out.push_str(" | ");
+                    }
+                    self.out.push('{');
+                    self.name(&variant.name);
+                    self.out.push_str(": ");
+                    self.node(variant.node, depth.saturating_sub(1));
+                    self.out.push('}');
+                }
+            }
+            Kind::Union { branches, .. } => self.alternatives(branches.iter().copied(), depth.saturating_sub(1)),
+        }
+    }
+
+    fn alternatives(&mut self, ids: impl Iterator<Item = NodeId>, depth: usize) {
+        for (i, id) in ids.enumerate() {
+            if i > 0 {
+                self.out.push_str(" | ");
+            }
+            self.node(id, depth);
+        }
+    }
+
+    fn words(&mut self, words: &[String]) {
+        for (i, word) in words.iter().take(MAX_MEMBERS).enumerate() {
+            if i > 0 {
+                self.out.push_str(" | ");
+            }
+            push_quoted(&mut self.out, word, MAX_LINE);
+        }
+        push_more(&mut self.out, words.len().saturating_sub(MAX_MEMBERS));
+    }
+
+    fn range(&mut self, low: Option<impl Display>, high: Option<impl Display>) {
+        let _ = match (low, high) {
+            (Some(low), Some(high)) => write!(self.out, " {low}..{high}"),
+            (Some(low), None) => write!(self.out, " >= {low}"),
+            (None, Some(high)) => write!(self.out, " <= {high}"),
+            (None, None) => Ok(()),
+        };
+    }
+
+    fn integer(&mut self, spec: &IntSpec) {
+        self.out.push_str("integer");
+        // The bounds of wide types say nothing to a reader.
+        let tellable = |bound: &i128| bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs());
+        self.range(spec.min.filter(tellable), spec.max.filter(tellable));
+        if let Some(multiple) = spec.multiple {
+            let _ = write!(self.out, ", a multiple of {multiple}");
+        }
+    }
+
+    fn number(&mut self, spec: &NumSpec) {
+        self.out.push_str("number");
+        self.range(spec.min, spec.max);
+        if let Some(above) = spec.above {
+            let _ = write!(self.out, " > {above}");
+        }
+        if let Some(below) = spec.below {
+            let _ = write!(self.out, " < {below}");
+        }
+        if let Some(multiple) = spec.multiple {
+            let _ = write!(self.out, ", a multiple of {multiple}");
+        }
+    }
+
+    fn string(&mut self, spec: &StrSpec) {
+        self.out.push_str("string");
+        let _ = match spec.format.as_deref() {
+            None => Ok(()),
+            Some("date") => write!(self.out, " (date, like 2026-11-21)"),
+            Some("date-time") => write!(self.out, " (date-time, like 2026-11-21T10:30:00Z)"),
+            Some("uuid") => write!(self.out, " (UUID)"),
+            Some("uri") => write!(self.out, " (URL)"),
+            Some(format) => write!(self.out, " ({})", cut(format, MAX_VALUE)),
+        };
+        if spec.min.is_some() || spec.max.is_some() {
+            self.out.push(',');
+            self.range(spec.min, spec.max);
+            self.out.push_str(" characters");
+        }
+        if let Some(pattern) = &spec.pattern {
+            self.out.push_str(" matching ");
+            push_cut(&mut self.out, &pattern.source, MAX_VALUE);
+        }
+    }
+
+    fn array(&mut self, array: &ArraySpec, depth: usize) {
+        let below = depth.saturating_sub(1);
+        self.out.push('[');
+        for (i, id) in array.prefix.iter().enumerate() {
+            if i > 0 {
+                self.out.push_str(", ");
+            }
+            self.node(*id, below);
+        }
+        if let Some(id) = array.items {
+            if !array.prefix.is_empty() {
+                self.out.push_str(", …");
+            }
+            self.node(id, below);
+        }
+        self.out.push(']');
+        let low = Some(array.min).filter(|n| *n > 0);
+        let high = Some(array.max).filter(|n| *n < u64::MAX);
+        if array.items.is_some() && (low.is_some() || high.is_some()) {
+            self.out.push(',');
+            self.range(low, high);
+            self.out.push_str(" items");
+        }
+        if array.unique {
+            self.out.push_str(", all different");
+        }
+    }
+
+    fn object(&mut self, object: &ObjectSpec, depth: usize) {
+        let below = depth - 1;
+        self.out.push('{');
+        let mut first = true;
+        let mut comma = |out: &mut String| {
+            if !std::mem::replace(&mut first, false) {
+                out.push_str(", ");
+            }
+        };
+        for prop in &object.props {
+            if self.out.len() > ENOUGH {
+                break;
+            }
+            comma(&mut self.out);
+            self.name(&prop.name);
+            self.out.push_str(if prop.required { ": " } else { "?: " });
+            self.node(prop.node, below);
+        }
+        for (pattern, id) in &object.patterns {
+            comma(&mut self.out);
+            self.out.push('[');
+            push_cut(&mut self.out, &pattern.source, MAX_VALUE);
+            self.out.push_str("]: ");
+            self.node(*id, below);
+        }
+        if let Rest::Accepted(id) = object.rest {
+            comma(&mut self.out);
+            self.out.push_str("[key]: ");
+            self.node(id, below);
+        }
+        self.out.push('}');
+    }
+
+    /// A key, quoted where it is no plain word.
+    fn name(&mut self, name: &str) {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if !name.is_empty() && name.len() <= MAX_LINE && name.chars().all(plain) {
+            self.out.push_str(name);
+        } else {
+            push_quoted(&mut self.out, name, MAX_LINE);
+        }
+    }
+}

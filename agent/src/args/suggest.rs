@@ -1,0 +1,167 @@
+//! Did you mean …?
+
+use super::scalar::fold;
+
+/// Longer names are not compared: the cost grows with the product of both lengths.
+const MAX_CHARS: usize = 64;
+const MAX_SUGGESTIONS: usize = 3;
+
+/// The candidates that `input` was probably meant to be: at most three, best first, never `input` itself.
+///
+/// Names are compared without case and separators first, so that camelCase, `snake_case` and kebab-case meet;
+/// otherwise by Jaro-Winkler similarity and edit distance. Nothing is suggested for names above 64 characters.
+///
+/// ```
+/// use agent::args::did_you_mean;
+/// assert_eq!(did_you_mean("maxResults", ["query", "max_results"]), ["max_results"]);
+/// assert_eq!(did_you_mean("limt", ["limit", "offset"]), ["limit"]);
+/// assert!(did_you_mean("file_path", ["path"]).is_empty());
+/// ```
+pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if input.is_empty() || !is_short(input) {
+        return Vec::new();
+    }
+    let words: Vec<&str> = candidates.into_iter().filter(|word| *word != input && is_short(word)).collect();
+    let folded = fold(input);
+    if !folded.is_empty() {
+        let same: Vec<&str> =
+            words.iter().copied().filter(|word| fold(word) == folded).take(MAX_SUGGESTIONS).collect();
+        if !same.is_empty() {
+            return same;
+        }
+    }
+    let wanted = lower(input);
+    let threshold = if wanted.len() > 3 { 0.834 } else { 0.77 };
+    let mut near: Vec<Near<'a>> = Vec::new();
+    for word in words {
+        let low = lower(word);
+        if jaro_winkler(&low, &wanted) >= threshold {
+            let written: Vec<char> = word.chars().collect();
+            near.push(Near { word, likeness: jaro_winkler(&written, &wanted), edits: edits(&low, &wanted) });
+        }
+    }
+    near.sort_by(|a, b| b.likeness.total_cmp(&a.likeness));
+    let limit = wanted.len().div_ceil(4);
+    let typos: Vec<&str> =
+        near.iter().filter(|n| n.edits <= limit).map(|n| n.word).take(MAX_SUGGESTIONS).collect();
+    if !typos.is_empty() {
+        return typos;
+    }
+    near.iter()
+        .find(|n| n.edits < wanted.len().min(n.word.chars().count()))
+        .map(|n| n.word)
+        .into_iter()
+        .collect()
+}
+
+struct Near<'a> {
+    word: &'a str,
+    likeness: f64,
+    edits: usize,
+}
+
+fn is_short(word: &str) -> bool {
+    word.len() <= MAX_CHARS || word.len() <= 4 * MAX_CHARS && word.chars().count() <= MAX_CHARS
+}
+
+fn lower(word: &str) -> Vec<char> {
+    word.chars().flat_map(char::to_lowercase).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "lengths are at most 64")]
+pub(super) fn jaro_winkler(a: &[char], b: &[char]) -> f64 {
+    let jaro = jaro(a, b);
+    if jaro <= 0.7 {
+        return jaro;
+    }
+    let prefix = a.iter().zip(b).take(4).take_while(|(x, y)| x == y).count();
+    jaro + prefix as f64 * 0.1 * (1.0 - jaro)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
+fn jaro(a: &[char], b: &[char]) -> f64 {
+    let (a, b) = if a.len() > b.len() { (b, a) } else { (a, b) };
+    if a.is_empty() {
+        return 0.0;
+    }
+    let range = (b.len() / 2).saturating_sub(1);
+    let mut matched_a = vec![false; a.len()];
+    let mut matched_b = vec![false; b.len()];
+    let mut matches = 0;
+    for (i, x) in a.iter().enumerate() {
+        let end = (i + range + 1).min(b.len());
+        for j in i.saturating_sub(range)..end {
+            if !matched_b[j] && *x == b[j] {
+                (matched_a[i], matched_b[j]) = (true, true);
+                matches += 1;
+                break;
+            }
+        }
+    }
+    if matches == 0 {
+        return 0.0;
+    }
+    let left = a.iter().zip(&matched_a).filter(|(_, hit)| **hit).map(|(c, _)| c);
+    let right = b.iter().zip(&matched_b).filter(|(_, hit)| **hit).map(|(c, _)| c);
+    let swaps = left.zip(right).filter(|(x, y)| x != y).count() / 2;
+    let m = f64::from(matches);
+    (m / a.len() as f64 + m / b.len() as f64 + (m - swaps as f64) / m) / 3.0
+}
+
+/// Damerau-Levenshtein distance, restricted (optimal string alignment): a swap of neighbours is one edit.
+fn edits(a: &[char], b: &[char]) -> usize {
+    let mut before = vec![0; b.len() + 1];
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    let mut row = vec![0; b.len() + 1];
+    for i in 1..=a.len() {
+        row[0] = i;
+        for j in 1..=b.len() {
+            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = (above[j] + 1).min(row[j - 1] + 1).min(replaced);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        std::mem::swap(&mut before, &mut above);
+        std::mem::swap(&mut above, &mut row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chars(s: &str) -> Vec<char> {
+        s.chars().collect()
+    }
+
+    #[test]
+    fn edit_distance_counts_a_swap_once() {
+        assert_eq!(edits(&chars("hihg"), &chars("high")), 1);
+        assert_eq!(edits(&chars("kitten"), &chars("sitting")), 3);
+        assert_eq!(edits(&chars(""), &chars("abc")), 3);
+        assert_eq!(edits(&chars("abc"), &chars("")), 3);
+    }
+
+    #[test]
+    fn equal_folds_win_alone() {
+        assert_eq!(did_you_mean("startLine", ["start_lin", "start-line", "start line"]), ["start-line", "start line"]);
+    }
+
+    #[test]
+    fn never_itself_and_never_long_names() {
+        let long = "n".repeat(65);
+        let longer = "n".repeat(66);
+        assert!(did_you_mean("name", ["name"]).is_empty());
+        assert!(did_you_mean(&long, [longer.as_str()]).is_empty());
+        assert!(did_you_mean("", ["a"]).is_empty());
+        assert!(did_you_mean("---", ["___"]).is_empty());
+    }
+
+    #[test]
+    fn short_names_have_a_lower_bar() {
+        assert_eq!(did_you_mean("lim", ["limit"]), ["limit"]);
+        assert!(did_you_mean("x", ["y"]).is_empty());
+    }
+}

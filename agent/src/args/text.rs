@@ -1,0 +1,138 @@
+//! Cutting and quoting for people and models.
+
+use serde_json::Value;
+use std::fmt::Write;
+
+pub(crate) const MAX_VALUE: usize = 60;
+pub(crate) const MAX_RECORD: usize = 200;
+
+/// At most `max` characters; what was cut shows as `…`.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    let mut out = String::new();
+    push_cut(&mut out, text, max);
+    out
+}
+
+/// [`cut`] onto the end of `out`.
+pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
+    if text.len() <= max {
+        return out.push_str(text);
+    }
+    match text.char_indices().nth(max) {
+        None => out.push_str(text),
+        Some(_) => {
+            let end = text.char_indices().nth(max.saturating_sub(1)).map_or(0, |(at, _)| at);
+            out.push_str(text.get(..end).unwrap_or_default());
+            out.push('…');
+        }
+    }
+}
+
+/// `text` as a JSON string, escaped, cut to `max` characters before that.
+pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
+    let short;
+    let text = if text.len() > max {
+        short = cut(text, max);
+        &short
+    } else {
+        text
+    };
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+pub(crate) fn quoted(text: &str, max: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(max) + 2);
+    push_quoted(&mut out, text, max);
+    out
+}
+
+/// The names of an object's keys, cut to the length of a shown value.
+pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
+    let mut list = String::new();
+    for key in keys {
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        push_quoted(&mut list, key, MAX_VALUE);
+        if list.len() > 4 * MAX_VALUE {
+            break;
+        }
+    }
+    cut(&list, MAX_VALUE)
+}
+
+/// A value in a few words: its kind and a short JSON text; containers by size or keys.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(b) => format!("boolean {b}"),
+        Value::Number(n) => format!("number {n}"),
+        Value::String(s) => format!("string {}", quoted(s, MAX_VALUE)),
+        Value::Array(items) => format!("array of {}", items.len()),
+        Value::Object(map) if map.is_empty() => "object {}".into(),
+        Value::Object(map) => format!("object with {}", key_list(map.keys().map(String::as_str))),
+    }
+}
+
+/// Adds a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`).
+pub(crate) fn push_segment(pointer: &mut String, key: &str) {
+    pointer.push('/');
+    if key.bytes().any(|b| b == b'~' || b == b'/') {
+        for c in key.chars() {
+            match c {
+                '~' => pointer.push_str("~0"),
+                '/' => pointer.push_str("~1"),
+                c => pointer.push(c),
+            }
+        }
+    } else {
+        pointer.push_str(key);
+    }
+}
+
+/// Adds an index to a JSON pointer.
+pub(crate) fn push_index(pointer: &mut String, index: usize) {
+    // Writing to a String cannot fail.
+    let _ = write!(pointer, "/{index}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_counts_characters_not_bytes() {
+        assert_eq!(cut("ééééé", 5), "ééééé");
+        assert_eq!(cut("éééééé", 5), "éééé…");
+        assert_eq!(cut("", 5), "");
+    }
+
+    #[test]
+    fn quoting_is_json() {
+        let nasty = "a\"\\\n\t\u{1}é\u{7f}";
+        assert_eq!(serde_json::from_str::<String>(&quoted(nasty, 60)).ok().as_deref(), Some(nasty));
+    }
+
+    #[test]
+    fn pointers_are_escaped() {
+        let mut p = String::new();
+        push_segment(&mut p, "a/b~c");
+        push_index(&mut p, 10);
+        assert_eq!(p, "/a~1b~0c/10");
+    }
+}
