@@ -70,8 +70,8 @@ impl ModelStream {
         }
     }
 
-    /// A reply that comes as a whole, from a model that does not stream. Its provider, api and model are those of
-    /// `info`.
+    /// A reply that comes as a whole, from a model that does not stream. Its provider and api are those of `info`, its
+    /// model too unless the reply names another.
     pub fn from_reply(
         cx: &StepCx,
         info: &ModelInfo,

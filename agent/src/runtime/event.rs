@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::RunStop;
-use crate::{Control, ToolResult};
 use crate::args::Coercion;
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
+use crate::{Control, ToolResult};
 
 /// One thing that happens in a run.
 ///
