@@ -35,7 +35,7 @@ fn time(clock: &dyn Clock) -> u64 {
 
 /// Says whose run it is.
 #[tool]
-async fn session(cx: &ToolContext) -> String {
+fn session(cx: &ToolContext) -> String {
     cx.session_id().unwrap_or("none").to_owned()
 }
 

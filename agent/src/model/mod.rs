@@ -1,7 +1,7 @@
 //! Language models behind one trait.
 //!
 //! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, then the whole
-//! [`AssistantMessage`](crate::message::AssistantMessage) or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
+//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
 
 mod accumulator;
 mod error;
