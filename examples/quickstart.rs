@@ -139,7 +139,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     section("The run");
-    let output = assistant.prompt("Two nights in Lisbon for Ann (30) and Bo (29), something nice, with dinner.").await?;
+    let output = assistant
+        .prompt("Two nights in Lisbon for Ann (30) and Bo (29), something nice, with dinner.")
+        .await?;
 
     section("The answer");
     println!("{}", output.text());

@@ -9,16 +9,17 @@ pub use crate::tool::convert::{
     ErrorUnknown, ErrorWithSource, OfError, OfValue, PlainValue, Returned, ValueUnknown,
 };
 pub use crate::tool::glue::{
-    Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, blocking, keys, limit_length, sendable,
-    show_default, typed,
+    Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, blocking, keys, limit_length,
+    sendable, show_default, typed,
 };
 pub use crate::tool::outcome::ToolOutcome;
 pub use crate::tool::probe::{
-    AdviceUnknown, ArgumentUnknown, Known, ObjectUnknown, OrStandIn, Pick, Probe, SortUnknown, advise, argument, bound,
-    own_argument, shared, whole_object,
+    AdviceUnknown, ArgumentUnknown, Known, ObjectUnknown, OrStandIn, Pick, Probe, SortUnknown, advise,
+    argument, bound, own_argument, shared, whole_object,
 };
 pub use crate::tool::set::{
-    Entry, IntoTools, SharedTools, StaticTool, ToolSet, assert_distinct, duplicate_message, duplicate_message_len,
+    Entry, IntoTools, SharedTools, StaticTool, ToolSet, assert_distinct, duplicate_message,
+    duplicate_message_len,
 };
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;

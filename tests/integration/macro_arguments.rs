@@ -98,7 +98,10 @@ fn attributes_reach_serde() {
         "next": {"query": "r", "exact": false, "own": 1}
     }))
     .expect("fits");
-    assert_eq!(format!("{:?} {:?} {} {}", read.order, read.max_age, read.page.page_size, read.own), "LastDown Some(1.0) 3 9");
+    assert_eq!(
+        format!("{:?} {:?} {} {}", read.order, read.max_age, read.page.page_size, read.own),
+        "LastDown Some(1.0) 3 9"
+    );
     assert_eq!((read.limit, read.token.as_str(), read.skipped.is_none()), (10, "", true));
     let next = read.next.expect("given");
     assert_eq!((next.query.as_str(), next.own, next.tags, next.code), ("r", 1, None, None));
@@ -120,9 +123,18 @@ fn constraints_and_extensions_reach_the_schema() {
     assert_eq!((of("maxAge")["maximum"].clone(), of("maxAge").get("minimum")), (json!(1.5), None));
     assert_eq!(of("pageSize")["default"], 25);
     assert_eq!(of("token")["x-secret"], true);
-    assert_eq!((of("exact")["x-coerce"].clone(), of("exact")["description"].clone()), (json!("exact"), json!("Said here.")));
-    assert_eq!((of("code")["pattern"].clone(), of("code")["minLength"].clone()), (json!("^[a-z]+$"), json!(2)));
-    assert_eq!((of("own")["description"].clone(), of("own")["x-aliases"].clone()), (json!("Said to schemars."), json!(["al"])));
+    assert_eq!(
+        (of("exact")["x-coerce"].clone(), of("exact")["description"].clone()),
+        (json!("exact"), json!("Said here."))
+    );
+    assert_eq!(
+        (of("code")["pattern"].clone(), of("code")["minLength"].clone()),
+        (json!("^[a-z]+$"), json!(2))
+    );
+    assert_eq!(
+        (of("own")["description"].clone(), of("own")["x-aliases"].clone()),
+        (json!("Said to schemars."), json!(["al"]))
+    );
     assert_eq!(of("skipped"), Value::Null);
     assert_eq!(schema["required"], json!(["query", "exact"]));
     assert!(!schema.to_string().contains("Mirror"));
