@@ -27,7 +27,7 @@ struct Hotel {
 
 /// Finds hotels in a city.
 #[tool(read_only)]
-async fn find_hotels(
+fn find_hotels(
     /// Name of the city, in English.
     city: String,
     /// At least this many stars.
