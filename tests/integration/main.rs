@@ -1,1 +1,2 @@
 //! One module per capability.
+mod args;
