@@ -1,5 +1,6 @@
 //! One module per capability.
 
+mod args;
 mod assistant;
 mod macro_arguments;
 mod macro_blocks;
