@@ -1,0 +1,10 @@
+use agent::tool;
+
+struct F;
+
+#[tool]
+impl F {
+    fn a(&self) {}
+}
+
+fn main() {}

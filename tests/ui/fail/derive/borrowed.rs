@@ -1,0 +1,9 @@
+use agent::ToolArgs;
+
+#[derive(ToolArgs)]
+struct A<'a> {
+    a: &'a str,
+    b: Option<&'static [u32]>,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use agent::ToolArgs;
+
+struct No;
+
+#[derive(ToolArgs)]
+struct A {
+    a: No,
+}
+
+fn main() {}

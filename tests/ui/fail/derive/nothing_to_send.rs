@@ -1,0 +1,9 @@
+use agent::ToolArgs;
+
+#[derive(ToolArgs)]
+enum Never {}
+
+#[derive(ToolArgs)]
+struct Unit;
+
+fn main() {}

@@ -1,0 +1,10 @@
+use agent::ToolOutput;
+
+struct No;
+
+#[derive(ToolOutput)]
+struct A {
+    a: No,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use agent::ToolArgs;
+
+#[derive(ToolArgs)]
+union U {
+    a: u8,
+}
+
+fn main() {}

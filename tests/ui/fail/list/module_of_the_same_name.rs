@@ -1,0 +1,8 @@
+mod search {
+    /// Does it.
+    #[agent::tool]
+    pub fn search(q: String) {}
+}
+use search::search;
+
+fn main() {}

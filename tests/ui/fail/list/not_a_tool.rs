@@ -1,0 +1,10 @@
+use agent::tools;
+
+struct Z;
+
+fn list() {
+    let _ = tools![Z];
+    let _ = tools![{ Z }];
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use agent::tool;
+
+#[doc = concat!("Does ", "it.")]
+#[tool]
+fn f() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use agent::tool;
+
+#[tool(description = " ")]
+fn f() {}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool(name = "x" read_only)]
+fn f() {}
+
+fn main() {}

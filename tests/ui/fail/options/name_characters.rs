@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool(name = "get weather")]
+fn f() {}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+fn größe() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+#[tool(read_only)]
+fn f() {}
+
+fn main() {}

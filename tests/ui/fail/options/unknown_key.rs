@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool(read_onyl)]
+fn f() {}
+
+fn main() {}

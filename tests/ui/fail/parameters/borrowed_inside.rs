@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+fn f(a: Option<&str>, b: Vec<&[u32]>) {}
+
+fn main() {}

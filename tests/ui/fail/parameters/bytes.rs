@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+fn f(a: &[u8]) {}
+
+fn main() {}

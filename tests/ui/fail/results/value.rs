@@ -1,0 +1,11 @@
+use agent::tool;
+
+struct Out;
+
+/// Does it.
+#[tool]
+fn f() -> Out {
+    Out
+}
+
+fn main() {}

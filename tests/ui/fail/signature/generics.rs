@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+fn f<T: Into<String>, const N: usize>(a: T, b: [u8; N]) {}
+
+fn main() {}

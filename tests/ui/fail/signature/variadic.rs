@@ -1,0 +1,7 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+unsafe extern "C" fn f(a: u8, ...) {}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use agent::tool;
+
+/// Does it.
+#[tool]
+struct A {
+    a: u8,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use agent::tool;
+
+struct NotArgs;
+
+/// Does it.
+#[tool]
+fn f(x: Option<NotArgs>) {}
+
+fn main() {}
