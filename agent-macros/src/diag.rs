@@ -31,6 +31,10 @@ impl Errors {
         self.0.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The errors as `compile_error!` items, `None` when there are none.
     pub(crate) fn finish(mut self) -> Option<TokenStream> {
         let mut list = std::mem::take(&mut self.0).into_iter();

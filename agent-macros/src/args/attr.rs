@@ -79,7 +79,11 @@ const FIELD: Keys = Keys {
     repeatable: &["alias"],
     elsewhere: &[OF_TYPES, (&["nested"], "a field is nested anyway; the option is for a parameter of a function")],
 };
-const VARIANT: Keys = Keys { known: &["rename", "name", "description", "alias"], repeatable: &["alias"], elsewhere: &[OF_TYPES] };
+const VARIANT: Keys = Keys {
+    known: &["rename", "name", "description"],
+    repeatable: &[],
+    elsewhere: &[OF_TYPES, (FIELD.known, "it describes one argument, write it on a field")],
+};
 // A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
 const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {

@@ -187,13 +187,11 @@ fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
 pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Errors) {
     let mut seen: Vec<String> = Vec::new();
     for (name, aliases) in names {
-        for word in name.iter().chain(*aliases) {
-            let value = word.value();
-            if seen.contains(&value) {
-                errors.at(word, format!("two arguments are named `{value}`: rename one"));
-            }
-            seen.push(value);
+        let own: Vec<String> = name.iter().chain(*aliases).map(LitStr::value).collect();
+        for word in name.iter().chain(*aliases).filter(|word| seen.contains(&word.value())) {
+            errors.at(word, format!("two arguments are named `{}`: rename one", word.value()));
         }
+        seen.extend(own);
     }
 }
 

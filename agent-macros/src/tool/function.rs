@@ -23,8 +23,14 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
             "a method becomes a tool by its block: put `#[tool]` above `impl Type { … }` and on the method",
         );
     }
+    let is_method = function.sig.receiver().is_some();
     let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
+    if is_method {
+        // Inside of an impl block neither a type nor a constant may stand beside the method.
+        let errors = errors.finish();
+        return quote!(#errors #function);
+    }
     let name = tool.said.name.clone();
     let entry = if errors.is_empty() { Some(expand::entry(tool, &private, &mut errors)) } else { None };
     let body = entry.filter(|_| errors.is_empty()).unwrap_or_else(|| quote!(::core::unreachable!()));

@@ -236,15 +236,20 @@ pub trait State: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> State for T {}
 
-/// Looks for state of type `T`.
-pub trait InjectState<T: ?Sized> {
-    fn key() -> Option<StateKey>;
+/// Looks for state of type `T`. The bound is stated in one place, so that one mistake is one message.
+pub trait InjectState<T: ?Sized + 'static> {
+    fn key() -> Option<StateKey>
+    where
+        T: State;
     #[expect(clippy::missing_errors_doc, reason = "said where it is made")]
     fn get(cx: &ToolContext) -> Result<&T, ToolOutcome>;
 }
 
-impl<T: ?Sized + State> InjectState<T> for Inject<T> {
-    fn key() -> Option<StateKey> {
+impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
+    fn key() -> Option<StateKey>
+    where
+        T: State,
+    {
         Some(StateKey::of::<T>())
     }
 

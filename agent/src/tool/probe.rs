@@ -6,7 +6,7 @@
 
 #![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
 
-use super::arguments::{Argument, ToolArgs};
+use super::arguments::{Argument, RunTool, ToolArgs};
 use super::context::ToolContext;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +43,20 @@ impl<T: ?Sized> ArgumentUnknown for Probe<T> {}
 impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
+
+/// Does it say how to run? `RUNS`
+pub trait RunUnknown {
+    const RUNS: bool = false;
+}
+
+impl<T: ?Sized> RunUnknown for Probe<T> {}
+
+impl<T: RunTool> Probe<T> {
+    pub const RUNS: bool = true;
+}
+
+/// States that a struct says how to run.
+pub const fn runs<T: RunTool>() {}
 
 /// Is there something better to write? `BY_VALUE`, `BY_REFERENCE`
 pub trait AdviceUnknown {
@@ -310,5 +324,25 @@ impl<T> OrStandIn<T> for Known<true> {
     type Field = StandIn;
     fn give(_: StandIn) -> T {
         unreachable!("a tool with a stand-in does not compile")
+    }
+}
+
+/// The body of a struct that is a tool.
+pub trait OrIdle<T> {
+    type Output: Send;
+    fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
+}
+
+impl<T: RunTool> OrIdle<T> for Pick<true> {
+    type Output = T::Output;
+    fn run(value: T, cx: &ToolContext) -> impl Future<Output = T::Output> + Send {
+        value.run(cx)
+    }
+}
+
+impl<T> OrIdle<T> for Pick<false> {
+    type Output = ();
+    fn run(_: T, _: &ToolContext) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 }

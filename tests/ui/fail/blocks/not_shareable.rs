@@ -1,3 +1,4 @@
+#![allow(unused)]
 use agent::tool;
 
 struct F(std::cell::Cell<u8>);

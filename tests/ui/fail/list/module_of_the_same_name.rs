@@ -1,3 +1,4 @@
+#![allow(unused)]
 mod search {
     /// Does it.
     #[agent::tool]

@@ -1,3 +1,4 @@
+#![allow(unused)]
 use agent::tool;
 
 /// Does it.

@@ -1,3 +1,4 @@
+#![allow(unused)]
 use agent::{ToolContext, tool};
 
 use std::sync::Arc;

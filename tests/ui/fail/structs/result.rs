@@ -1,3 +1,4 @@
+#![allow(unused)]
 use agent::{RunTool, ToolContext, tool};
 
 struct Out;
