@@ -53,7 +53,11 @@ impl Errors {
 #[cfg(test)]
 impl Drop for Errors {
     fn drop(&mut self) {
-        assert!(self.0.is_empty() || std::thread::panicking(), "compile errors were collected and lost: {:?}", self.0);
+        assert!(
+            self.0.is_empty() || std::thread::panicking(),
+            "compile errors were collected and lost: {:?}",
+            self.0
+        );
     }
 }
 

@@ -38,7 +38,8 @@ fn fragment(text: &str) -> Vec<String> {
         false => rest.to_vec(),
     };
     let indent = |line: &&&str| line.len() - line.trim_start().len();
-    let common = rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
+    let common =
+        rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
     // `/// text`: one space belongs to the comment, what is more is the text's own.
     let mut out = vec![first.strip_prefix(' ').unwrap_or(first).trim_end().to_owned()];
     out.extend(rest.iter().map(|line| line.get(common..).unwrap_or_default().trim_end().to_owned()));

@@ -5,7 +5,10 @@ extern crate self as agent;
 
 pub mod args;
 pub mod message;
-pub(crate) mod schema;
+pub mod model;
+#[cfg(feature = "runtime")]
+mod runtime;
+mod schema;
 mod step_key;
 mod tool;
 
@@ -13,9 +16,6 @@ mod tool;
 #[doc(hidden)]
 pub mod __private;
 
-#[cfg(feature = "macros")]
-#[doc = include_str!("docs/tool.md")]
-pub use agent_macros::tool;
 /// Derives the [`ToolArgs`](trait@ToolArgs) trait, with serde's `Deserialize` and schemars' `JsonSchema`.
 ///
 #[cfg(feature = "macros")]
@@ -24,7 +24,15 @@ pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_output.md")]
 pub use agent_macros::ToolOutput;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool.md")]
+pub use agent_macros::tool;
 
+pub use model::ScriptedModel;
+#[cfg(feature = "runtime")]
+pub use runtime::{
+    Assistant, AssistantBuilder, BuildError, Event, EventKind, Prompt, RunError, RunOutput, RunStop,
+};
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
@@ -46,6 +54,18 @@ pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 
 /// Where tools block and wait when nobody says otherwise.
+#[cfg(feature = "runtime")]
+fn default_executor() -> std::sync::Arc<dyn Executor> {
+    std::sync::Arc::new(runtime::TokioExecutor)
+}
+
+/// Where tools block and wait when nobody says otherwise.
+#[cfg(not(feature = "runtime"))]
 fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
+
+/// The README's blocks are tests.
+#[cfg(all(doctest, feature = "macros", feature = "runtime"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -18,7 +18,8 @@ async fn add(
     /// First term,
     /// any size.
     a: i64,
-    /** Second term. */ b: i64,
+    /** Second term. */
+    b: i64,
 ) -> i64 {
     a + b
 }
@@ -162,7 +163,11 @@ impl agent::Executor for Threads {
 }
 
 fn on_threads() -> ToolContext {
-    ToolContext::builder().state(thread::current().id()).executor(std::sync::Arc::new(Threads)).build().expect("one")
+    ToolContext::builder()
+        .state(thread::current().id())
+        .executor(std::sync::Arc::new(Threads))
+        .build()
+        .expect("one")
 }
 
 #[tokio::test]
@@ -180,7 +185,6 @@ async fn synchronous_bodies_leave_the_thread_unless_inline() {
 fn panics(#[arg(default, name = "n")] _n: u8) -> u8 {
     panic!("on purpose {}", 1)
 }
-
 
 /// Panics later.
 #[tool]

@@ -1,7 +1,9 @@
 //! `tools![…]` and what is found when a registry is built.
 
 use agent::args::{Plan, PlanOptions};
-use agent::{BoxFuture, DynamicTool, Registry, Tool, ToolContext, ToolDefinition, ToolReply, ToolSet, tool, tools};
+use agent::{
+    BoxFuture, DynamicTool, Registry, Tool, ToolContext, ToolDefinition, ToolReply, ToolSet, tool, tools,
+};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -38,7 +40,8 @@ fn echo() -> Echo {
 
 #[test]
 fn everything_that_can_be_listed() {
-    let dynamic = DynamicTool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
+    let dynamic =
+        DynamicTool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
     let shared: Arc<dyn Tool> = Arc::new(echo());
     let nothing: Option<ToolSet> = None;
     let set = tools![

@@ -1,5 +1,6 @@
 //! One module per capability.
 
+mod assistant;
 mod macro_arguments;
 mod macro_blocks;
 mod macro_functions;
@@ -9,3 +10,5 @@ mod macro_state;
 mod macro_structs;
 mod macro_support;
 mod messages;
+mod models;
+mod registry;

@@ -99,7 +99,8 @@ impl Lowering<'_> {
     /// `default = VALUE`: a function for serde, and the value shown in the schema.
     fn default(&mut self, field: &mut Field, value: &Expr) {
         let (private, n, ty) = (self.private, self.helpers.len(), &field.ty);
-        let (make, show, schema) = (format_ident!("__default{n}"), format_ident!("__show{n}"), hidden("schema"));
+        let (make, show, schema) =
+            (format_ident!("__default{n}"), format_ident!("__show{n}"), hidden("schema"));
         let (impl_generics, type_generics, predicates) = self.generics.split_for_impl();
         let turbofish = type_generics.as_turbofish();
         let make_path = quote!(#make #turbofish).to_string();
@@ -128,7 +129,9 @@ impl Lowering<'_> {
                 let end = end.as_ref()?;
                 let value = match integer_of(end) {
                     // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
-                    Some(whole) if whole < 0 => i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end)),
+                    Some(whole) if whole < 0 => {
+                        i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
+                    }
                     Some(whole) => u64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end)),
                     None => {
                         let private = self.private;

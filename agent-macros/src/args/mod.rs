@@ -91,7 +91,10 @@ fn check_type(input: &DeriveInput, errors: &mut Errors) {
             errors.at(&input.ident, "an enum without variants has no value that a model could send");
         }
         Data::Struct(data) if matches!(data.fields, Fields::Unit) => {
-            errors.at(&input.ident, format!("a unit struct has nothing to send: write `struct {} {{}}`", input.ident));
+            errors.at(
+                &input.ident,
+                format!("a unit struct has nothing to send: write `struct {} {{}}`", input.ident),
+            );
         }
         _ => {}
     }

@@ -48,16 +48,38 @@ const ON_ARGUMENTS: (&[&str], &str) = (
 );
 const FUNCTION: Keys = Keys {
     known: &[
-        "name", "description", "title", "read_only", "destructive", "idempotent", "open_world", "timeout",
-        "inline", "coerce", "unknown", "redact_errors", "type", "crate",
+        "name",
+        "description",
+        "title",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
+        "timeout",
+        "inline",
+        "coerce",
+        "unknown",
+        "redact_errors",
+        "type",
+        "crate",
     ],
     repeatable: &[],
     elsewhere: &[ON_ARGUMENTS],
 };
 const METHOD: Keys = Keys {
     known: &[
-        "name", "description", "title", "read_only", "destructive", "idempotent", "open_world", "timeout",
-        "inline", "coerce", "unknown", "redact_errors",
+        "name",
+        "description",
+        "title",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
+        "timeout",
+        "inline",
+        "coerce",
+        "unknown",
+        "redact_errors",
     ],
     repeatable: &[],
     elsewhere: &[
@@ -68,8 +90,18 @@ const METHOD: Keys = Keys {
 };
 const STRUCT: Keys = Keys {
     known: &[
-        "name", "description", "title", "read_only", "destructive", "idempotent", "open_world", "timeout",
-        "coerce", "unknown", "redact_errors", "crate",
+        "name",
+        "description",
+        "title",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
+        "timeout",
+        "coerce",
+        "unknown",
+        "redact_errors",
+        "crate",
     ],
     repeatable: &[],
     elsewhere: &[

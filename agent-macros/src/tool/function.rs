@@ -73,7 +73,8 @@ pub(super) fn tool(
     check_signature(&function.sig, errors);
     let execution = match (function.sig.asyncness, options.inline) {
         (Some(_), Some(inline)) => {
-            errors.at_span(inline, "an async function is never moved to another thread pool: remove `inline`");
+            errors
+                .at_span(inline, "an async function is never moved to another thread pool: remove `inline`");
             Execution::Async
         }
         (Some(_), None) => Execution::Async,
@@ -86,7 +87,10 @@ pub(super) fn tool(
         let names: Vec<_> = receiver.generics.type_params().map(|parameter| &parameter.ident).collect();
         for param in params.iter().filter(|param| param.is_argument()) {
             if types::mentions(param.ty.to_token_stream(), &names) {
-                errors.at(&param.ty, "a tool has one schema: its arguments cannot use a type parameter of the block");
+                errors.at(
+                    &param.ty,
+                    "a tool has one schema: its arguments cannot use a type parameter of the block",
+                );
             }
         }
     }
@@ -115,11 +119,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
                 param,
                 format!("a tool has one schema: write the concrete type instead of `{}`", param.ident),
             ),
-            GenericParam::Const(param) => errors.at(
-                param,
-                format!("a tool has one schema: write the value instead of `{}`", param.ident),
-            ),
+            GenericParam::Const(param) => errors
+                .at(param, format!("a tool has one schema: write the value instead of `{}`", param.ident)),
         }
     }
 }
-

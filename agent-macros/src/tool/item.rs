@@ -3,7 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, DeriveInput, Generics, ImplItem, Path, Signature, Token, Type, Visibility, braced, token};
+use syn::{
+    Attribute, DeriveInput, Generics, ImplItem, Path, Signature, Token, Type, Visibility, braced, token,
+};
 
 pub(super) enum Item {
     Function(Function),
@@ -47,8 +49,13 @@ impl Parse for Item {
             return input.parse().map(Item::Block);
         }
         let is_function = ahead.peek(Token![fn])
-            || [ahead.peek(Token![const]), ahead.peek(Token![async]), ahead.peek(Token![unsafe]), ahead.peek(Token![extern])]
-                .contains(&true)
+            || [
+                ahead.peek(Token![const]),
+                ahead.peek(Token![async]),
+                ahead.peek(Token![unsafe]),
+                ahead.peek(Token![extern]),
+            ]
+            .contains(&true)
                 && ahead.parse::<Signature>().is_ok();
         if !is_function {
             return Err(input.error("`#[tool]` goes on a function, a struct or an impl block"));

@@ -30,7 +30,8 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let converted = expand::converted(&running, at, &private);
     let (spec, tool_name) = (expand::spec(&said, &private), &said.name);
     let there = private.at(at);
-    let object = quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT););
+    let object =
+        quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT););
     let runs = quote_spanned!(at=> const _: fn() = || #there::runs::<#name>(););
     let body = quote! {
         #object
@@ -94,10 +95,11 @@ fn check(input: &DeriveInput, errors: &mut Errors) {
 fn derives_args(input: &DeriveInput) -> bool {
     let derives = input.attrs.iter().filter(|attr| attr.path().is_ident("derive"));
     derives.into_iter().any(|attr| {
-        let list = attr.parse_args_with(
-            syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated,
-        );
-        list.is_ok_and(|paths| paths.iter().any(|path| path.segments.last().is_some_and(|last| last.ident == "ToolArgs")))
+        let list =
+            attr.parse_args_with(syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+        list.is_ok_and(|paths| {
+            paths.iter().any(|path| path.segments.last().is_some_and(|last| last.ident == "ToolArgs"))
+        })
     })
 }
 

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::roles::Message;
+use super::by_role::Message;
 
 /// The messages of a conversation, oldest first. It outlives runs.
 ///

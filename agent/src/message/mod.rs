@@ -20,6 +20,7 @@
 //! ```
 
 mod arguments;
+mod by_role;
 mod content;
 mod conversation;
 mod json;
@@ -30,11 +31,12 @@ mod usage;
 mod words;
 
 pub use arguments::{ToolArguments, ToolCall};
+pub use by_role::Message;
 pub use content::{Content, Opaque, ProviderData, ProviderTool};
 pub use conversation::Conversation;
 pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
 pub use part::Part;
-pub use roles::{AssistantMessage, CustomMessage, Message, ToolResultMessage, UserMessage};
+pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
 pub use words::{OutcomeKind, StopReason};
 

@@ -17,9 +17,11 @@ pub trait Executor: Send + Sync + 'static {
 }
 
 /// Without a runtime: blocking work runs where it is awaited, and there is no clock.
+#[cfg(not(feature = "runtime"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InlineExecutor;
 
+#[cfg(not(feature = "runtime"))]
 impl Executor for InlineExecutor {
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         Box::pin(async move { work() })

@@ -37,7 +37,8 @@ pub struct Spec {
 
 impl Spec {
     pub fn new(name: &'static str, description: &'static str) -> Self {
-        let (annotations, policy, options) = (ToolAnnotations::NONE, ToolPolicy::DEFAULT, PlanOptions::default());
+        let (annotations, policy, options) =
+            (ToolAnnotations::NONE, ToolPolicy::DEFAULT, PlanOptions::default());
         Self { name, description, title: None, annotations, policy, options }
     }
 
@@ -198,7 +199,10 @@ where
             Some(Err(panic)) => resume_unwind(panic),
             None => {
                 tracing::error!(tool = cx.tool(), "the executor dropped a tool's body without running it");
-                ToolOutcome::failed(FailureCode::TOOL_ERROR, "The tool was not run: the application is stopping.")
+                ToolOutcome::failed(
+                    FailureCode::TOOL_ERROR,
+                    "The tool was not run: the application is stopping.",
+                )
             }
         }
     })
@@ -256,8 +260,15 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     fn get(cx: &ToolContext) -> Result<&T, ToolOutcome> {
         // A registry has looked for it before the call; this is for tools that are called by hand.
         cx.get::<T>().ok_or_else(|| {
-            tracing::error!(tool = cx.tool(), state = StateKey::of::<T>().name(), "the application gives no such state");
-            ToolOutcome::failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.")
+            tracing::error!(
+                tool = cx.tool(),
+                state = StateKey::of::<T>().name(),
+                "the application gives no such state"
+            );
+            ToolOutcome::failed(
+                FailureCode::TOOL_ERROR,
+                "The tool cannot run: the application did not set it up.",
+            )
         })
     }
 }

@@ -131,8 +131,9 @@ impl<T: ?Sized> Advised for Arc<T> {
 }
 
 impl<T: ?Sized> Advised for Rc<T> {
-    const BY_VALUE: Option<&'static str> =
-        Some("state is injected by reference and shared between threads: write `&T` and give `.state(value)`");
+    const BY_VALUE: Option<&'static str> = Some(
+        "state is injected by reference and shared between threads: write `&T` and give `.state(value)`",
+    );
     const BY_REFERENCE: Option<&'static str> =
         Some("state is shared between threads: write `&T` and give `.state(value)`");
 }
@@ -246,7 +247,10 @@ pub const fn own_argument(whole: bool) {
 /// Does not compile when the struct is no argument object.
 #[track_caller]
 pub const fn whole_object(object: bool) {
-    assert!(object, "the fields of a struct tool are its arguments: `transparent`, `from` and the like hide them");
+    assert!(
+        object,
+        "the fields of a struct tool are its arguments: `transparent`, `from` and the like hide them"
+    );
 }
 
 /// A numeric end of a range.

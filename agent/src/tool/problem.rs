@@ -17,7 +17,11 @@ pub struct UnknownTool {
 }
 
 impl UnknownTool {
-    pub(super) fn new<'n>(name: &str, suggestions: &[&str], known: impl ExactSizeIterator<Item = &'n str>) -> Self {
+    pub(super) fn new<'n>(
+        name: &str,
+        suggestions: &[&str],
+        known: impl ExactSizeIterator<Item = &'n str>,
+    ) -> Self {
         Self {
             name: cut(name),
             suggestions: suggestions.iter().map(|&name| name.to_owned()).collect(),
@@ -67,7 +71,7 @@ impl RegistryError {
         Self { problems: vec![problem] }
     }
 
-    pub(super) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
+    pub(crate) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 

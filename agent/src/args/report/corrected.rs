@@ -14,7 +14,8 @@ const MAX_SENT: usize = 4 * MAX_CALL;
 
 /// The corrected call, if there is exactly one and it is valid.
 pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
-    if sent.len() > MAX_SENT || graph.has_secrets() || !issues.iter().all(|issue| is_mendable(issue, issues)) {
+    if sent.len() > MAX_SENT || graph.has_secrets() || !issues.iter().all(|issue| is_mendable(issue, issues))
+    {
         return None;
     }
     let sent: Value = serde_json::from_str(sent).ok()?;
@@ -73,7 +74,8 @@ impl Mend<'_> {
             }
             (Kind::Num(_), Value::String(text)) => {
                 if let Some(f) = num_from_text(text) {
-                    *value = serde_json::from_str(text.trim().trim_start_matches('+')).unwrap_or_else(|_| f.into());
+                    *value = serde_json::from_str(text.trim().trim_start_matches('+'))
+                        .unwrap_or_else(|_| f.into());
                 }
             }
             (Kind::Bool, Value::String(text)) => {
