@@ -120,7 +120,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::unwrap_used, reason = "the test fails if there are no errors")]
     fn several_errors_become_several_items() {
         let mut errors = Errors::default();
         errors.at_span(Span::call_site(), "one");

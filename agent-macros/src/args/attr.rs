@@ -252,7 +252,7 @@ fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
 #[derive(Default)]
 pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
-    /// The type brings its own Deserialize and JsonSchema.
+    /// The type brings its own `Deserialize` and `JsonSchema`.
     pub(crate) own_serde: bool,
 }
 

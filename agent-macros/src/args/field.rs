@@ -35,11 +35,11 @@ impl Lowering<'_> {
             let owned = pretty(&owned);
             errors.at(&field.ty, format!("arguments own their data: write `{owned}`"));
         }
-        self.lower(field, options, errors);
+        self.lower(field, &options, errors);
     }
 
     /// Lowers a field whose options are known.
-    pub(crate) fn lower(&mut self, field: &mut Field, options: ArgOptions, errors: &mut Errors) {
+    pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
         if let Ok(ty) = syn::parse2(replace_self(field.ty.to_token_stream(), &self.this)) {
             field.ty = ty;
@@ -149,9 +149,9 @@ impl Lowering<'_> {
         self.suits(&field.ty, "length", length.span);
         let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));
         let limit = format_ident!("__length{n}");
-        let end = |end: Option<u64>| match end {
-            Some(count) => quote!(#private::Option::Some(#count)),
-            None => quote!(#private::Option::None),
+        let end = |end: Option<u64>| {
+            let none = || quote!(#private::Option::None);
+            end.map_or_else(none, |count| quote!(#private::Option::Some(#count)))
         };
         let (min, max) = (end(length.min), end(length.max));
         self.helpers.push(quote! {

@@ -26,7 +26,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::Attribute;
 
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match syn::parse2(item.clone()) {
         Ok(Item::Function(function)) => function::process(options, function),
         Ok(Item::Type(input)) => structure::process(options, &input),
