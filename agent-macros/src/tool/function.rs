@@ -10,7 +10,7 @@ use crate::path::Private;
 use crate::types;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{GenericParam, ReturnType, Safety, Signature};
+use syn::{GenericParam, ReturnType, Safety, Signature, parse_quote};
 
 pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
     let mut errors = Errors::default();
@@ -71,6 +71,12 @@ pub(super) fn tool(
     errors: &mut Errors,
 ) -> Tool {
     check_signature(&function.sig, errors);
+    // Whoever calls it for a model owns the arguments, and a method has its `&self` for being a method.
+    function.attrs.push(parse_quote!(#[allow(
+        clippy::needless_pass_by_value,
+        clippy::unused_self,
+        reason = "the signature is that of a tool"
+    )]));
     let execution = match (function.sig.asyncness, options.inline) {
         (Some(_), Some(inline)) => {
             errors

@@ -4,7 +4,11 @@
 //! [`Probe<T>`] is the answer for types that meet a bound, and the trait's is the answer for the others: through
 //! aliases, and without a bound on `T` where it is asked.
 
-#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+#![expect(
+    missing_docs,
+    clippy::missing_panics_doc,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
 
 use super::arguments::{Argument, RunTool, ToolArgs};
 use super::context::ToolContext;
