@@ -46,7 +46,7 @@ fn everything_that_can_be_listed() {
     let nothing: Option<ToolSet> = None;
     let set = tools![
         add,
-        self::inner::deep,
+        inner::deep,
         { Counter },
         { dynamic },
         { shared },
@@ -71,21 +71,17 @@ fn names_of_values_are_compared_when_the_registry_is_built() {
     assert_eq!(error.to_string(), "two tools are named `count`\ntwo tools are named `echo`");
 }
 
-/// Asks for more than serde can carry there.
+/// Its pattern is none.
 #[tool(name = "broken_one")]
-fn broken(#[arg(flatten)] inner: Wide, other: u8) {
-    let _ = (inner.wide, other);
-}
-#[derive(agent::ToolArgs)]
-struct Wide {
-    wide: i128,
+fn broken(#[arg(pattern = "(")] word: String) -> usize {
+    word.len()
 }
 
 #[test]
 fn a_schema_that_cannot_be_compiled_is_an_error_of_the_registry() {
     let set = tools![broken, add];
     assert_eq!(set.names().collect::<Vec<_>>(), ["broken_one", "add"]);
-    let error = Registry::new(set).expect_err("128 bits behind flatten");
+    let error = Registry::new(set).expect_err("the pattern does not compile");
     assert!(error.to_string().starts_with("tool `broken_one` cannot be defined: "), "{error}");
 }
 

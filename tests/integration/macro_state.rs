@@ -22,14 +22,7 @@ struct Holder<'a>(&'a str);
 
 /// Uses everything.
 #[tool]
-async fn everything(
-    db: &Db,
-    n: u8,
-    clock: &dyn Clock,
-    cx: &Cx,
-    held: &Holder<'_>,
-    _: &(dyn Clock),
-) -> String {
+async fn everything(db: &Db, n: u8, clock: &dyn Clock, cx: &Cx, held: &Holder<'_>, _: &dyn Clock) -> String {
     format!("{} {n} {} {} {}", db.0, clock.now(), cx.call_id(), held.0)
 }
 

@@ -102,9 +102,9 @@ const FIELD: Keys = Keys {
     ],
 };
 const VARIANT: Keys = Keys {
-    known: &["rename", "name", "description", "alias"],
-    repeatable: &["alias"],
-    elsewhere: &[OF_TYPES],
+    known: &["rename", "name", "description"],
+    repeatable: &[],
+    elsewhere: &[OF_TYPES, (FIELD.known, "it describes one argument, write it on a field")],
 };
 // A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
 const OUTPUT: Keys = FIELD;
@@ -252,7 +252,7 @@ fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
 #[derive(Default)]
 pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
-    /// The type brings its own Deserialize and JsonSchema.
+    /// The type brings its own `Deserialize` and `JsonSchema`.
     pub(crate) own_serde: bool,
 }
 

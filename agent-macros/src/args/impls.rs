@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
-/// `ToolArgs`, Deserialize and JsonSchema. After an error they are stand-ins, so that one mistake is one message.
+/// `ToolArgs`, `Deserialize` and `JsonSchema`. After an error they are stand-ins, so that one mistake is one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,

@@ -2,7 +2,6 @@ use super::*;
 use syn::{ItemFn, parse_str};
 
 /// The description of a function written with these doc comments.
-#[expect(clippy::unwrap_used, reason = "the source is part of the test")]
 fn of(source: &str) -> String {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();

@@ -22,6 +22,8 @@ pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
+    /// Whether `description` was given, if only wrongly.
+    pub(crate) described: bool,
     pub(crate) title: Option<LitStr>,
     pub(crate) read_only: Option<bool>,
     pub(crate) destructive: Option<bool>,
@@ -134,7 +136,10 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, errors: &mut Errors) -> O
         match entry.key.to_string().as_str() {
             "crate" => options.krate = entry.path("::agent", errors),
             "name" => options.name = entry.text(errors),
-            "description" => options.description = entry.some_text(errors),
+            "description" => {
+                options.described = true;
+                options.description = entry.some_text(errors);
+            }
             "title" => options.title = entry.some_text(errors),
             "read_only" => options.read_only = entry.flag(errors),
             "destructive" => options.destructive = entry.flag(errors),

@@ -3,7 +3,6 @@
 use super::check;
 use super::model::{Execution, Param, Pass, Said, Tool};
 use crate::args::Kind;
-use crate::args::attr::ArgOptions;
 use crate::args::field::Lowering;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
@@ -143,8 +142,7 @@ fn arguments_struct(
         .map(|(param, ty)| {
             let (ident, cfgs) = (&param.ident, &param.cfgs);
             let mut field: Field = parse_quote!(#ident: #ty);
-            let options: ArgOptions = param.options;
-            lowering.lower(&mut field, options, errors);
+            lowering.lower(&mut field, &param.options, errors);
             let (attrs, stand_in) = (&field.attrs, check::field_of(ty, private));
             quote!(#(#cfgs)* #(#attrs)* #ident: #stand_in::Field,)
         })

@@ -10,7 +10,7 @@ use crate::path::Private;
 use crate::types;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{GenericParam, ReturnType, Safety, Signature};
+use syn::{GenericParam, ReturnType, Safety, Signature, parse_quote};
 
 pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
     let mut errors = Errors::default();
@@ -23,8 +23,14 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
             "a method becomes a tool by its block: put `#[tool]` above `impl Type { … }` and on the method",
         );
     }
+    let is_method = function.sig.receiver().is_some();
     let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
+    if is_method {
+        // Inside of an impl block neither a type nor a constant may stand beside the method.
+        let errors = errors.finish();
+        return quote!(#errors #function);
+    }
     let name = tool.said.name.clone();
     let entry = if errors.is_empty() { Some(expand::entry(tool, &private, &mut errors)) } else { None };
     let body = entry.filter(|_| errors.is_empty()).unwrap_or_else(|| quote!(::core::unreachable!()));
@@ -65,6 +71,12 @@ pub(super) fn tool(
     errors: &mut Errors,
 ) -> Tool {
     check_signature(&function.sig, errors);
+    // Whoever calls it for a model owns the arguments, and a method has its `&self` for being a method.
+    function.attrs.push(parse_quote!(#[allow(
+        clippy::needless_pass_by_value,
+        clippy::unused_self,
+        reason = "the signature is that of a tool"
+    )]));
     let execution = match (function.sig.asyncness, options.inline) {
         (Some(_), Some(inline)) => {
             errors

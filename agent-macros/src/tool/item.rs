@@ -33,7 +33,7 @@ pub(super) struct Block {
 }
 
 pub(super) enum Member {
-    Method(Function),
+    Method(Box<Function>),
     Other { attrs: Vec<Attribute>, item: TokenStream },
 }
 
@@ -119,7 +119,7 @@ impl Parse for Member {
         ahead.call(Attribute::parse_outer)?;
         ahead.parse::<Visibility>()?;
         if ahead.parse::<Signature>().is_ok() && ahead.peek(token::Brace) {
-            return input.parse().map(Member::Method);
+            return input.parse().map(Box::new).map(Member::Method);
         }
         let attrs = input.call(Attribute::parse_outer)?;
         let item: ImplItem = input.parse()?;

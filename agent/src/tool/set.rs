@@ -165,6 +165,7 @@ impl<T: SharedTools> IntoTools for Arc<T> {
 )]
 pub trait StaticTool {
     const NAME: &'static str;
+    #[expect(clippy::result_large_err, reason = "made once for each tool that is listed")]
     fn entry() -> Entry;
 }
 
