@@ -6,11 +6,13 @@
 //! ```
 //!
 //! It ends with 0 when the call is accepted, 1 when it is refused, 2 when there is nothing usable to check.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program talks on its standard streams")]
+#![expect(clippy::print_stderr, reason = "a command-line program talks on its standard streams")]
 
 use agent::{Registry, ToolArgs, message::ToolCall, tool, tools};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write as _};
 use std::process::ExitCode;
 
 /// More than any model sends as the arguments of one call.
@@ -66,7 +68,6 @@ struct Guest {
 /// What is eaten at the hotel.
 #[derive(ToolArgs)]
 #[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "the sample is only checked, never run")]
 enum Board {
     RoomOnly,
     Breakfast,
@@ -76,6 +77,7 @@ enum Board {
 /// How it is paid.
 #[derive(ToolArgs)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(dead_code, reason = "the sample is only checked, never run")]
 enum Payment {
     /// By card.
     Card {
@@ -88,32 +90,35 @@ enum Payment {
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments() {
-        Ok(text) => text,
-        Err(message) => {
-            eprintln!("check: {message}");
-            return ExitCode::from(2);
-        }
-    };
-    let registry = match Registry::new(tools![book_room]) {
-        Ok(registry) => registry,
+    let (report, code) = match check() {
+        Ok(report) => report,
         Err(error) => {
             eprintln!("check: {error}");
             return ExitCode::from(2);
         }
     };
-    match registry.validate(&ToolCall::new("call_1", "book_room", arguments)) {
+    match writeln!(io::stdout().lock(), "{report}") {
+        // Whoever read the output has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("check: the report cannot be written: {error}");
+            ExitCode::from(2)
+        }
+        _ => ExitCode::from(code),
+    }
+}
+
+/// What to print, and what to end with.
+fn check() -> Result<(String, u8), Box<dyn Error>> {
+    let registry = Registry::new(tools![book_room])?;
+    match registry.validate(&ToolCall::new("call_1", "book_room", arguments()?)) {
         Ok(checked) => {
-            println!("{:#}", checked.args);
+            let mut report = format!("{:#}", checked.args);
             for c in &checked.coercions {
-                println!("coerced {}: {} -> {} ({})", c.path, c.from, c.to, c.rule);
+                write!(report, "\ncoerced {}: {} -> {} ({})", c.path, c.from, c.to, c.rule)?;
             }
-            ExitCode::SUCCESS
+            Ok((report, 0))
         }
-        Err(refusal) => {
-            println!("{refusal}");
-            ExitCode::from(1)
-        }
+        Err(refusal) => Ok((refusal.to_string(), 1)),
     }
 }
 

@@ -27,7 +27,7 @@ struct Hotel {
 
 /// Finds hotels in a city.
 #[tool(read_only)]
-async fn find_hotels(
+fn find_hotels(
     /// Name of the city, in English.
     city: String,
     /// At least this many stars.
@@ -139,7 +139,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     section("The run");
-    let output = assistant.prompt("Two nights in Lisbon for Ann (30) and Bo (29), something nice, with dinner.").await?;
+    let output = assistant
+        .prompt("Two nights in Lisbon for Ann (30) and Bo (29), something nice, with dinner.")
+        .await?;
 
     section("The answer");
     println!("{}", output.text());

@@ -33,12 +33,14 @@ fn fragment(text: &str) -> Vec<String> {
     let Some((first, rest)) = lines.split_first() else { return vec![String::new()] };
     let starred = rest.iter().any(|line| !line.trim().is_empty())
         && rest.iter().filter(|line| !line.trim().is_empty()).all(|line| line.trim_start().starts_with('*'));
-    let rest: Vec<&str> = match starred {
-        true => rest.iter().map(|line| line.trim_start().strip_prefix('*').unwrap_or_default()).collect(),
-        false => rest.to_vec(),
+    let rest: Vec<&str> = if starred {
+        rest.iter().map(|line| line.trim_start().strip_prefix('*').unwrap_or_default()).collect()
+    } else {
+        rest.to_vec()
     };
     let indent = |line: &&&str| line.len() - line.trim_start().len();
-    let common = rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
+    let common =
+        rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
     // `/// text`: one space belongs to the comment, what is more is the text's own.
     let mut out = vec![first.strip_prefix(' ').unwrap_or(first).trim_end().to_owned()];
     out.extend(rest.iter().map(|line| line.get(common..).unwrap_or_default().trim_end().to_owned()));

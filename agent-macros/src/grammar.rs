@@ -51,11 +51,17 @@ pub(crate) fn helper_options(name: &str, attrs: &[Attribute], keys: Keys, errors
                 errors.at(attr, format!("options stand in parentheses: write `#[{name}(…)]`"));
             }
             Meta::List(list) if list.tokens.is_empty() => {
-                errors.at(attr, format!("no option given: write for example `#[{name}({example})]`, or remove it"));
+                errors.at(
+                    attr,
+                    format!("no option given: write for example `#[{name}({example})]`, or remove it"),
+                );
             }
             Meta::List(list) => found.extend(entries(list.tokens.clone(), keys, &mut seen, errors)),
             Meta::Path(_) | Meta::NameValue(_) => {
-                errors.at(attr, format!("options stand in parentheses: write for example `#[{name}({example})]`"));
+                errors.at(
+                    attr,
+                    format!("options stand in parentheses: write for example `#[{name}({example})]`"),
+                );
             }
         }
     }
@@ -89,7 +95,9 @@ fn entries(tokens: TokenStream, keys: Keys, seen: &mut Vec<String>, errors: &mut
 
 fn entry(input: ParseStream) -> syn::Result<Entry> {
     if input.peek(LitStr) {
-        return Err(input.error("expected an option: a text needs its key, for example `description = \"…\"`"));
+        return Err(
+            input.error("expected an option: a text needs its key, for example `description = \"…\"`")
+        );
     }
     if !input.peek(Ident::peek_any) {
         return Err(input.error("expected an option: `key`, `key = value` or `key(…)`"));
@@ -185,7 +193,8 @@ impl Entry {
     /// `key = "word"`, one of `words`.
     pub(crate) fn word(&self, words: &'static [&'static str], errors: &mut Errors) -> Option<&'static str> {
         let Some(Lit::Str(text)) = self.literal() else {
-            let choices: Vec<String> = words.iter().map(|word| format!("{} = \"{word}\"", self.key)).collect();
+            let choices: Vec<String> =
+                words.iter().map(|word| format!("{} = \"{word}\"", self.key)).collect();
             let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
             self.wrong(errors, &format!("write {}", listed(&choices, "or")));
             return None;
@@ -193,8 +202,12 @@ impl Entry {
         let value = text.value();
         let found = words.iter().copied().find(|word| *word == value);
         if found.is_none() {
-            let near = nearest(&value, words).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            errors.at(text, format!("`{}` has no value `{value}`: {near}Known are {}", self.key, listed(words, "and")));
+            let near =
+                nearest(&value, words).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            errors.at(
+                text,
+                format!("`{}` has no value `{value}`: {near}Known are {}", self.key, listed(words, "and")),
+            );
         }
         found
     }
@@ -272,7 +285,8 @@ pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
 
 /// A literal integer, possibly negative.
 pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
-    let text: String = expr.to_token_stream().to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
+    let text: String =
+        expr.to_token_stream().to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
     text.parse().ok()
 }
 

@@ -18,19 +18,19 @@ use proc_macro::TokenStream;
 /// Documented as `agent::tool`.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
-    tool::expand(options.into(), item.into()).into()
+    tool::expand(options.into(), &item.into()).into()
 }
 
 /// Documented as `agent::ToolArgs`.
 #[proc_macro_derive(ToolArgs, attributes(arg, serde, schemars))]
 pub fn tool_args(item: TokenStream) -> TokenStream {
-    args::derive(syn::parse_macro_input!(item), args::Kind::Args).into()
+    args::derive(&syn::parse_macro_input!(item), args::Kind::Args).into()
 }
 
 /// Documented as `agent::ToolOutput`.
 #[proc_macro_derive(ToolOutput, attributes(arg, serde))]
 pub fn tool_output(item: TokenStream) -> TokenStream {
-    args::derive(syn::parse_macro_input!(item), args::Kind::Output).into()
+    args::derive(&syn::parse_macro_input!(item), args::Kind::Output).into()
 }
 
 /// What `agent::tools!` calls with its own crate's path in front.

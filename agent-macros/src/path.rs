@@ -13,10 +13,7 @@ pub(crate) struct Private(TokenStream);
 
 impl Private {
     pub(crate) fn new(krate: Option<&Path>) -> Self {
-        Self(match krate {
-            Some(path) => quote!(#path::__private),
-            None => quote!(::agent::__private),
-        })
+        Self(krate.map_or_else(|| quote!(::agent::__private), |path| quote!(#path::__private)))
     }
 
     /// The same path, standing at `span`: errors in what it leads to are shown there.

@@ -75,8 +75,18 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
 pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     let mut text = tokens.to_token_stream().to_string();
     for (from, to) in [
-        (" :: ", "::"), (":: ", "::"), (" < ", "<"), ("< ", "<"), (" >", ">"), ("& ", "&"), (" ,", ","), ("[ ", "["),
-        (" ]", "]"), ("( ", "("), (" )", ")"), (" ;", ";"),
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" < ", "<"),
+        ("< ", "<"),
+        (" >", ">"),
+        ("& ", "&"),
+        (" ,", ","),
+        ("[ ", "["),
+        (" ]", "]"),
+        ("( ", "("),
+        (" )", ")"),
+        (" ;", ";"),
     ] {
         text = text.replace(from, to);
     }

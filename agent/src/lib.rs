@@ -16,9 +16,6 @@ mod tool;
 #[doc(hidden)]
 pub mod __private;
 
-#[cfg(feature = "macros")]
-#[doc = include_str!("docs/tool.md")]
-pub use agent_macros::tool;
 /// Derives the [`ToolArgs`](trait@ToolArgs) trait, with serde's `Deserialize` and schemars' `JsonSchema`.
 ///
 #[cfg(feature = "macros")]
@@ -27,6 +24,9 @@ pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_output.md")]
 pub use agent_macros::ToolOutput;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool.md")]
+pub use agent_macros::tool;
 
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]

@@ -1,5 +1,7 @@
 //! `#[derive(ToolArgs)]`: whole objects, nested types, serde's attributes, constraints.
 
+#![expect(dead_code, reason = "what is read is looked at as a whole, by `Debug`")]
+
 use crate::macro_support::{definition, failure, property, text};
 use agent::{ToolArgs, ToolOutput, ToolSet, tool, tools};
 use serde_json::{Value, json};
@@ -98,7 +100,10 @@ fn attributes_reach_serde() {
         "next": {"query": "r", "exact": false, "own": 1}
     }))
     .expect("fits");
-    assert_eq!(format!("{:?} {:?} {} {}", read.order, read.max_age, read.page.page_size, read.own), "LastDown Some(1.0) 3 9");
+    assert_eq!(
+        format!("{:?} {:?} {} {}", read.order, read.max_age, read.page.page_size, read.own),
+        "LastDown Some(1.0) 3 9"
+    );
     assert_eq!((read.limit, read.token.as_str(), read.skipped.is_none()), (10, "", true));
     let next = read.next.expect("given");
     assert_eq!((next.query.as_str(), next.own, next.tags, next.code), ("r", 1, None, None));
@@ -120,9 +125,18 @@ fn constraints_and_extensions_reach_the_schema() {
     assert_eq!((of("maxAge")["maximum"].clone(), of("maxAge").get("minimum")), (json!(1.5), None));
     assert_eq!(of("pageSize")["default"], 25);
     assert_eq!(of("token")["x-secret"], true);
-    assert_eq!((of("exact")["x-coerce"].clone(), of("exact")["description"].clone()), (json!("exact"), json!("Said here.")));
-    assert_eq!((of("code")["pattern"].clone(), of("code")["minLength"].clone()), (json!("^[a-z]+$"), json!(2)));
-    assert_eq!((of("own")["description"].clone(), of("own")["x-aliases"].clone()), (json!("Said to schemars."), json!(["al"])));
+    assert_eq!(
+        (of("exact")["x-coerce"].clone(), of("exact")["description"].clone()),
+        (json!("exact"), json!("Said here."))
+    );
+    assert_eq!(
+        (of("code")["pattern"].clone(), of("code")["minLength"].clone()),
+        (json!("^[a-z]+$"), json!(2))
+    );
+    assert_eq!(
+        (of("own")["description"].clone(), of("own")["x-aliases"].clone()),
+        (json!("Said to schemars."), json!(["al"]))
+    );
     assert_eq!(of("skipped"), Value::Null);
     assert_eq!(schema["required"], json!(["query", "exact"]));
     assert!(!schema.to_string().contains("Mirror"));
@@ -310,10 +324,10 @@ fn constrained(
     #[arg(length(2..=4), pattern = "^a")] word: &str,
     #[arg(length(3))] triple: &[u16],
     #[arg(range(-5..))] low: i64,
-    #[arg(range(..=u64::MAX))] big: u64,
+    #[arg(range(..=9_000_000_000))] big: u64,
     #[arg(secret, coerce = "lenient", alias = "pw", alias = "pass")] password: String,
-) {
-    let _ = (id, word, triple, low, big, password);
+) -> String {
+    format!("{} {word} {triple:?} {low} {big} {password}", id.0)
 }
 
 #[test]
@@ -322,7 +336,29 @@ fn constraints_on_parameters() {
     assert_eq!((of("word")["minLength"].clone(), of("word")["pattern"].clone()), (json!(2), json!("^a")));
     assert_eq!((of("triple")["minItems"].clone(), of("triple")["maxItems"].clone()), (json!(3), json!(3)));
     assert_eq!(of("low")["minimum"], -5);
-    assert_eq!(of("big")["maximum"], json!(u64::MAX));
-    let password = of("password");
-    assert_eq!(password["x-aliases"], json!(["pw", "pass"]));
+    assert_eq!(of("big")["maximum"], 9_000_000_000_u64);
+    assert_eq!((of("id")["minimum"].clone(), of("id")["maximum"].clone()), (json!(1), json!(10)));
+}
+
+#[tokio::test]
+async fn aliases_coercion_and_secrets_reach_the_engine() {
+    let call = |password: &str| {
+        format!(
+            r#"{{"id": "7", "word": "ab", "triple": [1, "2", 3.0], "low": -5, "big": 1, "pw": {password}}}"#
+        )
+    };
+    assert_eq!(text(tools![constrained], "constrained", &call("12")).await, "7 ab [1, 2, 3] -5 1 12");
+    let (code, report) = failure(tools![constrained], "constrained", &call("[\"hush\"]")).await;
+    assert_eq!(code, "invalid_arguments");
+    assert!(report.contains("/pw") && report.contains("(hidden)") && !report.contains("hush"), "{report}");
+}
+
+#[tokio::test]
+async fn all_mistakes_are_reported_at_once() {
+    let sent = r#"{"id": 11, "word": "b", "triple": [1], "low": -6, "password": "x", "bigg": 1}"#;
+    let (code, report) = failure(tools![constrained], "constrained", sent).await;
+    assert_eq!(code, "invalid_arguments");
+    for path in ["/id", "/word", "/triple", "/low", "/bigg", "/big:"] {
+        assert!(report.contains(path), "{path}: {report}");
+    }
 }

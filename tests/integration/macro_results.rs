@@ -118,7 +118,10 @@ async fn values_become_text() {
 #[tokio::test]
 async fn objects_are_structured_and_metadata_is_kept() {
     let reply = outcome(tools![derived], "derived", "", &ToolContext::new()).await;
-    assert_eq!(reply.output().and_then(|output| output.structured.clone()), Some(json!({"degrees": 7.5, "in": "celsius", "floor": 2})));
+    assert_eq!(
+        reply.output().and_then(|output| output.structured.clone()),
+        Some(json!({"degrees": 7.5, "in": "celsius", "floor": 2}))
+    );
     let reply = outcome(tools![output], "output", "", &ToolContext::new()).await;
     assert_eq!(reply.output().map(|output| output.metadata.clone()), json!({"k": 1}).as_object().cloned());
 }

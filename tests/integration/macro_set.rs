@@ -1,7 +1,9 @@
 //! `tools![…]` and what is found when a registry is built.
 
 use agent::args::{Plan, PlanOptions};
-use agent::{BoxFuture, DynamicTool, Registry, Tool, ToolContext, ToolDefinition, ToolReply, ToolSet, tool, tools};
+use agent::{
+    BoxFuture, DynamicTool, Registry, Tool, ToolContext, ToolDefinition, ToolReply, ToolSet, tool, tools,
+};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -38,12 +40,13 @@ fn echo() -> Echo {
 
 #[test]
 fn everything_that_can_be_listed() {
-    let dynamic = DynamicTool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
+    let dynamic =
+        DynamicTool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
     let shared: Arc<dyn Tool> = Arc::new(echo());
     let nothing: Option<ToolSet> = None;
     let set = tools![
         add,
-        self::inner::deep,
+        inner::deep,
         { Counter },
         { dynamic },
         { shared },
@@ -68,21 +71,17 @@ fn names_of_values_are_compared_when_the_registry_is_built() {
     assert_eq!(error.to_string(), "two tools are named `count`\ntwo tools are named `echo`");
 }
 
-/// Asks for more than serde can carry there.
+/// Its pattern is none.
 #[tool(name = "broken_one")]
-fn broken(#[arg(flatten)] inner: Wide, other: u8) {
-    let _ = (inner.wide, other);
-}
-#[derive(agent::ToolArgs)]
-struct Wide {
-    wide: i128,
+fn broken(#[arg(pattern = "(")] word: String) -> usize {
+    word.len()
 }
 
 #[test]
 fn a_schema_that_cannot_be_compiled_is_an_error_of_the_registry() {
     let set = tools![broken, add];
     assert_eq!(set.names().collect::<Vec<_>>(), ["broken_one", "add"]);
-    let error = Registry::new(set).expect_err("128 bits behind flatten");
+    let error = Registry::new(set).expect_err("the pattern does not compile");
     assert!(error.to_string().starts_with("tool `broken_one` cannot be defined: "), "{error}");
 }
 

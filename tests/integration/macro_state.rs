@@ -22,7 +22,7 @@ struct Holder<'a>(&'a str);
 
 /// Uses everything.
 #[tool]
-async fn everything(db: &Db, n: u8, clock: &dyn Clock, cx: &Cx, held: &Holder<'_>, _: &(dyn Clock)) -> String {
+async fn everything(db: &Db, n: u8, clock: &dyn Clock, cx: &Cx, held: &Holder<'_>, _: &dyn Clock) -> String {
     format!("{} {n} {} {} {}", db.0, clock.now(), cx.call_id(), held.0)
 }
 
@@ -34,21 +34,29 @@ fn everything_sync<'a>(db: &'a Db, n: u8, clock: &dyn Clock, _cx: &Cx, held: &'a
 
 fn context() -> ToolContext {
     let clock: Arc<dyn Clock> = Arc::new(Fixed(5));
-    let built = ToolContext::builder().state(Database("db")).state(Holder("held")).shared_state(clock).build();
+    let built =
+        ToolContext::builder().state(Database("db")).state(Holder("held")).shared_state(clock).build();
     built.expect("one of each")
 }
 
 #[tokio::test]
 async fn state_and_context_are_injected() {
     let sent = r#"{"n": 1}"#;
-    assert_eq!(outcome(tools![everything], "everything", sent, &context()).await.text(), "db 1 5 call_1 held");
-    assert_eq!(outcome(tools![everything_sync], "everything_sync", sent, &context()).await.text(), "db 1 5 held");
+    assert_eq!(
+        outcome(tools![everything], "everything", sent, &context()).await.text(),
+        "db 1 5 call_1 held"
+    );
+    assert_eq!(
+        outcome(tools![everything_sync], "everything_sync", sent, &context()).await.text(),
+        "db 1 5 held"
+    );
 }
 
 #[test]
 fn injected_parameters_are_not_shown_to_the_model() {
     let definition = crate::macro_support::definition(tools![everything]);
-    let names: Vec<_> = definition.parameters()["properties"].as_object().expect("an object").keys().collect();
+    let names: Vec<_> =
+        definition.parameters()["properties"].as_object().expect("an object").keys().collect();
     assert_eq!(names, ["n"]);
 }
 
@@ -58,7 +66,10 @@ fn missing_state_is_found_before_the_call() {
     let error = registry.check_state(&ToolContext::new()).expect_err("nothing is there");
     let text = error.to_string();
     assert_eq!(text.lines().count(), 6, "{text}");
-    assert!(text.contains("`everything_sync`") && text.contains("Database") && text.contains("dyn "), "{text}");
+    assert!(
+        text.contains("`everything_sync`") && text.contains("Database") && text.contains("dyn "),
+        "{text}"
+    );
     assert!(!text.contains("ToolContext"), "{text}");
     registry.check_state(&context()).expect("all is there");
 }
@@ -109,7 +120,8 @@ async fn work_that_nobody_waits_for_does_not_begin() {
     let registry = Registry::new(tools![mark]).expect("sound");
     let tool = registry.get("mark").expect("there");
     let mut call = tool.call("{}", &cx);
-    let poll = std::future::poll_fn(|task| std::task::Poll::Ready(call.as_mut().poll(task).is_pending())).await;
+    let poll =
+        std::future::poll_fn(|task| std::task::Poll::Ready(call.as_mut().poll(task).is_pending())).await;
     assert!(poll);
     drop(call);
     for work in later.0.lock().expect("sound").drain(..) {

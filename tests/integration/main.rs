@@ -1,5 +1,6 @@
 //! One module per capability.
 
+mod args;
 mod assistant;
 mod assistant_cancel;
 mod assistant_state;

@@ -76,7 +76,10 @@ async fn panics_are_outcomes_wherever_they_come_from() {
     struct Bomb;
     impl Future for Bomb {
         type Output = ToolReply;
-        fn poll(self: std::pin::Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<ToolReply> {
+        fn poll(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<ToolReply> {
             text("done").into_ready()
         }
     }
@@ -184,7 +187,10 @@ async fn missing_state_is_an_outcome_and_found_before() {
 
     let problems = registry.check_state(&ToolContext::new()).unwrap_err().to_string();
     assert_eq!(problems.lines().count(), 2, "{problems}");
-    assert!(problems.contains("`wants`") && problems.contains("`u32`") && problems.contains("`str`"), "{problems}");
+    assert!(
+        problems.contains("`wants`") && problems.contains("`u32`") && problems.contains("`str`"),
+        "{problems}"
+    );
     let outcome = registry.call(&call, &ToolContext::new()).await.outcome;
     assert_eq!(code(&outcome), "tool_error");
     assert!(!outcome.text().contains("u32"), "the model has no use for our types: {}", outcome.text());
@@ -209,7 +215,8 @@ async fn a_tool_may_keep_its_errors_to_itself() {
 
 #[tokio::test]
 async fn errors_carry_what_they_mean() {
-    let reply = |error: fn() -> ToolError| outcome(body("t", move |_| Box::pin(async move { error().into() })));
+    let reply =
+        |error: fn() -> ToolError| outcome(body("t", move |_| Box::pin(async move { error().into() })));
     assert!(matches!(reply(|| ToolError::retry("better")).await, ToolOutcome::Retry { .. }));
     assert_eq!(code(&reply(|| ToolError::denied("no")).await), "denied");
     assert_eq!(code(&reply(|| ToolError::new("x").with_code("quota")).await), "quota");
@@ -245,7 +252,8 @@ fn a_registry_keeps_order_and_refuses_twins() {
     assert_eq!(subset.names().collect::<Vec<_>>(), ["c", "b"]);
     assert!(registry.subset(["c", "q"]).unwrap_err().to_string().contains('q'));
     // Everything that is wrong, at once.
-    let error = Registry::new(tools![{ tool("a") }, { tool("a") }, { tool("b") }, { tool("b") }]).unwrap_err();
+    let error =
+        Registry::new(tools![{ tool("a") }, { tool("a") }, { tool("b") }, { tool("b") }]).unwrap_err();
     assert_eq!(error.problems().len(), 2);
     assert!(Registry::new(ToolSet::default()).unwrap().is_empty());
 }
@@ -274,7 +282,8 @@ async fn a_dynamic_tool_goes_through_the_same_engine() {
     assert_eq!(code(&refused), "invalid_arguments");
     assert!(refused.text().contains(r#"did you mean "mode"?"#), "{}", refused.text());
 
-    let bad = DynamicTool::new("bad", "Bad.", json!({"type": "object", "not": {}}), run).unwrap_err().to_string();
+    let bad =
+        DynamicTool::new("bad", "Bad.", json!({"type": "object", "not": {}}), run).unwrap_err().to_string();
     assert!(bad.contains("not"), "{bad}");
     assert!(DynamicTool::new("bad name", "Bad.", schema.clone(), run).is_err());
     assert!(DynamicTool::new("blank", " ", schema, run).is_err());
@@ -282,9 +291,8 @@ async fn a_dynamic_tool_goes_through_the_same_engine() {
 
 #[tokio::test]
 async fn metadata_stays_with_the_application() {
-    let tool = body("t", |_| {
-        Box::pin(async { ToolOutput::text("seen").with_metadata("secret", "unseen").into() })
-    });
+    let tool =
+        body("t", |_| Box::pin(async { ToolOutput::text("seen").with_metadata("secret", "unseen").into() }));
     let mut registry = Registry::default();
     registry.register(tool).unwrap();
     let result = registry.call(&ToolCall::new("c", "t", ""), &ToolContext::new()).await;

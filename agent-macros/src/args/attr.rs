@@ -65,21 +65,47 @@ pub(crate) struct Length {
 
 const PARAMETER: Keys = Keys {
     known: &[
-        "default", "range", "length", "pattern", "rename", "name", "description", "alias", "secret", "coerce",
-        "nested", "flatten",
+        "default",
+        "range",
+        "length",
+        "pattern",
+        "rename",
+        "name",
+        "description",
+        "alias",
+        "secret",
+        "coerce",
+        "nested",
+        "flatten",
     ],
     repeatable: &["alias"],
     elsewhere: &[OF_TYPES],
 };
 const FIELD: Keys = Keys {
     known: &[
-        "default", "range", "length", "pattern", "rename", "name", "description", "alias", "secret", "coerce",
+        "default",
+        "range",
+        "length",
+        "pattern",
+        "rename",
+        "name",
+        "description",
+        "alias",
+        "secret",
+        "coerce",
         "flatten",
     ],
     repeatable: &["alias"],
-    elsewhere: &[OF_TYPES, (&["nested"], "a field is nested anyway; the option is for a parameter of a function")],
+    elsewhere: &[
+        OF_TYPES,
+        (&["nested"], "a field is nested anyway; the option is for a parameter of a function"),
+    ],
 };
-const VARIANT: Keys = Keys { known: &["rename", "name", "description", "alias"], repeatable: &["alias"], elsewhere: &[OF_TYPES] };
+const VARIANT: Keys = Keys {
+    known: &["rename", "name", "description"],
+    repeatable: &[],
+    elsewhere: &[OF_TYPES, (FIELD.known, "it describes one argument, write it on a field")],
+};
 // A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
 const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {
@@ -136,10 +162,14 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
 /// What contradicts itself.
 fn check(options: &ArgOptions, errors: &mut Errors) {
     if let (Some(_), Some(flatten)) = (options.nested, options.flatten) {
-        errors.at_span(flatten, "`flatten` merges the fields, `nested` keeps them apart: keep one of the two");
+        errors
+            .at_span(flatten, "`flatten` merges the fields, `nested` keeps them apart: keep one of the two");
     }
     if let (Some(own), Some(_)) = (options.own, options.flatten) {
-        errors.at_span(own, "a flattened argument has no place of its own: write this on the fields of its type");
+        errors.at_span(
+            own,
+            "a flattened argument has no place of its own: write this on the fields of its type",
+        );
     }
     let Some(Default_::Value(value)) = &options.default else { return };
     let (Some(range), Some(value_int)) = (&options.range, integer_of(value)) else { return };
@@ -176,7 +206,8 @@ fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<E
         return None;
     }
     if range.start.is_none() && range.end.is_none() {
-        errors.at(tokens, format!("a range without ends allows everything: write `{}({example})`", entry.key));
+        errors
+            .at(tokens, format!("a range without ends allows everything: write `{}({example})`", entry.key));
         return None;
     }
     let (min, max) = (range.start.map(|min| *min), range.end.map(|max| *max));
@@ -221,7 +252,7 @@ fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
 #[derive(Default)]
 pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
-    /// The type brings its own Deserialize and JsonSchema.
+    /// The type brings its own `Deserialize` and `JsonSchema`.
     pub(crate) own_serde: bool,
 }
 

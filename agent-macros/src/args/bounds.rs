@@ -26,7 +26,8 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
     let deserialize = serde
         .deserialize_bound()
         .unwrap_or_else(|| quote!(#(#parameters: #private::serde::Deserialize<'de>,)* #fill));
-    let serialize = serde.serialize_bound().unwrap_or_else(|| quote!(#(#parameters: #private::serde::Serialize,)*));
+    let serialize =
+        serde.serialize_bound().unwrap_or_else(|| quote!(#(#parameters: #private::serde::Serialize,)*));
     let schema = quote!(#(#parameters: #private::schemars::JsonSchema,)* #fill);
     Bounds { deserialize, serialize, schema }
 }

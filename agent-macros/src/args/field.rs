@@ -35,11 +35,11 @@ impl Lowering<'_> {
             let owned = pretty(&owned);
             errors.at(&field.ty, format!("arguments own their data: write `{owned}`"));
         }
-        self.lower(field, options, errors);
+        self.lower(field, &options, errors);
     }
 
     /// Lowers a field whose options are known.
-    pub(crate) fn lower(&mut self, field: &mut Field, options: ArgOptions, errors: &mut Errors) {
+    pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
         if let Ok(ty) = syn::parse2(replace_self(field.ty.to_token_stream(), &self.this)) {
             field.ty = ty;
@@ -99,7 +99,8 @@ impl Lowering<'_> {
     /// `default = VALUE`: a function for serde, and the value shown in the schema.
     fn default(&mut self, field: &mut Field, value: &Expr) {
         let (private, n, ty) = (self.private, self.helpers.len(), &field.ty);
-        let (make, show, schema) = (format_ident!("__default{n}"), format_ident!("__show{n}"), hidden("schema"));
+        let (make, show, schema) =
+            (format_ident!("__default{n}"), format_ident!("__show{n}"), hidden("schema"));
         let (impl_generics, type_generics, predicates) = self.generics.split_for_impl();
         let turbofish = type_generics.as_turbofish();
         let make_path = quote!(#make #turbofish).to_string();
@@ -128,7 +129,9 @@ impl Lowering<'_> {
                 let end = end.as_ref()?;
                 let value = match integer_of(end) {
                     // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
-                    Some(whole) if whole < 0 => i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end)),
+                    Some(whole) if whole < 0 => {
+                        i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
+                    }
                     Some(whole) => u64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end)),
                     None => {
                         let private = self.private;
@@ -146,9 +149,9 @@ impl Lowering<'_> {
         self.suits(&field.ty, "length", length.span);
         let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));
         let limit = format_ident!("__length{n}");
-        let end = |end: Option<u64>| match end {
-            Some(count) => quote!(#private::Option::Some(#count)),
-            None => quote!(#private::Option::None),
+        let end = |end: Option<u64>| {
+            let none = || quote!(#private::Option::None);
+            end.map_or_else(none, |count| quote!(#private::Option::Some(#count)))
         };
         let (min, max) = (end(length.min), end(length.max));
         self.helpers.push(quote! {
@@ -187,13 +190,11 @@ fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
 pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Errors) {
     let mut seen: Vec<String> = Vec::new();
     for (name, aliases) in names {
-        for word in name.iter().chain(*aliases) {
-            let value = word.value();
-            if seen.contains(&value) {
-                errors.at(word, format!("two arguments are named `{value}`: rename one"));
-            }
-            seen.push(value);
+        let own: Vec<String> = name.iter().chain(*aliases).map(LitStr::value).collect();
+        for word in name.iter().chain(*aliases).filter(|word| seen.contains(&word.value())) {
+            errors.at(word, format!("two arguments are named `{}`: rename one", word.value()));
         }
+        seen.extend(own);
     }
 }
 

@@ -9,7 +9,10 @@ use syn::{Attribute, LitStr, Meta, Token, Type, WherePredicate, parse_quote};
 /// All entries of `#[NAME(…)]`. What cannot be read is left to serde or schemars to complain about.
 fn metas(attrs: &[Attribute], name: &str) -> Vec<Meta> {
     let lists = attrs.iter().filter(|attr| attr.path().is_ident(name));
-    lists.filter_map(|attr| attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()).flatten().collect()
+    lists
+        .filter_map(|attr| attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok())
+        .flatten()
+        .collect()
 }
 
 fn text(meta: &Meta) -> Option<LitStr> {
@@ -79,7 +82,9 @@ pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
 /// Rewrites a container's bare `default`, which would ask for `Default` of the mirror, to a function.
 pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
-        let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else { continue };
+        let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {
+            continue;
+        };
         let metas = metas.into_iter().map(|meta| match &meta {
             Meta::Path(path) if path.is_ident("default") => quote!(default = #function),
             _ => quote!(#meta),

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
-/// `ToolArgs`, Deserialize and JsonSchema. After an error they are stand-ins, so that one mistake is one message.
+/// `ToolArgs`, `Deserialize` and `JsonSchema`. After an error they are stand-ins, so that one mistake is one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,
@@ -26,9 +26,7 @@ pub(super) fn args(
     });
     let (deserialize, schema) = match (own_serde, failed) {
         (true, _) => (None, None),
-        (false, false) => {
-            (Some(deserialize(input, mirror, private)), Some(schema(input, mirror, private)))
-        }
+        (false, false) => (Some(deserialize(input, mirror, private)), Some(schema(input, mirror, private))),
         (false, true) => (Some(no_deserialize(input, private)), Some(no_schema(input, private))),
     };
     quote! {
@@ -63,12 +61,20 @@ fn deserialize(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenS
 }
 
 fn no_deserialize(input: &DeriveInput, private: &Private) -> TokenStream {
-    deserialize_with(input, private, &quote!({ let _ = deserializer; ::core::unreachable!() }))
+    deserialize_with(
+        input,
+        private,
+        &quote!({
+            let _ = deserializer;
+            ::core::unreachable!()
+        }),
+    )
 }
 
 fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) -> TokenStream {
     let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
-    let (generics, bounds, predicates) = (with_de(input), bounds::of(input, private).deserialize, predicates(input));
+    let (generics, bounds, predicates) =
+        (with_de(input), bounds::of(input, private).deserialize, predicates(input));
     let (impl_generics, _, _) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
@@ -156,4 +162,3 @@ pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, fai
         }
     }
 }
-

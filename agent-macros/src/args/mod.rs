@@ -40,25 +40,25 @@ pub(crate) fn quiet() -> TokenStream {
     }
 }
 
-pub(crate) fn derive(input: DeriveInput, kind: Kind) -> TokenStream {
+pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
     let mut errors = Errors::default();
     let options = parse_type(&input.attrs, &mut errors);
     let private = Private::new(options.krate.as_ref());
     if kind == Kind::Args {
-        check_type(&input, &mut errors);
+        check_type(input, &mut errors);
     }
     let own_serde = kind == Kind::Args && options.own_serde;
     let name = hidden("__Mirror");
     let mirror = if own_serde {
-        check_foreign(&input, &mut errors);
+        check_foreign(input, &mut errors);
         Mirror::default()
     } else {
         mirror::make(input.clone(), &name, kind, &private, &mut errors)
     };
     let failed = !errors.is_empty();
     let impls = match kind {
-        Kind::Output => impls::output(&input, &name, &private, failed),
-        Kind::Args | Kind::Direct => impls::args(&input, &name, &private, own_serde, failed),
+        Kind::Output => impls::output(input, &name, &private, failed),
+        Kind::Args | Kind::Direct => impls::args(input, &name, &private, own_serde, failed),
     };
     let Mirror { helpers, item } = if failed { Mirror::default() } else { mirror };
     let (errors, quiet) = (errors.finish(), quiet());
@@ -91,7 +91,10 @@ fn check_type(input: &DeriveInput, errors: &mut Errors) {
             errors.at(&input.ident, "an enum without variants has no value that a model could send");
         }
         Data::Struct(data) if matches!(data.fields, Fields::Unit) => {
-            errors.at(&input.ident, format!("a unit struct has nothing to send: write `struct {} {{}}`", input.ident));
+            errors.at(
+                &input.ident,
+                format!("a unit struct has nothing to send: write `struct {} {{}}`", input.ident),
+            );
         }
         _ => {}
     }

@@ -2,7 +2,6 @@ use super::*;
 use syn::{ItemFn, parse_str};
 
 /// The description of a function written with these doc comments.
-#[expect(clippy::unwrap_used, reason = "the source is part of the test")]
 fn of(source: &str) -> String {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();
@@ -39,7 +38,9 @@ fn doc_attributes_mix_with_comments() {
 #[test]
 fn lists_keep_their_breaks_and_join_their_own_lines() {
     assert_eq!(
-        of("/// Modes:\n/// - `fast`: quick\n///   and rough\n/// - `good`\n///   - nested\n/// 1. first\n/// 2) second\n///\n/// End."),
+        of(
+            "/// Modes:\n/// - `fast`: quick\n///   and rough\n/// - `good`\n///   - nested\n/// 1. first\n/// 2) second\n///\n/// End."
+        ),
         "Modes:\n- `fast`: quick and rough\n- `good`\n  - nested\n1. first\n2) second\nEnd."
     );
     // Not a list: no space, or too much of a number.
@@ -48,7 +49,10 @@ fn lists_keep_their_breaks_and_join_their_own_lines() {
 
 #[test]
 fn tables_headings_and_quotes_keep_their_breaks() {
-    assert_eq!(of("/// T:\n/// | a | b |\n/// |---|---|\n/// | 1 | 2 |\n/// after\n/// on"), "T:\n| a | b |\n|---|---|\n| 1 | 2 |\nafter on");
+    assert_eq!(
+        of("/// T:\n/// | a | b |\n/// |---|---|\n/// | 1 | 2 |\n/// after\n/// on"),
+        "T:\n| a | b |\n|---|---|\n| 1 | 2 |\nafter on"
+    );
     assert_eq!(of("/// # Errors\n/// When\n/// not.\n/// #hash"), "# Errors\nWhen not. #hash");
     assert_eq!(of("/// > q\n/// text"), "> q\ntext");
 }
@@ -59,7 +63,10 @@ fn code_is_untouched() {
         of("/// Like\n/// so:\n/// ```json\n/// {\n///   \"a\": 1\n///\n/// }\n/// ```\n/// done\n/// now"),
         "Like so:\n```json\n{\n  \"a\": 1\n\n}\n```\ndone now"
     );
-    assert_eq!(of("/// One\n///\n///     let a = 1;\n///     let b = 2;\n///\n/// two"), "One\n    let a = 1;\n    let b = 2;\ntwo");
+    assert_eq!(
+        of("/// One\n///\n///     let a = 1;\n///     let b = 2;\n///\n/// two"),
+        "One\n    let a = 1;\n    let b = 2;\ntwo"
+    );
 }
 
 #[test]

@@ -15,7 +15,8 @@ fn parse(tokens: TokenStream) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn the_three_forms_are_read() {
-    let (keys, errors) = parse(quote!(name = "x", read_only, range(1..=3), crate = ::a::b, alias = "a", alias = "b",));
+    let (keys, errors) =
+        parse(quote!(name = "x", read_only, range(1..=3), crate = ::a::b, alias = "a", alias = "b",));
     assert_eq!(keys, ["name", "read_only", "range", "crate", "alias", "alias"]);
     assert!(errors.is_empty(), "{errors:?}");
 }
@@ -55,7 +56,11 @@ fn unknown_duplicate_and_misplaced_keys() {
 #[test]
 fn values_of_the_wrong_kind_say_what_to_write() {
     let mut errors = Errors::default();
-    let found = options(quote!(name, read_only = "yes", coerce = "strikt", crate = "path", range = 3), KEYS, &mut errors);
+    let found = options(
+        quote!(name, read_only = "yes", coerce = "strikt", crate = "path", range = 3),
+        KEYS,
+        &mut errors,
+    );
     let [name, read_only, coerce, krate, range] = &found[..] else { panic!("five options") };
     assert!(name.text(&mut errors).is_none());
     assert!(read_only.flag(&mut errors).is_none());

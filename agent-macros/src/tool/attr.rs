@@ -22,6 +22,8 @@ pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
+    /// Whether `description` was given, if only wrongly.
+    pub(crate) described: bool,
     pub(crate) title: Option<LitStr>,
     pub(crate) read_only: Option<bool>,
     pub(crate) destructive: Option<bool>,
@@ -46,16 +48,38 @@ const ON_ARGUMENTS: (&[&str], &str) = (
 );
 const FUNCTION: Keys = Keys {
     known: &[
-        "name", "description", "title", "read_only", "destructive", "idempotent", "open_world", "timeout",
-        "inline", "coerce", "unknown", "redact_errors", "type", "crate",
+        "name",
+        "description",
+        "title",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
+        "timeout",
+        "inline",
+        "coerce",
+        "unknown",
+        "redact_errors",
+        "type",
+        "crate",
     ],
     repeatable: &[],
     elsewhere: &[ON_ARGUMENTS],
 };
 const METHOD: Keys = Keys {
     known: &[
-        "name", "description", "title", "read_only", "destructive", "idempotent", "open_world", "timeout",
-        "inline", "coerce", "unknown", "redact_errors",
+        "name",
+        "description",
+        "title",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
+        "timeout",
+        "inline",
+        "coerce",
+        "unknown",
+        "redact_errors",
     ],
     repeatable: &[],
     elsewhere: &[
@@ -66,8 +90,18 @@ const METHOD: Keys = Keys {
 };
 const STRUCT: Keys = Keys {
     known: &[
-        "name", "description", "title", "read_only", "destructive", "idempotent", "open_world", "timeout",
-        "coerce", "unknown", "redact_errors", "crate",
+        "name",
+        "description",
+        "title",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
+        "timeout",
+        "coerce",
+        "unknown",
+        "redact_errors",
+        "crate",
     ],
     repeatable: &[],
     elsewhere: &[
@@ -102,7 +136,10 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, errors: &mut Errors) -> O
         match entry.key.to_string().as_str() {
             "crate" => options.krate = entry.path("::agent", errors),
             "name" => options.name = entry.text(errors),
-            "description" => options.description = entry.some_text(errors),
+            "description" => {
+                options.described = true;
+                options.description = entry.some_text(errors);
+            }
             "title" => options.title = entry.some_text(errors),
             "read_only" => options.read_only = entry.flag(errors),
             "destructive" => options.destructive = entry.flag(errors),

@@ -40,7 +40,10 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
         }
     }
     if tools.is_empty() && errors.is_empty() {
-        errors.at(ty, "no method of this block is marked: write `#[tool]` above each one that a model may call");
+        errors.at(
+            ty,
+            "no method of this block is marked: write `#[tool]` above each one that a model may call",
+        );
     }
     check_names(&tools, &mut errors);
 
@@ -94,13 +97,19 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
 
 fn check_block(block: &Block, errors: &mut Errors) {
     if let Some(path) = &block.of_trait {
-        errors.at(path, "tools are methods of a type: put `#[tool]` on `impl Type { … }`, not on the impl of a trait");
+        errors.at(
+            path,
+            "tools are methods of a type: put `#[tool]` on `impl Type { … }`, not on the impl of a trait",
+        );
     }
     if let Some(token) = &block.unsafety {
         errors.at(token, "an impl block of tools is not `unsafe`");
     }
     if let Some(lifetime) = block.generics.lifetimes().next() {
-        errors.at(lifetime, "a tool outlives the place where it is made: let the type own its data, or use `'static`");
+        errors.at(
+            lifetime,
+            "a tool outlives the place where it is made: let the type own its data, or use `'static`",
+        );
     }
 }
 
@@ -134,8 +143,8 @@ fn check_receiver(method: &Function, errors: &mut Errors) {
             "calls run side by side: take `&self` and keep what changes in a `Mutex` or an atomic",
         ),
         ReceiverKind::Value => errors.at(receiver, "a tool is called many times: take `&self`"),
-        ReceiverKind::Typed(_, ty)
-            if matches!(&**ty, Type::Reference(r) if r.mutability.is_none() && r.elem.to_token_stream().to_string() == "Self") => {}
+        ReceiverKind::Typed(_, ty) if matches!(&**ty, Type::Reference(r) if r.mutability.is_none() && r.elem.to_token_stream().to_string() == "Self") =>
+            {}
         _ => errors.at(receiver, "a tool of a value takes `&self`"),
     }
 }

@@ -3,7 +3,6 @@
 use super::check;
 use super::model::{Execution, Param, Pass, Said, Tool};
 use crate::args::Kind;
-use crate::args::attr::ArgOptions;
 use crate::args::field::Lowering;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
@@ -28,9 +27,17 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
     let take_this = receiver.as_ref().map(|_| quote!(let #this = #private::Arc::clone(&#this);));
 
     let arguments: Vec<_> = params.iter().filter(|param| param.is_argument()).collect();
-    let (fields, vars): (Vec<_>, Vec<_>) =
-        arguments.iter().enumerate().map(|(n, param)| (field_pattern(param, n), argument_var(param, n))).unzip();
-    let field_types: Vec<_> = types.iter().zip(&params).filter(|(_, param)| param.is_argument()).map(|(ty, _)| ty.clone()).collect();
+    let (fields, vars): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .enumerate()
+        .map(|(n, param)| (field_pattern(param, n), argument_var(param, n)))
+        .unzip();
+    let field_types: Vec<_> = types
+        .iter()
+        .zip(&params)
+        .filter(|(_, param)| param.is_argument())
+        .map(|(ty, _)| ty.clone())
+        .collect();
     let own_check = match (&whole, &arguments[..]) {
         (Some(_), [param]) => check::not_whole(param, private),
         _ => None,
@@ -50,7 +57,8 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
         ),
         None => (quote!(), quote!(#spec.compile::<__Args>()), quote!()),
     };
-    let (helpers, arguments) = arguments_struct(params, &field_types, receiver.map(|receiver| receiver.ty), private, errors);
+    let (helpers, arguments) =
+        arguments_struct(params, &field_types, receiver.map(|receiver| receiver.ty), private, errors);
     quote! {
         #helpers
         #checks
@@ -127,14 +135,14 @@ fn arguments_struct(
 ) -> (TokenStream, TokenStream) {
     let generics = Generics::default();
     let this = this.unwrap_or_else(|| quote!(Self));
-    let mut lowering = Lowering { private, this, generics: &generics, kind: Kind::Direct, helpers: Vec::new() };
+    let mut lowering =
+        Lowering { private, this, generics: &generics, kind: Kind::Direct, helpers: Vec::new() };
     let arguments = params.into_iter().filter(Param::is_argument).zip(types);
     let fields: Vec<TokenStream> = arguments
         .map(|(param, ty)| {
             let (ident, cfgs) = (&param.ident, &param.cfgs);
             let mut field: Field = parse_quote!(#ident: #ty);
-            let options: ArgOptions = param.options;
-            lowering.lower(&mut field, options, errors);
+            lowering.lower(&mut field, &param.options, errors);
             let (attrs, stand_in) = (&field.attrs, check::field_of(ty, private));
             quote!(#(#cfgs)* #(#attrs)* #ident: #stand_in::Field,)
         })

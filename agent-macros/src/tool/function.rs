@@ -10,7 +10,7 @@ use crate::path::Private;
 use crate::types;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{GenericParam, ReturnType, Safety, Signature};
+use syn::{GenericParam, ReturnType, Safety, Signature, parse_quote};
 
 pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
     let mut errors = Errors::default();
@@ -23,8 +23,14 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
             "a method becomes a tool by its block: put `#[tool]` above `impl Type { … }` and on the method",
         );
     }
+    let is_method = function.sig.receiver().is_some();
     let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
+    if is_method {
+        // Inside of an impl block neither a type nor a constant may stand beside the method.
+        let errors = errors.finish();
+        return quote!(#errors #function);
+    }
     let name = tool.said.name.clone();
     let entry = if errors.is_empty() { Some(expand::entry(tool, &private, &mut errors)) } else { None };
     let body = entry.filter(|_| errors.is_empty()).unwrap_or_else(|| quote!(::core::unreachable!()));
@@ -65,9 +71,16 @@ pub(super) fn tool(
     errors: &mut Errors,
 ) -> Tool {
     check_signature(&function.sig, errors);
+    // Whoever calls it for a model owns the arguments, and a method has its `&self` for being a method.
+    function.attrs.push(parse_quote!(#[allow(
+        clippy::needless_pass_by_value,
+        clippy::unused_self,
+        reason = "the signature is that of a tool"
+    )]));
     let execution = match (function.sig.asyncness, options.inline) {
         (Some(_), Some(inline)) => {
-            errors.at_span(inline, "an async function is never moved to another thread pool: remove `inline`");
+            errors
+                .at_span(inline, "an async function is never moved to another thread pool: remove `inline`");
             Execution::Async
         }
         (Some(_), None) => Execution::Async,
@@ -80,7 +93,10 @@ pub(super) fn tool(
         let names: Vec<_> = receiver.generics.type_params().map(|parameter| &parameter.ident).collect();
         for param in params.iter().filter(|param| param.is_argument()) {
             if types::mentions(param.ty.to_token_stream(), &names) {
-                errors.at(&param.ty, "a tool has one schema: its arguments cannot use a type parameter of the block");
+                errors.at(
+                    &param.ty,
+                    "a tool has one schema: its arguments cannot use a type parameter of the block",
+                );
             }
         }
     }
@@ -109,11 +125,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
                 param,
                 format!("a tool has one schema: write the concrete type instead of `{}`", param.ident),
             ),
-            GenericParam::Const(param) => errors.at(
-                param,
-                format!("a tool has one schema: write the value instead of `{}`", param.ident),
-            ),
+            GenericParam::Const(param) => errors
+                .at(param, format!("a tool has one schema: write the value instead of `{}`", param.ident)),
         }
     }
 }
-

@@ -3,7 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, DeriveInput, Generics, ImplItem, Path, Signature, Token, Type, Visibility, braced, token};
+use syn::{
+    Attribute, DeriveInput, Generics, ImplItem, Path, Signature, Token, Type, Visibility, braced, token,
+};
 
 pub(super) enum Item {
     Function(Function),
@@ -31,7 +33,7 @@ pub(super) struct Block {
 }
 
 pub(super) enum Member {
-    Method(Function),
+    Method(Box<Function>),
     Other { attrs: Vec<Attribute>, item: TokenStream },
 }
 
@@ -47,8 +49,13 @@ impl Parse for Item {
             return input.parse().map(Item::Block);
         }
         let is_function = ahead.peek(Token![fn])
-            || [ahead.peek(Token![const]), ahead.peek(Token![async]), ahead.peek(Token![unsafe]), ahead.peek(Token![extern])]
-                .contains(&true)
+            || [
+                ahead.peek(Token![const]),
+                ahead.peek(Token![async]),
+                ahead.peek(Token![unsafe]),
+                ahead.peek(Token![extern]),
+            ]
+            .contains(&true)
                 && ahead.parse::<Signature>().is_ok();
         if !is_function {
             return Err(input.error("`#[tool]` goes on a function, a struct or an impl block"));
@@ -112,7 +119,7 @@ impl Parse for Member {
         ahead.call(Attribute::parse_outer)?;
         ahead.parse::<Visibility>()?;
         if ahead.parse::<Signature>().is_ok() && ahead.peek(token::Brace) {
-            return input.parse().map(Member::Method);
+            return input.parse().map(Box::new).map(Member::Method);
         }
         let attrs = input.call(Attribute::parse_outer)?;
         let item: ImplItem = input.parse()?;

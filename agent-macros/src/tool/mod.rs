@@ -26,7 +26,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::Attribute;
 
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match syn::parse2(item.clone()) {
         Ok(Item::Function(function)) => function::process(options, function),
         Ok(Item::Type(input)) => structure::process(options, &input),
@@ -41,19 +41,22 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Name and description, from the options or from the item.
 fn said(options: Options, item: &Ident, snake: bool, attrs: &[Attribute], errors: &mut Errors) -> Said {
     let name = name::tool_name(options.name.as_ref(), item, snake, errors);
+    let before = errors.len();
     let description = match &options.description {
-        Some(given) => given.value(),
-        None => doc::description(attrs, errors).unwrap_or_else(|| {
-            errors.at(
-                item,
-                format!(
-                    "the model chooses tools by their descriptions, and `{item}` has none: write `/// What it does.` \
-                     above it, or `description = \"…\"`"
-                ),
-            );
-            String::new()
-        }),
+        Some(given) => Some(given.value()),
+        None => doc::description(attrs, errors),
     };
+    // A text that could not be read was complained about already.
+    if description.is_none() && !options.described && errors.len() == before {
+        errors.at(
+            item,
+            format!(
+                "the model chooses tools by their descriptions, and `{item}` has none: write `/// What it does.` above \
+                 it, or `description = \"…\"`"
+            ),
+        );
+    }
+    let description = description.unwrap_or_default();
     Said { name, description, options }
 }
 

@@ -31,13 +31,11 @@ pub(crate) fn snake_case(name: &str) -> String {
 
 /// The name from `name = "…"`, else from the item, checked.
 pub(crate) fn tool_name(given: Option<&LitStr>, item: &Ident, snake: bool, errors: &mut Errors) -> LitStr {
-    let name = match given {
-        Some(given) => given.clone(),
-        None => {
-            let name = item.unraw().to_string();
-            LitStr::new(&if snake { snake_case(&name) } else { name }, item.span())
-        }
+    let own = || {
+        let name = item.unraw().to_string();
+        LitStr::new(&if snake { snake_case(&name) } else { name }, item.span())
     };
+    let name = given.cloned().unwrap_or_else(own);
     if let Some(problem) = problem(&name.value()) {
         let advice = if given.is_some() { "" } else { "; write `name = \"…\"`" };
         errors.at(&name, format!("`{}` is no name for a tool: {problem}{advice}", name.value()));

@@ -35,7 +35,9 @@ fn one(param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Optio
     let (ours, rest): (Vec<Attribute>, Vec<Attribute>) =
         param.attrs.drain(..).partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("arg"));
     param.attrs = rest;
-    for attr in param.attrs.iter().filter(|attr| ["serde", "schemars"].iter().any(|name| attr.path().is_ident(name))) {
+    for attr in
+        param.attrs.iter().filter(|attr| ["serde", "schemars"].iter().any(|name| attr.path().is_ident(name)))
+    {
         errors.at(attr, "this attribute is for fields: on a parameter write `#[arg(…)]`");
     }
     param.attrs.retain(|attr| ["serde", "schemars"].iter().all(|name| !attr.path().is_ident(name)));
@@ -79,7 +81,10 @@ fn named(pat: &Pat, renamed: bool, errors: &mut Errors) -> Option<syn::Ident> {
             None
         }
         _ => {
-            errors.at(pat, "the model sees the name of a parameter: write `name: Type` and take it apart in the body");
+            errors.at(
+                pat,
+                "the model sees the name of a parameter: write `name: Type` and take it apart in the body",
+            );
             None
         }
     }
@@ -119,7 +124,9 @@ fn by_reference(reference: &TypeReference, errors: &mut Errors) -> Option<(Pass,
     }
     let inner = bare(&reference.elem);
     match inner {
-        Type::Path(path) if path.path.is_ident("str") => Some((Pass::Lent, parse_quote!(::std::string::String))),
+        Type::Path(path) if path.path.is_ident("str") => {
+            Some((Pass::Lent, parse_quote!(::std::string::String)))
+        }
         Type::Slice(slice) => {
             let item = &*slice.elem;
             if matches!(item, Type::Path(path) if path.path.is_ident("u8")) {

@@ -20,13 +20,22 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let said = said(options, &name, true, &input.attrs, &mut errors);
 
     let (at, args, cx) = (ours(name.span()), hidden("args"), hidden("cx"));
-    let running = quote_spanned!(at=> <#name as #private::RunTool>::run(#args, #cx).await);
+    let running = quote! {
+        <#private::Pick<{
+            #[allow(unused_imports)]
+            use #private::RunUnknown as _;
+            #private::Probe::<#name>::RUNS
+        }> as #private::OrIdle<#name>>::run(#args, #cx).await
+    };
     let converted = expand::converted(&running, at, &private);
     let (spec, tool_name) = (expand::spec(&said, &private), &said.name);
     let there = private.at(at);
-    let object = quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT););
+    let object =
+        quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT););
+    let runs = quote_spanned!(at=> const _: fn() = || #there::runs::<#name>(););
     let body = quote! {
         #object
+        #runs
         static __BLUEPRINT: #private::LazyLock<#private::Compiled> =
             #private::LazyLock::new(|| #spec.compile::<#name>());
         #private::typed::<#name, _>(&__BLUEPRINT, #private::keys(&[]), |#args, #cx| {
@@ -43,6 +52,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         strip(&mut input);
     }
     let body = if failed { quote!(::core::unreachable!()) } else { body };
+    let (impl_generics, type_generics, clause) = input.generics.split_for_impl();
     let (cfgs, errors, quiet) = (cfgs(&input.attrs), errors.finish(), quiet());
     quote! {
         #errors
@@ -52,7 +62,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         #quiet
         const _: () = {
             #[automatically_derived]
-            impl #private::StaticTool for #name {
+            impl #impl_generics #private::StaticTool for #name #type_generics #clause {
                 const NAME: &'static #private::str = #tool_name;
                 fn entry() -> #private::Entry { #body }
             }
@@ -85,10 +95,11 @@ fn check(input: &DeriveInput, errors: &mut Errors) {
 fn derives_args(input: &DeriveInput) -> bool {
     let derives = input.attrs.iter().filter(|attr| attr.path().is_ident("derive"));
     derives.into_iter().any(|attr| {
-        let list = attr.parse_args_with(
-            syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated,
-        );
-        list.is_ok_and(|paths| paths.iter().any(|path| path.segments.last().is_some_and(|last| last.ident == "ToolArgs")))
+        let list =
+            attr.parse_args_with(syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+        list.is_ok_and(|paths| {
+            paths.iter().any(|path| path.segments.last().is_some_and(|last| last.ident == "ToolArgs"))
+        })
     })
 }
 

@@ -6,7 +6,8 @@ const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3
 
 /// A whole number and a unit: `250ms`, `10s`, `5m`, `1h`.
 pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
-    const SYNTAX: &str = "write a whole number and a unit, one of `ms`, `s`, `m` and `h`: `timeout = \"10s\"`";
+    const SYNTAX: &str =
+        "write a whole number and a unit, one of `ms`, `s`, `m` and `h`: `timeout = \"10s\"`";
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let (digits, _) = text.split_at(text.len() - unit.len());
     let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(SYNTAX)?;
@@ -27,7 +28,9 @@ mod tests {
 
     #[test]
     fn all_units() {
-        for (text, millis) in [("250ms", 250), ("10s", 10_000), ("5m", 300_000), ("1h", 3_600_000), ("007s", 7_000)] {
+        for (text, millis) in
+            [("250ms", 250), ("10s", 10_000), ("5m", 300_000), ("1h", 3_600_000), ("007s", 7_000)]
+        {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
         }
     }

@@ -235,7 +235,9 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
 pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || same_float(x.as_f64(), y.as_f64()),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_json(a, b)),
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_json(a, b))
+        }
         (Value::Object(x), Value::Object(y)) => {
             x.len() == y.len() && x.iter().all(|(k, a)| y.get(k).is_some_and(|b| same_json(a, b)))
         }

@@ -1,6 +1,9 @@
 //! The canonical schema (2020-12), rendered from the plan, so that it cannot differ from what is checked.
 
-use crate::args::{ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, SchemaError, StrSpec, UnknownKeys};
+use crate::args::{
+    ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, SchemaError, StrSpec,
+    UnknownKeys,
+};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +117,8 @@ impl Renderer<'_> {
             add_notes(&mut schema, &prop.notes);
             properties.insert(prop.name.clone(), schema);
         }
-        let required: Vec<&str> = object.props.iter().filter(|p| p.required).map(|p| p.name.as_str()).collect();
+        let required: Vec<&str> =
+            object.props.iter().filter(|p| p.required).map(|p| p.name.as_str()).collect();
         let mut out = json!({"type": "object", "properties": properties, "required": required});
         if !object.patterns.is_empty() {
             let mut patterns = Map::new();
@@ -180,7 +184,8 @@ fn nullable(mut inner: Value) -> Value {
 
 fn integer(spec: &IntSpec) -> Value {
     let mut out = json!({"type": "integer"});
-    let safe = |bound: Option<i128>| bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok());
+    let safe =
+        |bound: Option<i128>| bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok());
     if let Some(min) = safe(spec.min) {
         out["minimum"] = json!(min);
     }

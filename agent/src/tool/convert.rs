@@ -5,7 +5,13 @@
 //! method wins where its bounds hold, else a trait's method is found. The steps that pick have no bounds; the
 //! step that converts has, so that a compile error speaks of the value's or of the error's type.
 
-#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::unused_self,
+    clippy::needless_pass_by_value,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
 
 use super::error::ToolError;
 use super::outcome::{IntoOutcome, ToolOutcome};
@@ -54,7 +60,6 @@ pub struct Returned<T>(pub T);
 
 impl<T, E> Returned<Result<T, E>> {
     /// A result is itself.
-    #[expect(clippy::missing_errors_doc, reason = "the error is the user's")]
     pub fn peel(self) -> Result<T, E> {
         self.0
     }
@@ -63,7 +68,6 @@ impl<T, E> Returned<Result<T, E>> {
 /// Step 1 for everything else.
 pub trait PlainValue {
     type Value;
-    #[expect(clippy::missing_errors_doc, reason = "there is none")]
     fn peel(self) -> Result<Self::Value, Infallible>;
 }
 
@@ -108,7 +112,6 @@ impl OwnOutcome {
 }
 
 impl AsJson {
-    #[expect(clippy::needless_pass_by_value, reason = "called like the conversions that consume")]
     pub fn outcome<T: ReturnValue>(self, value: T) -> ToolOutcome {
         value.outcome()
     }
@@ -163,7 +166,6 @@ impl WithSource {
 }
 
 impl TextOnly {
-    #[expect(clippy::needless_pass_by_value, reason = "called like the conversions that consume")]
     pub fn outcome<E: ReturnError>(self, error: E) -> ToolOutcome {
         ToolError::new(error.text()).into()
     }

@@ -59,7 +59,9 @@ impl ToolDefinition {
             return Err(DefinitionError::NoDescription);
         }
         let annotations = ToolAnnotations::default();
-        Ok(Self { inner: Arc::new(Inner { plan, name, description, title: None, annotations, output_schema: None }) })
+        Ok(Self {
+            inner: Arc::new(Inner { plan, name, description, title: None, annotations, output_schema: None }),
+        })
     }
 
     /// The name that the model calls.

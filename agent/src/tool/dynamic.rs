@@ -60,7 +60,10 @@ impl DynamicTool {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    #[expect(clippy::needless_pass_by_value, reason = "a schema is made for its tool; users would have to write `&`")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a schema is made for its tool; users would have to write `&`"
+    )]
     pub fn with_options<F, Fut>(
         name: &str,
         description: impl Into<Arc<str>>,

@@ -1,6 +1,11 @@
 //! What generated code calls: a typed tool from what was said about it and a function that runs it.
 
-#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::result_large_err,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
 
 use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
@@ -37,7 +42,8 @@ pub struct Spec {
 
 impl Spec {
     pub fn new(name: &'static str, description: &'static str) -> Self {
-        let (annotations, policy, options) = (ToolAnnotations::NONE, ToolPolicy::DEFAULT, PlanOptions::default());
+        let (annotations, policy, options) =
+            (ToolAnnotations::NONE, ToolPolicy::DEFAULT, PlanOptions::default());
         Self { name, description, title: None, annotations, policy, options }
     }
 
@@ -94,7 +100,6 @@ impl Spec {
     }
 
     /// Compiles the plan for arguments of type `A`.
-    #[expect(clippy::missing_errors_doc, reason = "reported when the registry is built")]
     pub fn compile<A: Argument>(self) -> Compiled {
         let Self { name, description, title, annotations, policy, options } = self;
         let define = || -> Result<ToolDefinition, DefinitionError> {
@@ -128,7 +133,6 @@ struct TypedTool<A, F> {
 }
 
 /// The entry of a tool that checks its arguments by the blueprint and hands them to `run`.
-#[expect(clippy::missing_errors_doc, reason = "reported when the registry is built")]
 pub fn typed<A, F>(blueprint: &'static LazyLock<Compiled>, requires: Vec<StateKey>, run: F) -> Entry
 where
     A: Argument,
@@ -176,7 +180,7 @@ where
 /// The body gets a context of its own, since it may outlive the caller's wish to wait for it: a body cannot be
 /// stopped half way, but one that has not begun when the call is given up does not begin. A panic arrives at the
 /// caller as the panic it was.
-pub fn blocking<'a, B>(cx: &'a ToolContext, body: B) -> BoxFuture<'a, ToolOutcome>
+pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
 {
@@ -198,7 +202,10 @@ where
             Some(Err(panic)) => resume_unwind(panic),
             None => {
                 tracing::error!(tool = cx.tool(), "the executor dropped a tool's body without running it");
-                ToolOutcome::failed(FailureCode::TOOL_ERROR, "The tool was not run: the application is stopping.")
+                ToolOutcome::failed(
+                    FailureCode::TOOL_ERROR,
+                    "The tool was not run: the application is stopping.",
+                )
             }
         }
     })
@@ -219,7 +226,6 @@ impl Inject<ToolContext> {
         None
     }
 
-    #[expect(clippy::missing_errors_doc, reason = "there is none")]
     pub fn get(cx: &ToolContext) -> Result<&ToolContext, ToolOutcome> {
         Ok(cx)
     }
@@ -236,23 +242,34 @@ pub trait State: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> State for T {}
 
-/// Looks for state of type `T`.
-pub trait InjectState<T: ?Sized> {
-    fn key() -> Option<StateKey>;
-    #[expect(clippy::missing_errors_doc, reason = "said where it is made")]
+/// Looks for state of type `T`. The bound is stated in one place, so that one mistake is one message.
+pub trait InjectState<T: ?Sized + 'static> {
+    fn key() -> Option<StateKey>
+    where
+        T: State;
     fn get(cx: &ToolContext) -> Result<&T, ToolOutcome>;
 }
 
-impl<T: ?Sized + State> InjectState<T> for Inject<T> {
-    fn key() -> Option<StateKey> {
+impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
+    fn key() -> Option<StateKey>
+    where
+        T: State,
+    {
         Some(StateKey::of::<T>())
     }
 
     fn get(cx: &ToolContext) -> Result<&T, ToolOutcome> {
         // A registry has looked for it before the call; this is for tools that are called by hand.
         cx.get::<T>().ok_or_else(|| {
-            tracing::error!(tool = cx.tool(), state = StateKey::of::<T>().name(), "the application gives no such state");
-            ToolOutcome::failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.")
+            tracing::error!(
+                tool = cx.tool(),
+                state = StateKey::of::<T>().name(),
+                "the application gives no such state"
+            );
+            ToolOutcome::failed(
+                FailureCode::TOOL_ERROR,
+                "The tool cannot run: the application did not set it up.",
+            )
         })
     }
 }

@@ -35,8 +35,14 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         None => None,
         Some(Some(timer)) => Some(timer),
         Some(None) => {
-            tracing::error!(tool = cx.tool(), "a timeout needs an executor with a clock, such as a tokio runtime");
-            return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application cannot keep its time limit.");
+            tracing::error!(
+                tool = cx.tool(),
+                "a timeout needs an executor with a clock, such as a tokio runtime"
+            );
+            return failed(
+                FailureCode::TOOL_ERROR,
+                "The tool cannot run: the application cannot keep its time limit.",
+            );
         }
     };
     let (mut call, cancelled) = (Call::start(tool, arguments, cx), cx.cancelled());
@@ -79,7 +85,9 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
         ToolOutcome::Failed { code, .. } => {
-            *code != FailureCode::INVALID_ARGUMENTS && *code != FailureCode::PANIC && *code != FailureCode::TIMEOUT
+            *code != FailureCode::INVALID_ARGUMENTS
+                && *code != FailureCode::PANIC
+                && *code != FailureCode::TIMEOUT
         }
         _ => false,
     }

@@ -162,7 +162,10 @@ impl ToolOutcome {
 
     /// The outcome of a call that was stopped because its run was cancelled for `reason`.
     pub fn aborted(reason: &str) -> Self {
-        Self::Interrupted { code: InterruptionCode::Aborted, reason: format!("The call was stopped: {reason}.") }
+        Self::Interrupted {
+            code: InterruptionCode::Aborted,
+            reason: format!("The call was stopped: {reason}."),
+        }
     }
 
     /// Whether the model is told of an error.
@@ -192,7 +195,9 @@ impl ToolOutcome {
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Completed(output) => output.text_content(),
-            Self::Retry { message } | Self::Failed { message, .. } | Self::Denied { message, .. } => message.into(),
+            Self::Retry { message } | Self::Failed { message, .. } | Self::Denied { message, .. } => {
+                message.into()
+            }
             Self::Interrupted { reason, .. } => reason.into(),
             Self::Deferred { .. } => "".into(),
         }

@@ -95,7 +95,9 @@ impl ToolOutput {
         Ok(match value {
             Value::Null => Self::empty(),
             Value::String(text) => Self::text(text),
-            value => Self { structured: value.is_object().then(|| value.clone()), ..Self::text(value.to_string()) },
+            value => {
+                Self { structured: value.is_object().then(|| value.clone()), ..Self::text(value.to_string()) }
+            }
         })
     }
 

@@ -4,9 +4,13 @@
 //! [`Probe<T>`] is the answer for types that meet a bound, and the trait's is the answer for the others: through
 //! aliases, and without a bound on `T` where it is asked.
 
-#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+#![expect(
+    missing_docs,
+    clippy::missing_panics_doc,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
 
-use super::arguments::{Argument, ToolArgs};
+use super::arguments::{Argument, RunTool, ToolArgs};
 use super::context::ToolContext;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +47,20 @@ impl<T: ?Sized> ArgumentUnknown for Probe<T> {}
 impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
+
+/// Does it say how to run? `RUNS`
+pub trait RunUnknown {
+    const RUNS: bool = false;
+}
+
+impl<T: ?Sized> RunUnknown for Probe<T> {}
+
+impl<T: RunTool> Probe<T> {
+    pub const RUNS: bool = true;
+}
+
+/// States that a struct says how to run.
+pub const fn runs<T: RunTool>() {}
 
 /// Is there something better to write? `BY_VALUE`, `BY_REFERENCE`
 pub trait AdviceUnknown {
@@ -117,8 +135,9 @@ impl<T: ?Sized> Advised for Arc<T> {
 }
 
 impl<T: ?Sized> Advised for Rc<T> {
-    const BY_VALUE: Option<&'static str> =
-        Some("state is injected by reference and shared between threads: write `&T` and give `.state(value)`");
+    const BY_VALUE: Option<&'static str> = Some(
+        "state is injected by reference and shared between threads: write `&T` and give `.state(value)`",
+    );
     const BY_REFERENCE: Option<&'static str> =
         Some("state is shared between threads: write `&T` and give `.state(value)`");
 }
@@ -232,7 +251,10 @@ pub const fn own_argument(whole: bool) {
 /// Does not compile when the struct is no argument object.
 #[track_caller]
 pub const fn whole_object(object: bool) {
-    assert!(object, "the fields of a struct tool are its arguments: `transparent`, `from` and the like hide them");
+    assert!(
+        object,
+        "the fields of a struct tool are its arguments: `transparent`, `from` and the like hide them"
+    );
 }
 
 /// A numeric end of a range.
@@ -310,5 +332,25 @@ impl<T> OrStandIn<T> for Known<true> {
     type Field = StandIn;
     fn give(_: StandIn) -> T {
         unreachable!("a tool with a stand-in does not compile")
+    }
+}
+
+/// The body of a struct that is a tool.
+pub trait OrIdle<T> {
+    type Output: Send;
+    fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
+}
+
+impl<T: RunTool> OrIdle<T> for Pick<true> {
+    type Output = T::Output;
+    fn run(value: T, cx: &ToolContext) -> impl Future<Output = T::Output> + Send {
+        value.run(cx)
+    }
+}
+
+impl<T> OrIdle<T> for Pick<false> {
+    type Output = ();
+    fn run(_: T, _: &ToolContext) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 }

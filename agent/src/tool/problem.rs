@@ -17,7 +17,11 @@ pub struct UnknownTool {
 }
 
 impl UnknownTool {
-    pub(super) fn new<'n>(name: &str, suggestions: &[&str], known: impl ExactSizeIterator<Item = &'n str>) -> Self {
+    pub(super) fn new<'n>(
+        name: &str,
+        suggestions: &[&str],
+        known: impl ExactSizeIterator<Item = &'n str>,
+    ) -> Self {
         Self {
             name: cut(name),
             suggestions: suggestions.iter().map(|&name| name.to_owned()).collect(),

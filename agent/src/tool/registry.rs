@@ -135,7 +135,8 @@ impl Registry {
     /// # Errors
     /// When there is no tool of one of the names.
     pub fn subset<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, RegistryError> {
-        let (mut subset, mut problems) = (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
+        let (mut subset, mut problems) =
+            (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
         for name in names {
             match self.fetch(name) {
                 Ok(tool) => problems.extend(subset.add(tool.clone()).err()),
@@ -164,7 +165,10 @@ impl Registry {
     pub fn check_state(&self, cx: &ToolContext) -> Result<(), RegistryError> {
         let missing = self.inner.tools.iter().flat_map(|tool| {
             let wanted = tool.requires().iter().filter(|key| !cx.has(key) && !self.inner.state.contains(key));
-            wanted.map(|key| RegistryProblem::MissingState { tool: tool.definition().name().to_owned(), state: *key })
+            wanted.map(|key| RegistryProblem::MissingState {
+                tool: tool.definition().name().to_owned(),
+                state: *key,
+            })
         });
         RegistryError::none_of(missing.collect())
     }
@@ -265,4 +269,3 @@ pub enum CallError {
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
 }
-

@@ -165,6 +165,7 @@ impl<T: SharedTools> IntoTools for Arc<T> {
 )]
 pub trait StaticTool {
     const NAME: &'static str;
+    #[expect(clippy::result_large_err, reason = "made once for each tool that is listed")]
     fn entry() -> Entry;
 }
 
@@ -199,7 +200,8 @@ pub const fn duplicate_message_len(name: &str) -> usize {
 #[doc(hidden)]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `N` is the sum of the lengths")]
 pub const fn duplicate_message<const N: usize>(name: &str) -> [u8; N] {
-    let (parts, mut out, mut end, mut part) = ([HEAD.as_bytes(), name.as_bytes(), TAIL.as_bytes()], [0; N], 0, 0);
+    let (parts, mut out, mut end, mut part) =
+        ([HEAD.as_bytes(), name.as_bytes(), TAIL.as_bytes()], [0; N], 0, 0);
     while part < parts.len() {
         let mut at = 0;
         while at < parts[part].len() {

@@ -75,7 +75,10 @@ pub(crate) struct StateMap {
 }
 
 impl StateMap {
-    pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(&mut self, value: Arc<T>) -> Result<(), DuplicateState> {
+    pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(
+        &mut self,
+        value: Arc<T>,
+    ) -> Result<(), DuplicateState> {
         let key = StateKey::of::<T>();
         if self.contains(&key) {
             return Err(DuplicateState(key));

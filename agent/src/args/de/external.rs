@@ -10,7 +10,9 @@ use crate::args::plan::{ExternalSpec, Node};
 use crate::args::policy::Rules;
 use crate::args::scalar::pick;
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor,
+};
 use std::fmt;
 
 pub(super) struct ExternalVisitor<'c, V> {

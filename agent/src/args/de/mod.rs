@@ -81,7 +81,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             }
             Kind::Object(_) | Kind::Array(_) if path.depth >= MAX_DEPTH => Err(refused("too deep")),
             Kind::Object(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
-            Kind::Array(array) if array.unique && !cx.silent => PlanDe { de, cx, path, node }.unique(visitor, array),
+            Kind::Array(array) if array.unique && !cx.silent => {
+                PlanDe { de, cx, path, node }.unique(visitor, array)
+            }
             Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }),
             Kind::Nullable(inner) => {
                 let node = cx.graph.node(*inner);

@@ -1,7 +1,7 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
-use super::context::{Context, Path, nested, refused};
 use super::PlanSeed;
+use super::context::{Context, Path, nested, refused};
 use crate::args::coercion::CoercionRule;
 use crate::args::plan::{Child, NodeId, ObjectSpec, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
@@ -38,7 +38,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
             next: Next { node: self.cx.graph.any, secret: false, key: Cow::Borrowed(""), raw: None },
             given: &mut given,
         })?;
-        if given.are_complete(object) { Ok(out) } else { Err(refused("missing, or too few or too many entries")) }
+        if given.are_complete(object) {
+            Ok(out)
+        } else {
+            Err(refused("missing, or too few or too many entries"))
+        }
     }
 }
 
@@ -161,7 +165,12 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
             return Err(refused("null"));
         }
-        self.cx.record(&self.path.key(key, prop.secret), Value::Null, Value::Null, CoercionRule::NullAsAbsent);
+        self.cx.record(
+            &self.path.key(key, prop.secret),
+            Value::Null,
+            Value::Null,
+            CoercionRule::NullAsAbsent,
+        );
         self.given.count -= 1;
         Ok(true)
     }
@@ -211,7 +220,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                 Cow::Borrowed(key) => Some(*key),
                 Cow::Owned(_) => None,
             };
-            return seed.deserialize(Key { key: &self.next.key, borrowed, integer, error: PhantomData }).map(Some);
+            return seed
+                .deserialize(Key { key: &self.next.key, borrowed, integer, error: PhantomData })
+                .map(Some);
         }
     }
 
@@ -326,7 +337,11 @@ impl<'de, E: Error> Deserializer<'de> for Key<'_, 'de, E> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, E> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, E> {
         visitor.visit_newtype_struct(self)
     }
 

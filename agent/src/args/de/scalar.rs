@@ -5,7 +5,9 @@ use super::{Hint, PlanDe};
 use crate::args::coercion::CoercionRule;
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
-use crate::args::scalar::{Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick};
+use crate::args::scalar::{
+    Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick,
+};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -147,7 +149,9 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     #[inline]
     fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Int(spec) if spec.surely_takes(v) || spec.takes(Int::Signed(v)) => self.visitor.visit_i64(v),
+            Kind::Int(spec) if spec.surely_takes(v) || spec.takes(Int::Signed(v)) => {
+                self.visitor.visit_i64(v)
+            }
             Kind::Int(_) => Err(refused("range")),
             #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
             Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_i64(v),

@@ -11,12 +11,12 @@ use crate::args::de::{Context, Path, PlanDe};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrSpec};
 use crate::args::policy::Rules;
+use crate::args::report::signature;
 use crate::args::scalar::{
     Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
 };
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{cut, push_index, push_segment, shown};
-use crate::args::report::signature;
 use serde::de::Deserialize;
 use serde_json::Value;
 
@@ -24,8 +24,6 @@ use serde_json::Value;
 const MAX_KEPT: usize = 10_000;
 /// Closed sets are listed for that many issues: they can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
-/// Longer pointers are cut.
-const MAX_POINTER: usize = 4_096;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Findings {
@@ -38,7 +36,7 @@ pub(crate) struct Findings {
 
 /// Adds all issues of the arguments and returns their number.
 pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) -> usize {
-    let shared = Shared::new(graph, Some(root));
+    let shared = Shared::new(graph, Some(root), false);
     let mut walk = Walk::new(&shared, Some(issues));
     walk.check(graph.root, root);
     walk.found.count
@@ -46,7 +44,7 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 
 /// What there is to say about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
-    Walk::count(&Shared::new(graph, root.then_some(doc)), node, doc)
+    Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
 }
 
 #[derive(Clone, Copy)]
@@ -83,9 +81,6 @@ impl<'w, 'o> Walk<'w, 'o> {
                 Segment::Key(key) => push_segment(&mut out, key),
                 Segment::Index(index) => push_index(&mut out, *index),
             }
-            if out.len() > MAX_POINTER {
-                return cut(&out, MAX_POINTER);
-            }
         }
         out
     }
@@ -116,7 +111,8 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     /// What was sent, in a few words, unless it is or may contain a secret.
     fn received(&self, node: Option<&Node>, doc: &Doc<'_>) -> String {
-        let holds = node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
+        let holds =
+            node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
         match &doc.shape {
             Shape::Null => "null".into(),
             _ if self.secret || holds => format!("{} {HIDDEN}", doc.kind()),
@@ -163,7 +159,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 issue.allowed = words.clone().map(Value::from).collect();
             }
             if let Some(sent) = sent.filter(|_| !walk.secret)
-                && walk.shared.may_suggest(words.clone().count())
+                && walk.shared.may_suggest(words.clone().count(), sent)
             {
                 issue.suggestions = did_you_mean(sent, words).into_iter().map(String::from).collect();
             }
@@ -173,7 +169,8 @@ impl<'w, 'o> Walk<'w, 'o> {
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let node = self.graph.node(id);
         match (&node.kind, &doc.shape) {
-            (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {}
+            (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {
+            }
             (Kind::Never, _) => self.add(IssueCode::Type, |walk, issue| {
                 issue.problem = "no value is allowed here".into();
                 issue.received = Some(walk.received(None, doc));
@@ -305,13 +302,15 @@ impl<'w, 'o> Walk<'w, 'o> {
             self.below(Segment::Index(i), |walk| walk.check(node, item));
         }
         if array.unique
+            && !self.shared.silent
             && let Some((first, second)) = self.coerced_items(id, doc).and_then(|items| repeated(&items))
             && let Some(item) = items.get(second)
         {
             self.below(Segment::Index(second), |walk| {
                 walk.add(IssueCode::Unique, |walk, issue| {
                     issue.problem = format!("repeats item {first}");
-                    issue.received = Some(walk.received(array.item(second).map(|id| walk.graph.node(id)), item));
+                    issue.received =
+                        Some(walk.received(array.item(second).map(|id| walk.graph.node(id)), item));
                 });
             });
         }
@@ -358,7 +357,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             Shape::Text(text) => match pick(external.unit_names(), text, self.graph.node(id).rules) {
                 Some(unit) => self.found.coerced |= unit != text,
                 None => {
-                    let names = external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
+                    let names =
+                        external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
                     self.not_a_word(Some(id), names, Some(text), doc);
                 }
             },
@@ -367,7 +367,8 @@ impl<'w, 'o> Walk<'w, 'o> {
                     if external.variant(key).is_some() {
                         return self.check(external.object, doc);
                     }
-                    let names = external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
+                    let names =
+                        external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
                     self.not_a_word(Some(id), names, Some(key), doc);
                 }
                 _ => self.wrong(id, doc),

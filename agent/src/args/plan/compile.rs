@@ -79,7 +79,11 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
             root = id_of(nodes.len() - 1)?;
         }
         _ if !takes_objects(&nodes, root, 0) => {
-            return Err(SchemaError::new("type", "", "must describe an object: arguments are always one JSON object"));
+            return Err(SchemaError::new(
+                "type",
+                "",
+                "must describe an object: arguments are always one JSON object",
+            ));
         }
         _ => {}
     }
@@ -148,7 +152,13 @@ fn children(kind: &Kind) -> Vec<NodeId> {
                 Rest::Accepted(id) => Some(id),
                 Rest::Denied | Rest::Unsaid => None,
             };
-            object.props.iter().map(|p| p.node).chain(object.patterns.iter().map(|p| p.1)).chain(rest).collect()
+            object
+                .props
+                .iter()
+                .map(|p| p.node)
+                .chain(object.patterns.iter().map(|p| p.1))
+                .chain(rest)
+                .collect()
         }
         Kind::Nullable(id) => vec![*id],
         Kind::Tagged { variants, .. } => variants.iter().map(|v| v.1).collect(),
@@ -358,7 +368,17 @@ impl<'s> Compiler<'s> {
     /// No `type`: the keywords of a type restrict only values of that type.
     fn untyped(&mut self, map: &Object) -> Result<NodeId> {
         const OF_TYPE: [(&str, &[&str]); 4] = [
-            ("object", &["properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties"]),
+            (
+                "object",
+                &[
+                    "properties",
+                    "required",
+                    "additionalProperties",
+                    "patternProperties",
+                    "minProperties",
+                    "maxProperties",
+                ],
+            ),
             ("array", &["items", "prefixItems", "minItems", "maxItems", "uniqueItems"]),
             ("string", &["minLength", "maxLength", "pattern"]),
             ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
@@ -387,7 +407,11 @@ impl<'s> Compiler<'s> {
             let mut own = map.clone();
             own.remove("$ref");
             let Value::Object(mut target) = target else {
-                return if target == Value::Bool(true) { self.schema(&Value::Object(own)) } else { Ok(self.push(Kind::Never)) };
+                return if target == Value::Bool(true) {
+                    self.schema(&Value::Object(own))
+                } else {
+                    Ok(self.push(Kind::Never))
+                };
             };
             if !self.foreign {
                 target.remove("additionalProperties");
@@ -422,7 +446,9 @@ impl<'s> Compiler<'s> {
         for _ in 0..MAX_HOPS {
             let target = self.lookup(&reference)?;
             match target.get("$ref").and_then(Value::as_str) {
-                Some(next) if target.as_object().is_some_and(|m| m.len() == 1) => next.clone_into(&mut reference),
+                Some(next) if target.as_object().is_some_and(|m| m.len() == 1) => {
+                    next.clone_into(&mut reference)
+                }
                 _ => return Ok(target),
             }
         }

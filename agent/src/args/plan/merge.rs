@@ -52,7 +52,9 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Con
             }
             "uniqueItems" => *old = json!(true),
             "unevaluatedProperties" => *old = json!(false),
-            "items" if old.is_array() || new.is_array() => return conflict(keyword, "cannot be merged with another"),
+            "items" if old.is_array() || new.is_array() => {
+                return conflict(keyword, "cannot be merged with another");
+            }
             "items" => *old = json!({"allOf": [old.take(), new]}),
             "additionalProperties" if foreign => *old = json!({"allOf": [old.take(), new]}),
             "additionalProperties" => {

@@ -91,6 +91,16 @@ impl Graph {
         }
     }
 
+    fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
+        match self.kind(id) {
+            Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
+            Kind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
+            Kind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
+            Kind::External(external) => self.add_names(external.object, names),
+            _ => {}
+        }
+    }
+
     pub(crate) fn has_secrets(&self) -> bool {
         self.node(self.root).holds_secret
     }
@@ -111,7 +121,10 @@ impl Plan {
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
         let schema = generator.into_root_schema_for::<T>().to_value();
-        compile::derived(&schema, options).and_then(crate::schema::with_rendered).map_err(|e| e.of(name)).map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
+        compile::derived(&schema, options)
+            .and_then(crate::schema::with_rendered)
+            .map_err(|e| e.of(name))
+            .map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
     }
 
     /// The plan of a schema that was written by hand or came from another program. It goes out to the model
@@ -153,9 +166,12 @@ impl Plan {
         &self.graph.schema
     }
 
-    /// The names of the top-level parameters, as declared.
+    /// The names of the top-level parameters, as declared; for an enum at the root those of all its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
-        self.graph.root_object().into_iter().flat_map(|object| object.props.iter().map(|p| p.name.as_str()))
+        let mut names: Vec<&str> = Vec::new();
+        self.graph.add_names(self.graph.root, &mut names);
+        let mut told = std::collections::HashSet::new();
+        names.into_iter().filter(move |name| told.insert(*name))
     }
 
     /// What the plan was compiled with.
@@ -177,6 +193,9 @@ impl Graph {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters: Vec<&str> = self.parameter_names().collect();
-        f.debug_struct("Plan").field("name", &self.name).field("parameters", &parameters).finish_non_exhaustive()
+        f.debug_struct("Plan")
+            .field("name", &self.name)
+            .field("parameters", &parameters)
+            .finish_non_exhaustive()
     }
 }

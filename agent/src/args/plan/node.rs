@@ -67,9 +67,7 @@ pub(crate) struct IntSpec {
 
 impl IntSpec {
     pub(crate) fn new(min: Option<i128>, max: Option<i128>, multiple: Option<i128>, wide: bool) -> IntSpec {
-        let clamp = |v: i128| {
-            i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
-        };
+        let clamp = |v: i128| i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX });
         let in_range = min.is_none_or(|m| m <= i64::MAX.into()) && max.is_none_or(|m| m >= i64::MIN.into());
         let fast = if multiple.is_some() || !in_range {
             (1, 0)

@@ -20,7 +20,9 @@ impl Compiler<'_> {
             exclusive |= self.foreign && part.contains_key("oneOf");
             let options = self.alternatives(&part, 0)?;
             if product.len() > 1 && options.len() > 1 && product.len() * options.len() > MAX_PRODUCT {
-                return Err(self.error("allOf", format!("multiplies to more than {MAX_PRODUCT} alternatives")));
+                return Err(
+                    self.error("allOf", format!("multiplies to more than {MAX_PRODUCT} alternatives"))
+                );
             }
             let mut next = Vec::with_capacity(product.len() * options.len());
             for a in &product {
@@ -57,10 +59,14 @@ impl Compiler<'_> {
                 }
                 let Some(option) = self.resolved(option)? else { continue };
                 for nested in self.alternatives(&option, depth + 1)? {
-                    out.push(Value::Object(self.merged(&base, &self.resolved(&nested)?.unwrap_or_default())?));
+                    out.push(Value::Object(
+                        self.merged(&base, &self.resolved(&nested)?.unwrap_or_default())?,
+                    ));
                 }
                 if depth > 0 && out.len() > MAX_PRODUCT {
-                    return Err(self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives")));
+                    return Err(
+                        self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
+                    );
                 }
             }
             return Ok(out);
@@ -68,12 +74,22 @@ impl Compiler<'_> {
         Ok(vec![Value::Object(map.clone())])
     }
 
-    pub(super) fn union(&mut self, alternatives: Vec<Value>, exclusive: bool, keyword: &str) -> Result<NodeId> {
-        let is_null = |a: &Value| a.get("type") == Some(&json!("null")) || a.get("const") == Some(&Value::Null);
+    pub(super) fn union(
+        &mut self,
+        alternatives: Vec<Value>,
+        exclusive: bool,
+        keyword: &str,
+    ) -> Result<NodeId> {
+        let is_null =
+            |a: &Value| a.get("type") == Some(&json!("null")) || a.get("const") == Some(&Value::Null);
         let (nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(Kind::Never),
             0 => return Ok(self.push(Kind::Null)),
+            // An enum of one variant is still an enum to serde.
+            1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
+                self.choice(&others, exclusive, keyword)?
+            }
             1 => self.schema(&others.remove(0))?,
             _ => {
                 // An item of an array that is one of several types is no plain string.
@@ -171,8 +187,23 @@ impl Compiler<'_> {
         let unit_words: Vec<Vec<String>> = units.iter().filter_map(|u| words(u)).collect();
         let owned: Vec<Object> = units.into_iter().cloned().collect();
         let unit_notes = described_words(&owned, &unit_words);
-        Ok(Some(self.push(Kind::External(ExternalSpec { units: unit_words.concat(), unit_notes, variants, object }))))
+        Ok(Some(self.push(Kind::External(ExternalSpec {
+            units: unit_words.concat(),
+            unit_notes,
+            variants,
+            object,
+        }))))
     }
+}
+
+/// Not one flattened into a struct: that is the struct.
+fn is_enum_of_one(alternative: &Value) -> bool {
+    let variant = object(alternative);
+    words(variant).is_some()
+        || single_entry(variant).is_some()
+        || tag_of(std::slice::from_ref(variant)).is_some_and(|(tag, _)| {
+            variant.get("properties").and_then(Value::as_object).and_then(|p| p.keys().next()) == Some(&tag)
+        })
 }
 
 const ANNOTATIONS: [&str; 9] =
@@ -185,7 +216,8 @@ fn object(value: &Value) -> &Object {
 
 /// The strings of a closed set, if the schema is nothing else.
 fn words(schema: &Object) -> Option<Vec<String>> {
-    let plain = |k: &String| ANNOTATIONS.contains(&k.as_str()) || matches!(k.as_str(), "type" | "const" | "enum");
+    let plain =
+        |k: &String| ANNOTATIONS.contains(&k.as_str()) || matches!(k.as_str(), "type" | "const" | "enum");
     if !schema.keys().all(plain) || schema.get("type").is_some_and(|t| t != "string") {
         return None;
     }

@@ -60,9 +60,7 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
         out.push_str(" = ");
         push_cut(&mut out, &default.to_string(), MAX_VALUE);
     }
-    let own = || graph.notes(prop.node).get("description");
-    let description = prop.notes.get("description").or_else(own);
-    if let Some(line) = description.and_then(Value::as_str).and_then(|d| d.lines().next()).filter(|l| !l.is_empty()) {
+    if let Some(line) = prop.notes.get("description").and_then(Value::as_str).and_then(|d| d.lines().next()).filter(|l| !l.is_empty()) {
         out.push_str(" — ");
         push_cut(&mut out, line, MAX_DESCRIPTION);
     }

@@ -73,7 +73,7 @@ impl<'w> Walk<'w, '_> {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = "unknown parameter".into();
                     let free = object.props.iter().zip(given).filter(|(_, g)| g.is_none()).map(|(p, _)| p.name.as_str());
-                    if walk.shared.may_suggest(object.props.len()) {
+                    if walk.shared.may_suggest(object.props.len(), key) {
                         issue.suggestions = did_you_mean(key, free).into_iter().map(String::from).collect();
                     }
                     // At the top the list of all parameters follows anyway.
