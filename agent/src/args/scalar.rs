@@ -75,6 +75,10 @@ pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
 
 /// `[+-]?[0-9]+(\.0+)?` after trimming. The digits are exact, so there is no limit of 2^53 here.
 pub(crate) fn int_from_text(text: &str) -> Digits {
+    // Most are a few digits and nothing else.
+    if (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
+        return Digits::Int(Int::Signed(text.bytes().fold(0, |n, b| n * 10 + i64::from(b - b'0'))));
+    }
     let text = text.trim();
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|b| b == b'0') => whole,

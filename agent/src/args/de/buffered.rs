@@ -103,7 +103,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
     let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
     let coerced = *member != sent;
     if coerced && let Some(rule) = rule_for(member) {
-        cx.record(path, sent, member.clone(), rule);
+        cx.record(path, sent.into(), member.clone().into(), rule);
     }
     match member {
         Value::Bool(b) if coerced => visitor.visit_bool(*b),

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Path, nested, refused};
 use super::PlanSeed;
-use crate::args::coercion::CoercionRule;
+use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{Child, NodeId, ObjectSpec, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use serde::de::value::StrDeserializer;
@@ -161,7 +161,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         if !self.cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
             return Err(refused("null"));
         }
-        self.cx.record(&self.path.key(key, prop.secret), Value::Null, Value::Null, CoercionRule::NullAsAbsent);
+        self.cx.record(&self.path.key(key, prop.secret), Noted::Null, Noted::Null, CoercionRule::NullAsAbsent);
         self.given.count -= 1;
         Ok(true)
     }

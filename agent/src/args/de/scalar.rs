@@ -2,7 +2,7 @@
 
 use super::context::{Context, Path, refused};
 use super::{Hint, PlanDe};
-use crate::args::coercion::CoercionRule;
+use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
 use crate::args::scalar::{Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick};
@@ -37,13 +37,13 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         self,
         spec: &IntSpec,
         int: Int,
-        from: Value,
+        from: Noted,
         rule: CoercionRule,
     ) -> Result<V::Value, E> {
         if !spec.takes(int) {
             return Err(refused("range"));
         }
-        self.cx.record(self.path, from, int.to_value(), rule);
+        self.cx.record(self.path, from, int.into(), rule);
         self.give_int(int)
     }
 
@@ -62,10 +62,10 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         // Whole numbers stay whole for a type that can tell them apart, such as `Value`.
         let whole = if text.contains('.') { None } else { int_from_text(text).int() };
         if let Some(Int::Signed(v)) = whole {
-            self.cx.record(self.path, text.into(), v.into(), CoercionRule::TextToNumber);
+            self.cx.record(self.path, text.into(), Noted::Signed(v), CoercionRule::TextToNumber);
             return self.visitor.visit_i64(v);
         }
-        self.cx.record(self.path, text.into(), f.into(), CoercionRule::TextToNumber);
+        self.cx.record(self.path, text.into(), Noted::Float(f), CoercionRule::TextToNumber);
         self.visitor.visit_f64(f)
     }
 
@@ -80,7 +80,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         if !spec.takes(&text) {
             return Err(refused("text"));
         }
-        self.cx.record(self.path, from, text.as_str().into(), CoercionRule::NumberToText);
+        self.cx.record(self.path, from.into(), text.as_str().into(), CoercionRule::NumberToText);
         self.visitor.visit_string(text)
     }
 
@@ -93,7 +93,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
             Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
                 Some(b) => {
-                    self.cx.record(self.path, text.into(), b.into(), CoercionRule::TextToBoolean);
+                    self.cx.record(self.path, text.into(), Noted::Bool(b), CoercionRule::TextToBoolean);
                     self.visitor.visit_bool(b)
                 }
                 None => Err(refused("boolean")),
@@ -177,7 +177,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             Kind::Num(spec) if spec.takes(f) => self.visitor.visit_f64(f),
             Kind::Num(_) => Err(refused("range")),
             Kind::Int(spec) => match int_from_f64(f) {
-                Some(int) => self.coerced_int(spec, int, f.into(), CoercionRule::FloatToInteger),
+                Some(int) => self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger),
                 None => Err(refused("type")),
             },
             _ => self.num_as_text(f.into(), false),
