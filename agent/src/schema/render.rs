@@ -44,8 +44,8 @@ impl Renderer<'_> {
     fn node(&mut self, id: NodeId) -> Result<Value, SchemaError> {
         let graph = self.graph;
         if self.open.contains(&id) {
-            let named = graph.names.get(&id).is_some_and(|name| name != "#");
-            if id == graph.root && !named {
+            // The root, or the same compiled for another policy.
+            if graph.names.get(&id).map_or(id == graph.root, |name| name == "#") {
                 return Ok(json!({"$ref": "#"}));
             }
             self.wanted.insert(id);

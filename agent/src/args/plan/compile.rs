@@ -396,10 +396,22 @@ impl<'s> Compiler<'s> {
             return self.schema(&Value::Object(merged));
         }
         let name = definition_name(reference);
+        let target = self.resolve(reference)?;
+        let before = self.rules;
+        if target.get("type").is_some_and(|t| t == "object") {
+            // Being an item changes nothing for an object: one node is enough.
+            self.rules = before.not_item();
+        }
+        let id = self.shared(reference, name, target);
+        self.rules = before;
+        id
+    }
+
+    /// The node of a definition, compiled once for each policy.
+    fn shared(&mut self, reference: &str, name: String, target: &Value) -> Result<NodeId> {
         if let Some(id) = self.references.get(&(name.clone(), self.rules)) {
             return Ok(*id);
         }
-        let target = self.resolve(reference)?;
         let slot = self.push(Kind::Never);
         self.references.insert((name, self.rules), slot);
         let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
