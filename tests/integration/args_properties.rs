@@ -27,7 +27,9 @@ fn schema() -> impl Strategy<Value = Value> + Clone {
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|s| json!({"type": "array", "items": s})),
-            inner.clone().prop_map(|s| json!({"type": "array", "items": s, "uniqueItems": true, "maxItems": 3})),
+            inner
+                .clone()
+                .prop_map(|s| json!({"type": "array", "items": s, "uniqueItems": true, "maxItems": 3})),
             prop::collection::vec(inner.clone(), 1..3)
                 .prop_map(|s| json!({"type": "array", "prefixItems": s, "items": false})),
             object(inner.clone()),
@@ -56,15 +58,35 @@ fn value() -> impl Strategy<Value = Value> {
         Just(json!(u64::MAX)),
         prop::sample::select(vec![0.0, -0.0, 1.0, 2.5, 1e300, -3.0]).prop_map(Value::from),
         prop::sample::select(vec![
-            "", "a", "B c", "bc", "b c", "1", " 2 ", "2.5", "true", "TRUE", "null", "[1]", "[\"a\"]", "{\"a\":1}", "abcabc", "é"
+            "",
+            "a",
+            "B c",
+            "bc",
+            "b c",
+            "1",
+            " 2 ",
+            "2.5",
+            "true",
+            "TRUE",
+            "null",
+            "[1]",
+            "[\"a\"]",
+            "{\"a\":1}",
+            "abcabc",
+            "é"
         ])
         .prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((prop::sample::select(vec!["a", "b_c", "bC", "Cd", "v", "zz"]), inner), 0..4)
-                .prop_map(|entries| Value::Object(entries.into_iter().map(|(k, v)| (k.to_string(), v)).collect())),
+            prop::collection::vec(
+                (prop::sample::select(vec!["a", "b_c", "bC", "Cd", "v", "zz"]), inner),
+                0..4
+            )
+            .prop_map(|entries| Value::Object(
+                entries.into_iter().map(|(k, v)| (k.to_string(), v)).collect()
+            )),
         ]
     })
 }
@@ -83,7 +105,8 @@ fn compile(schema: &Value, policy: CoercionPolicy, unknown: UnknownKeys) -> Plan
         .unwrap_or_else(|e| panic!("{e}\n{schema}"))
 }
 
-const POLICIES: [CoercionPolicy; 3] = [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
+const POLICIES: [CoercionPolicy; 3] =
+    [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 300 } else { 20_000 }, ..ProptestConfig::default() })]

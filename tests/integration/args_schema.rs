@@ -325,7 +325,10 @@ struct Empty {}
 #[test]
 fn required_is_always_there() {
     let schema = plan::<Empty>(PlanOptions::default()).schema().clone();
-    assert_eq!(schema, json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}));
+    assert_eq!(
+        schema,
+        json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false})
+    );
     let keep = plan::<Empty>(PlanOptions::default().unknown(UnknownKeys::Keep));
     assert_eq!(keep.schema(), &json!({"type": "object", "properties": {}, "required": []}));
 }
@@ -346,12 +349,44 @@ fn roots_that_are_no_object() {
 /// Values that probe the borders of everything above.
 fn probes() -> Vec<Value> {
     let scalars = [
-        json!(null), json!(true), json!(0), json!(1), json!(-1), json!(50), json!(51), json!(1.0), json!(1.5),
-        json!(4_294_967_295u64), json!(4_294_967_296u64), json!(""), json!("1"), json!("Red"), json!("red"), json!("Nothing"),
-        json!([]), json!([1]), json!([1.5, null]), json!(["a"]), json!({}), json!({"Number": 1}), json!({"Number": "1"}),
-        json!({"Nothing": null}), json!({"Number": 1, "x": 2}), json!("circle"), json!({"kind": "circle", "r": 1}),
-        json!({"kind": "rect", "w": 1, "h": 2.5}), json!({"kind": "rect", "w": 1}), json!({"kind": "nothing"}), json!({"a": 1}), json!({"a": "1"}),
-        json!({"v": 1}), json!({"v": 1, "kids": [{"v": 2}]}), json!({"v": 1, "kids": [{"w": 2}]}), json!([1, 1]), json!([1, 1.0]), json!(["a", "a"]),
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(50),
+        json!(51),
+        json!(1.0),
+        json!(1.5),
+        json!(4_294_967_295u64),
+        json!(4_294_967_296u64),
+        json!(""),
+        json!("1"),
+        json!("Red"),
+        json!("red"),
+        json!("Nothing"),
+        json!([]),
+        json!([1]),
+        json!([1.5, null]),
+        json!(["a"]),
+        json!({}),
+        json!({"Number": 1}),
+        json!({"Number": "1"}),
+        json!({"Nothing": null}),
+        json!({"Number": 1, "x": 2}),
+        json!("circle"),
+        json!({"kind": "circle", "r": 1}),
+        json!({"kind": "rect", "w": 1, "h": 2.5}),
+        json!({"kind": "rect", "w": 1}),
+        json!({"kind": "nothing"}),
+        json!({"a": 1}),
+        json!({"a": "1"}),
+        json!({"v": 1}),
+        json!({"v": 1, "kids": [{"v": 2}]}),
+        json!({"v": 1, "kids": [{"w": 2}]}),
+        json!([1, 1]),
+        json!([1, 1.0]),
+        json!(["a", "a"]),
     ];
     scalars.to_vec()
 }

@@ -22,7 +22,9 @@ pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
 pub use report::InvalidArguments;
 pub use suggest::did_you_mean;
 
-pub(crate) use plan::{ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec};
+pub(crate) use plan::{
+    ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec,
+};
 
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
@@ -117,7 +119,8 @@ impl Plan {
         // serde_json adds a position, which says less than the path.
         let position = format!(" at line {} column {}", error.line(), error.column());
         let words = words.strip_suffix(&position).unwrap_or(&words);
-        let problem = if self.graph().has_secrets() { "refused by the type".into() } else { text::cut(words, 250) };
+        let problem =
+            if self.graph().has_secrets() { "refused by the type".into() } else { text::cut(words, 250) };
         let issue = Issue::new(failed_at.unwrap_or_default(), IssueCode::Value, problem);
         InvalidArguments::new(self, vec![issue], 1, None)
     }

@@ -68,7 +68,6 @@ impl Digits {
 
 /// `1.0` and `-0.0` are integers; `1.5` and everything above 2^53 is not.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-#[expect(clippy::float_cmp, reason = "a fraction is exactly zero or it is one")]
 pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() <= EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
@@ -175,7 +174,7 @@ impl NumSpec {
     #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
     pub(crate) fn takes(&self, f: f64) -> bool {
         f.is_finite()
-            && !(self.single && !(f as f32).is_finite())
+            && (!self.single || (f as f32).is_finite())
             && self.min.is_none_or(|m| f >= m)
             && self.max.is_none_or(|m| f <= m)
             && self.above.is_none_or(|m| f > m)
@@ -239,7 +238,9 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
 pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || same_float(x.as_f64(), y.as_f64()),
-        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_json(a, b)),
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_json(a, b))
+        }
         (Value::Object(x), Value::Object(y)) => {
             x.len() == y.len() && x.iter().all(|(k, a)| y.get(k).is_some_and(|b| same_json(a, b)))
         }
@@ -247,6 +248,7 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
+#[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 fn same_float(a: Option<f64>, b: Option<f64>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if a == b && a.abs() <= EXACT_FLOAT)
 }

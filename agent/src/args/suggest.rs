@@ -146,7 +146,10 @@ mod tests {
 
     #[test]
     fn equal_folds_win_alone() {
-        assert_eq!(did_you_mean("startLine", ["start_lin", "start-line", "start line"]), ["start-line", "start line"]);
+        assert_eq!(
+            did_you_mean("startLine", ["start_lin", "start-line", "start line"]),
+            ["start-line", "start line"]
+        );
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The canonical schema (2020-12), rendered from the plan, so that it cannot differ from what is checked.
 
-use crate::args::{ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, SchemaError, StrSpec, UnknownKeys};
+use crate::args::{
+    ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, SchemaError, StrSpec,
+    UnknownKeys,
+};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Definitions used in several places are written out in each, which can multiply.
 const MAX_NODES: usize = 20_000;
@@ -11,12 +14,14 @@ const SAFE: u128 = 1 << 53;
 
 /// The schema of the whole, with the definitions that recursion needs.
 pub(super) fn canonical(graph: &Graph) -> Result<Value, SchemaError> {
-    let mut renderer = Renderer { graph, open: Vec::new(), wanted: BTreeSet::new(), written: 0 };
-    let mut schema = renderer.node(graph.root)?;
+    let recursive =
+        graph.names.keys().copied().filter(|id| *id != graph.root && leads_back(graph, *id)).collect();
+    let mut renderer = Renderer { graph, recursive, wanted: BTreeSet::new(), written: 0 };
+    let mut schema = renderer.written_out(graph.root)?;
     let mut definitions = BTreeMap::new();
     while let Some(id) = renderer.wanted.pop_first() {
         if let std::collections::btree_map::Entry::Vacant(place) = definitions.entry(id) {
-            let definition = renderer.node(id)?;
+            let definition = renderer.written_out(id)?;
             place.insert(definition);
         }
     }
@@ -27,10 +32,25 @@ pub(super) fn canonical(graph: &Graph) -> Result<Value, SchemaError> {
     Ok(schema)
 }
 
+/// Can this node be reached from itself?
+fn leads_back(graph: &Graph, id: NodeId) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = graph.children(id);
+    while let Some(next) = open.pop() {
+        if next == id {
+            return true;
+        }
+        if seen.insert(next) {
+            open.extend(graph.children(next));
+        }
+    }
+    false
+}
+
 struct Renderer<'g> {
     graph: &'g Graph,
-    /// The nodes around the one being written.
-    open: Vec<NodeId>,
+    /// Definitions that contain themselves. Every cycle goes through one, or through the root.
+    recursive: HashSet<NodeId>,
     /// Definitions that are referred to.
     wanted: BTreeSet<NodeId>,
     written: usize,
@@ -42,24 +62,25 @@ impl Renderer<'_> {
     }
 
     fn node(&mut self, id: NodeId) -> Result<Value, SchemaError> {
-        let graph = self.graph;
-        if self.open.contains(&id) {
-            // The root, or the same compiled for another policy.
-            if graph.names.get(&id).map_or(id == graph.root, |name| name == "#") {
-                return Ok(json!({"$ref": "#"}));
-            }
+        // The root, or the same compiled for another policy.
+        if id == self.graph.root || self.graph.names.get(&id).is_some_and(|name| name == "#") {
+            return Ok(json!({"$ref": "#"}));
+        }
+        if self.recursive.contains(&id) {
             self.wanted.insert(id);
             let name = self.name(id).replace('~', "~0").replace('/', "~1");
             return Ok(json!({"$ref": format!("#/$defs/{name}")}));
         }
+        self.written_out(id)
+    }
+
+    fn written_out(&mut self, id: NodeId) -> Result<Value, SchemaError> {
         self.written += 1;
         if self.written > MAX_NODES {
             return Err(SchemaError::too_large());
         }
-        self.open.push(id);
         let mut schema = self.kind(id)?;
-        self.open.pop();
-        add_notes(&mut schema, graph.notes(id));
+        add_notes(&mut schema, self.graph.notes(id));
         Ok(schema)
     }
 
@@ -114,7 +135,8 @@ impl Renderer<'_> {
             add_notes(&mut schema, &prop.notes);
             properties.insert(prop.name.clone(), schema);
         }
-        let required: Vec<&str> = object.props.iter().filter(|p| p.required).map(|p| p.name.as_str()).collect();
+        let required: Vec<&str> =
+            object.props.iter().filter(|p| p.required).map(|p| p.name.as_str()).collect();
         let mut out = json!({"type": "object", "properties": properties, "required": required});
         if !object.patterns.is_empty() {
             let mut patterns = Map::new();
@@ -180,7 +202,8 @@ fn nullable(mut inner: Value) -> Value {
 
 fn integer(spec: &IntSpec) -> Value {
     let mut out = json!({"type": "integer"});
-    let safe = |bound: Option<i128>| bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok());
+    let safe =
+        |bound: Option<i128>| bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok());
     if let Some(min) = safe(spec.min) {
         out["minimum"] = json!(min);
     }

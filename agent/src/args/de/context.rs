@@ -27,7 +27,12 @@ impl<'c> Path<'c> {
 
     #[inline]
     pub(super) fn key(&'c self, key: &'c str, secret: bool) -> Path<'c> {
-        Path { up: Some(self), segment: Segment::Key(key), secret: self.secret || secret, depth: self.depth + 1 }
+        Path {
+            up: Some(self),
+            segment: Segment::Key(key),
+            secret: self.secret || secret,
+            depth: self.depth + 1,
+        }
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Externally tagged enums: a unit name, or an object of exactly one entry.
 //!
-//! Not through serde_json's own `deserialize_enum`, which would also take `{"Unit": null}`: the schema does not offer it.
+//! Not through `serde_json`'s own `deserialize_enum`, which would also take `{"Unit": null}`: the schema does not offer it.
 
 use super::PlanSeed;
 use super::context::{Context, Path, refused};
@@ -10,7 +10,9 @@ use crate::args::plan::{ExternalSpec, Node};
 use crate::args::policy::Rules;
 use crate::args::scalar::pick;
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor,
+};
 use std::fmt;
 
 pub(super) struct ExternalVisitor<'c, V> {

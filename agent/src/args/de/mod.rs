@@ -25,7 +25,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
-/// serde_json reads 127 containers in each other; re-reading a subtree must not start that count anew.
+/// `serde_json` reads 127 containers in each other; re-reading a subtree must not start that count anew.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
@@ -81,7 +81,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             }
             Kind::Object(_) | Kind::Array(_) if path.depth >= MAX_DEPTH => Err(refused("too deep")),
             Kind::Object(object) => de.deserialize_map(ObjectVisitor { visitor, cx, path, object }),
-            Kind::Array(array) if array.unique && !cx.silent => PlanDe { de, cx, path, node }.unique(visitor, array),
+            Kind::Array(array) if array.unique && !cx.silent => {
+                PlanDe { de, cx, path, node }.unique(visitor, array)
+            }
             Kind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }),
             Kind::Nullable(inner) => {
                 let node = cx.graph.node(*inner);

@@ -5,7 +5,9 @@ use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
-use crate::args::scalar::{Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick};
+use crate::args::scalar::{
+    Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick,
+};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -147,11 +149,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     #[inline]
     fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Int(spec) if spec.surely_takes(v) || spec.takes(Int::Signed(v)) => self.visitor.visit_i64(v),
-            Kind::Int(_) => Err(refused("range")),
+            Kind::Int(spec) => {
+                if spec.surely_takes(v) || spec.takes(Int::Signed(v)) {
+                    self.visitor.visit_i64(v)
+                } else {
+                    Err(refused("range"))
+                }
+            }
             #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
-            Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_i64(v),
-            Kind::Num(_) => Err(refused("range")),
+            Kind::Num(spec) => {
+                if spec.takes(v as f64) {
+                    self.visitor.visit_i64(v)
+                } else {
+                    Err(refused("range"))
+                }
+            }
             _ => self.num_as_text(v.into(), true),
         }
     }
@@ -159,15 +171,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     #[inline]
     fn visit_u64<E: Error>(self, v: u64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Int(spec)
-                if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) =>
-            {
-                self.visitor.visit_u64(v)
+            Kind::Int(spec) => {
+                if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) {
+                    self.visitor.visit_u64(v)
+                } else {
+                    Err(refused("range"))
+                }
             }
-            Kind::Int(_) => Err(refused("range")),
             #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
-            Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_u64(v),
-            Kind::Num(_) => Err(refused("range")),
+            Kind::Num(spec) => {
+                if spec.takes(v as f64) {
+                    self.visitor.visit_u64(v)
+                } else {
+                    Err(refused("range"))
+                }
+            }
             _ => self.num_as_text(v.into(), true),
         }
     }
@@ -212,7 +230,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 }
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// 128 bits: read from the token, because serde_json's numbers end at 64.
+    /// 128 bits: read from the token, because `serde_json`'s numbers end at 64.
     #[inline(never)]
     pub(super) fn wide<V: Visitor<'de>>(self, visitor: V, spec: &IntSpec) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;

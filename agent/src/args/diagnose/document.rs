@@ -25,7 +25,7 @@ pub(crate) enum Shape<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// serde_json decides what is JSON, and words the error.
+    /// `serde_json` decides what is JSON, and words the error.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
         let mut de = serde_json::Deserializer::from_str(text);
         Checked::deserialize(&mut de)?;
@@ -55,7 +55,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Does the number token say an integer? `-0` is read as a float by serde_json.
+    /// Does the number token say an integer? `-0` is read as a float by `serde_json`.
     pub(crate) fn is_integer_token(&self) -> bool {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
@@ -64,7 +64,7 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
-    /// The value as serde_json reads it; later duplicates win.
+    /// The value as `serde_json` reads it; later duplicates win.
     pub(crate) fn to_value(&self) -> Value {
         serde_json::from_str(self.raw).unwrap_or_default()
     }
@@ -73,9 +73,9 @@ impl Doc<'_> {
     pub(crate) fn outline(&self) -> Value {
         match &self.shape {
             Shape::Array(items) => Value::Array(vec![Value::Null; items.len()]),
-            Shape::Object(entries) => {
-                Value::Object(entries.iter().take(32).map(|(k, _)| (k.clone().into_owned(), Value::Null)).collect())
-            }
+            Shape::Object(entries) => Value::Object(
+                entries.iter().take(32).map(|(k, _)| (k.clone().into_owned(), Value::Null)).collect(),
+            ),
             Shape::Text(text) => text.chars().take(100).collect::<String>().into(),
             Shape::Null => Value::Null,
             Shape::Bool(b) => (*b).into(),
@@ -257,15 +257,15 @@ mod tests {
     fn nothing_is_forgotten() {
         let text = r#" {"a" : [1.0, 12345678901234567890123, "x\u00e9\"", null], "a":{}, "":-0 } "#;
         let document = Document::parse(text).ok();
-        let Some(Shape::Object(entries)) = document.as_ref().map(|d| &d.root.shape) else { panic!("an object") };
+        let Some(Shape::Object(entries)) = document.as_ref().map(|d| &d.root.shape) else {
+            panic!("an object")
+        };
         assert_eq!(entries.iter().map(|(k, _)| k.as_ref()).collect::<Vec<_>>(), ["a", "a", ""]);
         let Shape::Array(items) = &entries[0].1.shape else { panic!("an array") };
-        assert_eq!(items.iter().map(|i| i.raw).collect::<Vec<_>>(), [
-            "1.0",
-            "12345678901234567890123",
-            r#""x\u00e9\"""#,
-            "null"
-        ]);
+        assert_eq!(
+            items.iter().map(|i| i.raw).collect::<Vec<_>>(),
+            ["1.0", "12345678901234567890123", r#""x\u00e9\"""#, "null"]
+        );
         assert!(matches!(&items[2].shape, Shape::Text(t) if t == "xé\""));
         assert!(!entries[2].1.is_integer_token());
     }

@@ -40,7 +40,8 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            let mut issue = Issue::new(String::new(), IssueCode::Json, cut(&format!("not valid JSON: {error}"), 200));
+            let mut issue =
+                Issue::new(String::new(), IssueCode::Json, cut(&format!("not valid JSON: {error}"), 200));
             issue.expected = Some("one complete JSON object".into());
             return Err(Refusal { issues: vec![issue], count: 1, sent: None });
         }
@@ -48,8 +49,13 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     match unwrapped(graph, &document.root) {
         None => check(graph, &document, text, Vec::new(), None),
         Some((inner, coercion)) => {
-            let refusal = |r: Refusal<'_>| Refusal { issues: r.issues, count: r.count, sent: r.sent.map(|s| s.into_owned().into()) };
-            let document = Document::parse(&inner).map_err(|_| Refusal { issues: Vec::new(), count: 0, sent: None })?;
+            let refusal = |r: Refusal<'_>| Refusal {
+                issues: r.issues,
+                count: r.count,
+                sent: r.sent.map(|s| s.into_owned().into()),
+            };
+            let document =
+                Document::parse(&inner).map_err(|_| Refusal { issues: Vec::new(), count: 0, sent: None })?;
             check(graph, &document, &inner, vec![coercion], Some(inner.clone())).map_err(refusal)
         }
     }
@@ -91,7 +97,8 @@ fn check<'t>(
     if !matches!(root.shape, Shape::Object(_)) {
         let mut issue = Issue::new(String::new(), IssueCode::Type, "must be one JSON object");
         let hidden = graph.has_secrets() && !matches!(root.shape, Shape::Array(_) | Shape::Null);
-        issue.received = Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { shown(&root.outline()) });
+        issue.received =
+            Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { shown(&root.outline()) });
         issue.expected = Some("an object with the parameters below".into());
         return Err(Refusal { issues: vec![issue], count: 1, sent: Some(text.into()) });
     }

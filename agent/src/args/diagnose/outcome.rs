@@ -22,9 +22,16 @@ pub(super) struct Shared<'w> {
 
 #[derive(Clone, Copy)]
 pub(super) enum Choice {
-    Fits { branch: NodeId, as_is: bool },
+    Fits {
+        branch: NodeId,
+        as_is: bool,
+    },
     /// None fits; this one has the fewest issues. `clash`: not even the type at its root is right.
-    Closest { branch: NodeId, count: usize, clash: bool },
+    Closest {
+        branch: NodeId,
+        count: usize,
+        clash: bool,
+    },
     /// More than one fits where only one may.
     Ambiguous,
     /// There are no branches.
@@ -71,7 +78,10 @@ impl<'w> Shared<'w> {
         for branch in branches {
             let found = Walk::count(self, *branch, doc);
             if found.count > 0 {
-                if closest.as_ref().is_none_or(|(_, best)| (found.clash, found.count) < (best.clash, best.count)) {
+                if closest
+                    .as_ref()
+                    .is_none_or(|(_, best)| (found.clash, found.count) < (best.clash, best.count))
+                {
                     closest = Some((*branch, found));
                 }
                 continue;
@@ -93,7 +103,9 @@ impl<'w> Shared<'w> {
         match (fitting, closest) {
             (Some(_), _) if several && exclusive => Choice::Ambiguous,
             (Some((branch, as_is)), _) => Choice::Fits { branch, as_is },
-            (None, Some((branch, found))) => Choice::Closest { branch, count: found.count, clash: found.clash },
+            (None, Some((branch, found))) => {
+                Choice::Closest { branch, count: found.count, clash: found.clash }
+            }
             (None, None) => Choice::Nothing,
         }
     }
@@ -104,7 +116,13 @@ pub(crate) type Choices = Vec<((usize, usize), NodeId)>;
 
 /// The branch of the union `node` for this value, if one fits, and those of everything nested in it.
 /// `root`: the value is the arguments as a whole. `silent`: sets may repeat.
-pub(crate) fn choose(graph: &Graph, node: &Node, doc: &Doc<'_>, root: bool, silent: bool) -> (Option<NodeId>, Choices) {
+pub(crate) fn choose(
+    graph: &Graph,
+    node: &Node,
+    doc: &Doc<'_>,
+    root: bool,
+    silent: bool,
+) -> (Option<NodeId>, Choices) {
     let Kind::Union { branches, exclusive } = &node.kind else { return (None, Vec::new()) };
     let shared = Shared::new(graph, root.then_some(doc), silent);
     let chosen = match shared.choose(node, branches, *exclusive, doc) {

@@ -11,12 +11,12 @@ use crate::args::de::{Context, Path, PlanDe};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrSpec};
 use crate::args::policy::Rules;
+use crate::args::report::signature;
 use crate::args::scalar::{
     Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
 };
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{cut, push_index, push_segment, shown};
-use crate::args::report::signature;
 use serde::de::Deserialize;
 use serde_json::Value;
 
@@ -111,7 +111,8 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     /// What was sent, in a few words, unless it is or may contain a secret.
     fn received(&self, node: Option<&Node>, doc: &Doc<'_>) -> String {
-        let holds = node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
+        let holds =
+            node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
         match &doc.shape {
             Shape::Null => "null".into(),
             _ if self.secret || holds => format!("{} {HIDDEN}", doc.kind()),
@@ -168,7 +169,8 @@ impl<'w, 'o> Walk<'w, 'o> {
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let node = self.graph.node(id);
         match (&node.kind, &doc.shape) {
-            (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {}
+            (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {
+            }
             (Kind::Never, _) => self.add(IssueCode::Type, |walk, issue| {
                 issue.problem = "no value is allowed here".into();
                 issue.received = Some(walk.received(None, doc));
@@ -307,7 +309,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             self.below(Segment::Index(second), |walk| {
                 walk.add(IssueCode::Unique, |walk, issue| {
                     issue.problem = format!("repeats item {first}");
-                    issue.received = Some(walk.received(array.item(second).map(|id| walk.graph.node(id)), item));
+                    issue.received =
+                        Some(walk.received(array.item(second).map(|id| walk.graph.node(id)), item));
                 });
             });
         }
@@ -351,23 +354,23 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     fn external(&mut self, id: NodeId, external: &'w ExternalSpec, doc: &'w Doc<'_>) {
         match &doc.shape {
-            Shape::Text(text) => match pick(external.unit_names(), text, self.graph.node(id).rules) {
-                Some(unit) => self.found.coerced |= unit != text,
-                None => {
-                    let names = external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
-                    self.not_a_word(Some(id), names, Some(text), doc);
+            Shape::Text(text) => {
+                if let Some(unit) = pick(external.unit_names(), text, self.graph.node(id).rules) {
+                    self.found.coerced |= unit != text;
+                } else {
+                    self.not_a_word(Some(id), external.names(), Some(text), doc);
                 }
-            },
-            Shape::Object(entries) => match entries.first() {
-                Some((key, _)) if entries.iter().all(|(k, _)| k == key) => {
-                    if external.variant(key).is_some() {
-                        return self.check(external.object, doc);
-                    }
-                    let names = external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
-                    self.not_a_word(Some(id), names, Some(key), doc);
+            }
+            Shape::Object(entries) => {
+                let Some((key, _)) = entries.first().filter(|(key, _)| entries.iter().all(|(k, _)| k == key))
+                else {
+                    return self.wrong(id, doc);
+                };
+                if external.variant(key).is_some() {
+                    return self.check(external.object, doc);
                 }
-                _ => self.wrong(id, doc),
-            },
+                self.not_a_word(Some(id), external.names(), Some(key), doc);
+            }
             _ => self.wrong(id, doc),
         }
     }

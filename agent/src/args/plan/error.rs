@@ -31,12 +31,20 @@ impl SchemaError {
     pub(super) fn regex(pointer: &str, keyword: &str, error: regex::Error) -> SchemaError {
         SchemaError {
             source: Some(Arc::new(error)),
-            ..SchemaError::new(keyword, pointer, "is not a regular expression that can be checked in linear time")
+            ..SchemaError::new(
+                keyword,
+                pointer,
+                "is not a regular expression that can be checked in linear time",
+            )
         }
     }
 
     pub(crate) fn too_large() -> SchemaError {
-        SchemaError::new("$ref", "", "makes the schema too large: shared definitions are written out where they are used")
+        SchemaError::new(
+            "$ref",
+            "",
+            "makes the schema too large: shared definitions are written out where they are used",
+        )
     }
 
     pub(super) fn of(mut self, tool: &str) -> SchemaError {

@@ -51,7 +51,9 @@ pub(super) fn check(schema: &Map<String, Value>, pointer: &str) -> Result<(), Sc
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
                 (whole(value).is_some(), "must be a whole number that is not negative")
             }
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => (value.is_number(), "must be a number"),
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+                (value.is_number(), "must be a number")
+            }
             "multipleOf" => (value.as_f64().is_some_and(|m| m > 0.0), "must be a number above 0"),
             "pattern" | "$ref" => (value.is_string(), "must be a string"),
             "uniqueItems" => (value.is_boolean(), "must be true or false"),
@@ -92,10 +94,7 @@ fn is_schema(value: &Value) -> bool {
 
 fn is_type(value: &Value) -> bool {
     let known = |v: &Value| {
-        matches!(
-            v.as_str(),
-            Some("null" | "boolean" | "integer" | "number" | "string" | "array" | "object")
-        )
+        matches!(v.as_str(), Some("null" | "boolean" | "integer" | "number" | "string" | "array" | "object"))
     };
     match value {
         Value::Array(types) => !types.is_empty() && types.iter().all(known),
@@ -104,9 +103,16 @@ fn is_type(value: &Value) -> bool {
 }
 
 /// A count. JSON Schema writes `2.0` and means 2.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, within 2^53")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole, not negative, within 2^53"
+)]
 pub(super) fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
-        value.as_f64().filter(|f| f.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(f)).map(|f| f as u64)
+        value
+            .as_f64()
+            .filter(|f| f.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(f))
+            .map(|f| f as u64)
     })
 }

@@ -2,6 +2,7 @@
 
 mod compile;
 mod error;
+mod finish;
 mod keywords;
 mod merge;
 mod node;
@@ -83,6 +84,10 @@ impl Graph {
         &self.signatures[id.0 as usize]
     }
 
+    pub(crate) fn children(&self, id: NodeId) -> Vec<NodeId> {
+        self.kind(id).children()
+    }
+
     /// The object at the root, if it is one.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.root) {
@@ -121,7 +126,10 @@ impl Plan {
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
         let schema = generator.into_root_schema_for::<T>().to_value();
-        compile::derived(&schema, options).and_then(crate::schema::with_rendered).map_err(|e| e.of(name)).map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
+        compile::derived(&schema, options)
+            .and_then(crate::schema::with_rendered)
+            .map_err(|e| e.of(name))
+            .map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
     }
 
     /// The plan of a schema that was written by hand or came from another program. It goes out to the model
@@ -190,6 +198,9 @@ impl Graph {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters: Vec<&str> = self.parameter_names().collect();
-        f.debug_struct("Plan").field("name", &self.name).field("parameters", &parameters).finish_non_exhaustive()
+        f.debug_struct("Plan")
+            .field("name", &self.name)
+            .field("parameters", &parameters)
+            .finish_non_exhaustive()
     }
 }

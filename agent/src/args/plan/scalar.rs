@@ -53,7 +53,8 @@ impl Compiler<'_> {
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
-            return Err(self.error("format", "of 128 bits cannot be carried by serde inside a tagged or untagged enum"));
+            return Err(self
+                .error("format", "of 128 bits cannot be carried by serde inside a tagged or untagged enum"));
         }
         let bound = |keyword: &str, up: bool| map.get(keyword).map(|v| whole_bound(v, up));
         let min = [bound("minimum", true), bound("exclusiveMinimum", false).map(|m| m.saturating_add(1))];
@@ -79,7 +80,8 @@ impl Compiler<'_> {
     fn array(&mut self, map: &Object) -> Result<ArraySpec> {
         let below = self.rules.not_item();
         // draft-07 says `items: [..]` and `additionalItems` for `prefixItems` and `items`.
-        let (prefix, prefix_keyword, items, items_keyword) = match (map.get("prefixItems"), map.get("items")) {
+        let (prefix, prefix_keyword, items, items_keyword) = match (map.get("prefixItems"), map.get("items"))
+        {
             (Some(Value::Array(prefix)), items) => (prefix.as_slice(), "prefixItems", items, "items"),
             (_, Some(Value::Array(prefix))) => {
                 (prefix.as_slice(), "items", map.get("additionalItems"), "additionalItems")
@@ -137,19 +139,36 @@ impl Compiler<'_> {
             Kind::Const(members)
         };
         let id = self.push(kind);
-        if nulls.is_empty() || matches!(self.kind(id), Kind::Null) { id } else { self.push(Kind::Nullable(id)) }
+        if nulls.is_empty() || matches!(self.kind(id), Kind::Null) {
+            id
+        } else {
+            self.push(Kind::Nullable(id))
+        }
     }
 
     /// A closed set beside other restrictions, for example `enum` and `maxLength`: simple ones are applied here.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &Object) -> Result<NodeId> {
         const SIMPLE: [&str; 8] = [
-            "minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+            "minLength",
+            "maxLength",
+            "pattern",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
         ];
-        if let Some(other) = map.keys().find(|k| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str())) {
+        if let Some(other) =
+            map.keys().find(|k| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str()))
+        {
             return Err(self.error(other, "beside `enum` or `const` is not modelled"));
         }
-        let Kind::Str(text) = self.detached("string", map)? else { return Err(self.error(keyword, "cannot stand here")) };
-        let Kind::Num(number) = self.detached("number", map)? else { return Err(self.error(keyword, "cannot stand here")) };
+        let Kind::Str(text) = self.detached("string", map)? else {
+            return Err(self.error(keyword, "cannot stand here"));
+        };
+        let Kind::Num(number) = self.detached("number", map)? else {
+            return Err(self.error(keyword, "cannot stand here"));
+        };
         let kept = members.iter().filter(|m| match m {
             Value::String(s) => text.takes(s),
             Value::Number(n) => n.as_f64().is_some_and(|f| number.takes(f)),
@@ -221,7 +240,10 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
 }
 
 /// A bound of an integer: `minimum: 1.5` means 2.
-#[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, which is what a bound needs")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a cast from a float saturates, which is what a bound needs"
+)]
 fn whole_bound(value: &Value, up: bool) -> i128 {
     if let Some(v) = value.as_i64() {
         return v.into();

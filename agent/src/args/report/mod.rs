@@ -54,7 +54,12 @@ struct Inner {
 }
 
 impl InvalidArguments {
-    pub(crate) fn new(plan: &Plan, issues: Vec<Issue>, count: usize, corrected: Option<String>) -> InvalidArguments {
+    pub(crate) fn new(
+        plan: &Plan,
+        issues: Vec<Issue>,
+        count: usize,
+        corrected: Option<String>,
+    ) -> InvalidArguments {
         let count = count.max(issues.len());
         InvalidArguments { inner: Arc::new(Inner { plan: plan.clone(), issues, count, corrected }) }
     }
@@ -88,7 +93,8 @@ impl InvalidArguments {
         let mut out = String::with_capacity(1024);
         // Writing to a String cannot fail.
         let plural = if count == 1 { "" } else { "s" };
-        let _ = writeln!(out, "Invalid arguments for `{tool}`: {count} problem{plural}. The tool was not run.");
+        let _ =
+            writeln!(out, "Invalid arguments for `{tool}`: {count} problem{plural}. The tool was not run.");
         for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
             let _ = write!(out, "{}. ", i + 1);
             push_line(&mut out, issue);
@@ -109,12 +115,11 @@ impl InvalidArguments {
             out.push_str(line);
             out.push('\n');
         }
-        let _ = match corrected {
-            Some(call) => write!(out, "If this is what you meant, send: {call}"),
-            None => {
-                let these = if count == 1 { "this" } else { "all of these" };
-                write!(out, "Call `{tool}` again with {these} fixed.")
-            }
+        let _ = if let Some(call) = corrected {
+            write!(out, "If this is what you meant, send: {call}")
+        } else {
+            let these = if count == 1 { "this" } else { "all of these" };
+            write!(out, "Call `{tool}` again with {these} fixed.")
         };
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
     }
@@ -216,7 +221,8 @@ fn issue_json(issue: &Issue) -> Value {
         out.insert("expected".into(), cut(expected, MAX_LINE).into());
     }
     if !issue.allowed.is_empty() {
-        let allowed: Vec<Value> = issue.allowed.iter().take(MAX_MEMBERS).map(|m| super::coercion::recorded(m.clone())).collect();
+        let allowed: Vec<Value> =
+            issue.allowed.iter().take(MAX_MEMBERS).map(|m| super::coercion::recorded(m.clone())).collect();
         out.insert("allowed".into(), allowed.into());
     }
     if !issue.suggestions.is_empty() {
