@@ -109,8 +109,6 @@ const POLICIES: [CoercionPolicy; 3] =
     [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 300 } else { 20_000 }, ..ProptestConfig::default() })]
-
     /// Any text is answered: a value, or issues that the plan itself has.
     #[test]
     fn any_text_is_answered(schema in object(schema()), text in "\\PC{0,40}", unknown in unknown()) {

@@ -91,7 +91,7 @@ fn canonical_form() {
                 "Red",
                 "Blue"
               ],
-              "description": "- Red: Warm.\n- Blue: Cool."
+              "description": "A color.\n- Red: Warm.\n- Blue: Cool."
             },
             "mixed": {
               "anyOf": [
@@ -134,47 +134,7 @@ fn recursion_keeps_a_reference() {
           "type": "object",
           "properties": {
             "v": {
-              "type": "object",
-              "properties": {
-                "v": {
-                  "type": "integer",
-                  "minimum": -2147483648,
-                  "maximum": 2147483647
-                },
-                "kids": {
-                  "type": "array",
-                  "items": {
-                    "type": "object",
-                    "properties": {
-                      "v": {
-                        "type": "integer",
-                        "minimum": -2147483648,
-                        "maximum": 2147483647
-                      },
-                      "kids": {
-                        "type": "array",
-                        "items": {
-                          "$ref": "#/$defs/Tree"
-                        }
-                      },
-                      "next": {
-                        "$ref": "#/$defs/Tree"
-                      }
-                    },
-                    "required": [
-                      "v"
-                    ],
-                    "additionalProperties": false
-                  }
-                },
-                "next": {
-                  "$ref": "#/$defs/Tree"
-                }
-              },
-              "required": [
-                "v"
-              ],
-              "additionalProperties": false
+              "$ref": "#/$defs/Tree"
             }
           },
           "required": [
@@ -194,27 +154,7 @@ fn recursion_keeps_a_reference() {
                 "kids": {
                   "type": "array",
                   "items": {
-                    "type": "object",
-                    "properties": {
-                      "v": {
-                        "type": "integer",
-                        "minimum": -2147483648,
-                        "maximum": 2147483647
-                      },
-                      "kids": {
-                        "type": "array",
-                        "items": {
-                          "$ref": "#/$defs/Tree"
-                        }
-                      },
-                      "next": {
-                        "$ref": "#/$defs/Tree"
-                      }
-                    },
-                    "required": [
-                      "v"
-                    ],
-                    "additionalProperties": false
+                    "$ref": "#/$defs/Tree"
                   }
                 },
                 "next": {
@@ -240,27 +180,7 @@ fn recursion_keeps_a_reference() {
             "kids": {
               "type": "array",
               "items": {
-                "type": "object",
-                "properties": {
-                  "v": {
-                    "type": "integer",
-                    "minimum": -2147483648,
-                    "maximum": 2147483647
-                  },
-                  "kids": {
-                    "type": "array",
-                    "items": {
-                      "$ref": "#/$defs/#"
-                    }
-                  },
-                  "next": {
-                    "$ref": "#"
-                  }
-                },
-                "required": [
-                  "v"
-                ],
-                "additionalProperties": false
+                "$ref": "#"
               }
             },
             "next": {
@@ -270,52 +190,7 @@ fn recursion_keeps_a_reference() {
           "required": [
             "v"
           ],
-          "additionalProperties": false,
-          "$defs": {
-            "#": {
-              "type": "object",
-              "properties": {
-                "v": {
-                  "type": "integer",
-                  "minimum": -2147483648,
-                  "maximum": 2147483647
-                },
-                "kids": {
-                  "type": "array",
-                  "items": {
-                    "$ref": "#/$defs/#"
-                  }
-                },
-                "next": {
-                  "type": "object",
-                  "properties": {
-                    "v": {
-                      "type": "integer",
-                      "minimum": -2147483648,
-                      "maximum": 2147483647
-                    },
-                    "kids": {
-                      "type": "array",
-                      "items": {
-                        "$ref": "#/$defs/#"
-                      }
-                    },
-                    "next": {
-                      "$ref": "#"
-                    }
-                  },
-                  "required": [
-                    "v"
-                  ],
-                  "additionalProperties": false
-                }
-              },
-              "required": [
-                "v"
-              ],
-              "additionalProperties": false
-            }
-          }
+          "additionalProperties": false
         }"##]]);
 }
 
