@@ -1,1 +1,41 @@
-//! The macros of `agent`.
+//! The macros of `agent`. Use them through that crate: what they generate names it, and their documentation
+//! stands there.
+//!
+//! Each macro is a pipeline: parse → validate → expand. Every mistake is collected, the user's item is always
+//! emitted, and all that is generated stands in one anonymous constant, behind rooted paths.
+
+mod args;
+mod diag;
+mod doc;
+mod grammar;
+mod path;
+mod tool;
+mod tools;
+mod types;
+
+use proc_macro::TokenStream;
+
+/// Documented as `agent::tool`.
+#[proc_macro_attribute]
+pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
+    tool::expand(options.into(), &item.into()).into()
+}
+
+/// Documented as `agent::ToolArgs`.
+#[proc_macro_derive(ToolArgs, attributes(arg, serde, schemars))]
+pub fn tool_args(item: TokenStream) -> TokenStream {
+    args::derive(&syn::parse_macro_input!(item), args::Kind::Args).into()
+}
+
+/// Documented as `agent::ToolOutput`.
+#[proc_macro_derive(ToolOutput, attributes(arg, serde))]
+pub fn tool_output(item: TokenStream) -> TokenStream {
+    args::derive(&syn::parse_macro_input!(item), args::Kind::Output).into()
+}
+
+/// What `agent::tools!` calls with its own crate's path in front.
+#[doc(hidden)]
+#[proc_macro]
+pub fn tools_impl(input: TokenStream) -> TokenStream {
+    tools::expand(input.into()).into()
+}

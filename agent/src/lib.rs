@@ -1,5 +1,71 @@
 //! Typed tool definitions for language models.
+
+// The macros name this crate by its name, also in its own tests.
 extern crate self as agent;
 
 pub mod args;
-pub(crate) mod schema;
+pub mod message;
+pub mod model;
+#[cfg(feature = "runtime")]
+mod runtime;
+mod schema;
+mod step_key;
+mod tool;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __private;
+
+/// Derives the [`ToolArgs`](trait@ToolArgs) trait, with serde's `Deserialize` and schemars' `JsonSchema`.
+///
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool_args.md")]
+pub use agent_macros::ToolArgs;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool_output.md")]
+pub use agent_macros::ToolOutput;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/tool.md")]
+pub use agent_macros::tool;
+
+pub use model::ScriptedModel;
+#[cfg(feature = "runtime")]
+pub use runtime::{
+    Assistant, AssistantBuilder, BuildError, Event, EventKind, Prompt, RunError, RunOutput, RunStop,
+};
+pub use step_key::{ParseStepKeyError, StepKey, StepKind};
+pub use tool::BoxFuture;
+pub use tool::arguments::{Argument, RunTool, ToolArgs};
+pub use tool::cancel::{CancelToken, Cancelled};
+pub use tool::context::{ToolContext, ToolContextBuilder};
+pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+pub use tool::dynamic::DynamicTool;
+pub use tool::error::ToolError;
+pub use tool::executor::Executor;
+pub use tool::outcome::{
+    DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
+};
+pub use tool::output::{Control, Json, ToolOutput};
+pub use tool::policy::{Effect, Timeout, ToolPolicy};
+pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
+pub use tool::registry::{CallError, CheckedCall, Registry};
+pub use tool::set::{IntoTools, ToolSet};
+pub use tool::state::{DuplicateState, StateKey};
+pub use tool::traits::Tool;
+
+/// Where tools block and wait when nobody says otherwise.
+#[cfg(feature = "runtime")]
+fn default_executor() -> std::sync::Arc<dyn Executor> {
+    std::sync::Arc::new(runtime::TokioExecutor)
+}
+
+/// Where tools block and wait when nobody says otherwise.
+#[cfg(not(feature = "runtime"))]
+fn default_executor() -> std::sync::Arc<dyn Executor> {
+    std::sync::Arc::new(tool::executor::InlineExecutor)
+}
+
+/// The README's blocks are tests.
+#[cfg(all(doctest, feature = "macros", feature = "runtime"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,2 +1,19 @@
 //! One module per capability.
+
 mod args;
+mod assistant;
+mod assistant_cancel;
+mod assistant_state;
+mod assistant_support;
+mod assistant_vectors;
+mod macro_arguments;
+mod macro_blocks;
+mod macro_functions;
+mod macro_results;
+mod macro_set;
+mod macro_state;
+mod macro_structs;
+mod macro_support;
+mod messages;
+mod models;
+mod registry;

@@ -1,5 +1,6 @@
 //! JSON text as a tree that forgets nothing: duplicate keys, the digits of numbers, where everything stands.
 
+use crate::args::text::{MAX_VALUE, cut, key_list, quoted};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::{borrow::Cow, fmt};
@@ -69,17 +70,18 @@ impl Doc<'_> {
         serde_json::from_str(self.raw).unwrap_or_default()
     }
 
-    /// Enough of the value to show it.
-    pub(crate) fn outline(&self) -> Value {
+    /// The value in a few words: its kind and a short JSON text; containers by size or keys.
+    pub(crate) fn shown(&self) -> String {
         match &self.shape {
-            Shape::Array(items) => Value::Array(vec![Value::Null; items.len()]),
-            Shape::Object(entries) => Value::Object(
-                entries.iter().take(32).map(|(k, _)| (k.clone().into_owned(), Value::Null)).collect(),
-            ),
-            Shape::Text(text) => text.chars().take(100).collect::<String>().into(),
-            Shape::Null => Value::Null,
-            Shape::Bool(b) => (*b).into(),
-            Shape::Number => self.to_value(),
+            Shape::Null => "null".into(),
+            Shape::Bool(b) => format!("boolean {b}"),
+            Shape::Number => format!("number {}", cut(self.raw, MAX_VALUE + 2)),
+            Shape::Text(text) => format!("string {}", quoted(text, MAX_VALUE)),
+            Shape::Array(items) => format!("array of {}", items.len()),
+            Shape::Object(entries) if entries.is_empty() => "object {}".into(),
+            Shape::Object(entries) => {
+                format!("object with {}", key_list(entries.iter().map(|(key, _)| key.as_ref())))
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use crate::args::scalar::{
     Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
 };
 use crate::args::suggest::did_you_mean;
-use crate::args::text::{cut, push_index, push_segment, shown};
+use crate::args::text::{push_index, push_segment};
 use serde::de::Deserialize;
 use serde_json::Value;
 
@@ -116,8 +116,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         match &doc.shape {
             Shape::Null => "null".into(),
             _ if self.secret || holds => format!("{} {HIDDEN}", doc.kind()),
-            Shape::Number => format!("number {}", cut(doc.raw, 62)),
-            _ => shown(&doc.outline()),
+            _ => doc.shown(),
         }
     }
 

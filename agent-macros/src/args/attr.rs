@@ -1,0 +1,272 @@
+//! `#[arg(…)]`: what may be said about one argument, and about a type of arguments.
+
+use crate::diag::Errors;
+use crate::doc;
+use crate::grammar::{self, Entry, Keys, Value, integer_of};
+use crate::tool::attr::COERCE;
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::{Attribute, Expr, LitStr, Path, RangeLimits};
+
+/// Where the argument is declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A parameter of a function.
+    Parameter,
+    /// A field of a type that derives `ToolArgs`.
+    Field,
+    /// A variant of an enum that derives `ToolArgs`.
+    Variant,
+    /// A field or variant of a type that derives `ToolOutput`.
+    Output,
+    /// A field or variant of a type whose serde and schemars impls are the user's.
+    Foreign,
+}
+
+/// One argument: its text for the model, and what is allowed.
+#[derive(Default)]
+pub(crate) struct ArgOptions {
+    pub(crate) description: Option<String>,
+    pub(crate) default: Option<Default_>,
+    pub(crate) range: Option<Range>,
+    pub(crate) length: Option<Length>,
+    pub(crate) pattern: Option<LitStr>,
+    pub(crate) rename: Option<LitStr>,
+    pub(crate) aliases: Vec<LitStr>,
+    pub(crate) secret: bool,
+    pub(crate) coerce: Option<&'static str>,
+    pub(crate) nested: Option<Span>,
+    pub(crate) flatten: Option<Span>,
+    /// The first option that only makes sense for an argument of its own, not for the whole object.
+    pub(crate) own: Option<Span>,
+}
+
+pub(crate) enum Default_ {
+    /// `default`: the type's own.
+    OfType,
+    /// `default = EXPR`
+    Value(Box<Expr>),
+}
+
+/// `range(MIN..=MAX)`, either end may be open.
+pub(crate) struct Range {
+    pub(crate) min: Option<Expr>,
+    pub(crate) max: Option<Expr>,
+    pub(crate) span: Span,
+}
+
+/// `length(MIN..=MAX)`, or `length(N)`.
+#[derive(Debug)]
+pub(crate) struct Length {
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
+    pub(crate) span: Span,
+}
+
+const PARAMETER: Keys = Keys {
+    known: &[
+        "default",
+        "range",
+        "length",
+        "pattern",
+        "rename",
+        "name",
+        "description",
+        "alias",
+        "secret",
+        "coerce",
+        "nested",
+        "flatten",
+    ],
+    repeatable: &["alias"],
+    elsewhere: &[OF_TYPES],
+};
+const FIELD: Keys = Keys {
+    known: &[
+        "default",
+        "range",
+        "length",
+        "pattern",
+        "rename",
+        "name",
+        "description",
+        "alias",
+        "secret",
+        "coerce",
+        "flatten",
+    ],
+    repeatable: &["alias"],
+    elsewhere: &[
+        OF_TYPES,
+        (&["nested"], "a field is nested anyway; the option is for a parameter of a function"),
+    ],
+};
+const VARIANT: Keys = Keys {
+    known: &["rename", "name", "description"],
+    repeatable: &[],
+    elsewhere: &[OF_TYPES, (FIELD.known, "it describes one argument, write it on a field")],
+};
+// A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
+const OUTPUT: Keys = FIELD;
+const FOREIGN: Keys = Keys {
+    known: &[],
+    repeatable: &[],
+    elsewhere: &[(
+        PARAMETER.known,
+        "with `own_serde` the schema is that of your own derives, write `#[serde(…)]` and `#[schemars(…)]`",
+    )],
+};
+const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde"], "write it above the type");
+
+/// Parses the docs and all `#[arg(…)]` of one argument.
+pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> ArgOptions {
+    let keys = match place {
+        Place::Parameter => PARAMETER,
+        Place::Field => FIELD,
+        Place::Variant => VARIANT,
+        Place::Output => OUTPUT,
+        Place::Foreign => FOREIGN,
+    };
+    let mut options = ArgOptions::default();
+    let mut given = None;
+    for entry in grammar::helper_options("arg", attrs, keys, errors) {
+        let key = entry.key.to_string();
+        if !matches!(key.as_str(), "nested" | "flatten") {
+            options.own.get_or_insert(entry.key.span());
+        }
+        match key.as_str() {
+            "default" => options.default = default(&entry, errors),
+            "range" => options.range = range(&entry, errors),
+            "length" => options.length = length(&entry, errors),
+            "pattern" => options.pattern = entry.some_text(errors),
+            "rename" | "name" if options.rename.is_some() => {
+                errors.at(&entry.key, "`name` and `rename` are one option: keep one");
+            }
+            "rename" | "name" => options.rename = entry.some_text(errors),
+            "description" => given = entry.some_text(errors).map(|text| text.value()),
+            "alias" => options.aliases.extend(entry.some_text(errors)),
+            "secret" => options.secret = entry.flag(errors) == Some(true),
+            "coerce" => options.coerce = entry.word(COERCE, errors),
+            "nested" => options.nested = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
+            "flatten" => options.flatten = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
+            other => unreachable!("`{other}` is in the table of keys but not read"),
+        }
+    }
+    check(&options, errors);
+    if place != Place::Foreign {
+        options.description = given.or_else(|| doc::description(attrs, errors));
+    }
+    options
+}
+
+/// What contradicts itself.
+fn check(options: &ArgOptions, errors: &mut Errors) {
+    if let (Some(_), Some(flatten)) = (options.nested, options.flatten) {
+        errors
+            .at_span(flatten, "`flatten` merges the fields, `nested` keeps them apart: keep one of the two");
+    }
+    if let (Some(own), Some(_)) = (options.own, options.flatten) {
+        errors.at_span(
+            own,
+            "a flattened argument has no place of its own: write this on the fields of its type",
+        );
+    }
+    let Some(Default_::Value(value)) = &options.default else { return };
+    let (Some(range), Some(value_int)) = (&options.range, integer_of(value)) else { return };
+    let below = range.min.as_ref().and_then(integer_of).is_some_and(|min| value_int < min);
+    let above = range.max.as_ref().and_then(integer_of).is_some_and(|max| value_int > max);
+    if below || above {
+        errors.at(value, "this default is outside of the `range`");
+    }
+}
+
+fn default(entry: &Entry, errors: &mut Errors) -> Option<Default_> {
+    match &entry.value {
+        Value::Flag => Some(Default_::OfType),
+        Value::Equals(expr) => Some(Default_::Value(Box::new(expr.clone()))),
+        Value::List(_, span) => {
+            errors.at_span(*span, "write `default`, or `default = VALUE`");
+            None
+        }
+    }
+}
+
+/// `a..=b`, `a..`, `..=b`
+fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<Expr>, Option<Expr>)> {
+    let tokens = entry.list(example, errors)?;
+    let expr = errors.take(syn::parse2::<Expr>(tokens.clone()))?;
+    let Expr::Range(range) = expr else {
+        errors.at(tokens, format!("write a range: `{}({example})`", entry.key));
+        return None;
+    };
+    if let (Some(end), RangeLimits::HalfOpen(_)) = (&range.end, &range.limits) {
+        let start = range.start.as_ref().map(|start| start.to_token_stream().to_string()).unwrap_or_default();
+        let end = end.to_token_stream();
+        errors.at(tokens, format!("both ends are included here: write `{}({start}..={end})`", entry.key));
+        return None;
+    }
+    if range.start.is_none() && range.end.is_none() {
+        errors
+            .at(tokens, format!("a range without ends allows everything: write `{}({example})`", entry.key));
+        return None;
+    }
+    let (min, max) = (range.start.map(|min| *min), range.end.map(|max| *max));
+    if let (Some(low), Some(high)) = (min.as_ref().and_then(integer_of), max.as_ref().and_then(integer_of))
+        && low > high
+    {
+        errors.at(tokens, "nothing is in this range: its start is above its end");
+        return None;
+    }
+    Some((min, max))
+}
+
+fn range(entry: &Entry, errors: &mut Errors) -> Option<Range> {
+    let (min, max) = bounds(entry, "1..=50", errors)?;
+    Some(Range { min, max, span: entry.key.span() })
+}
+
+fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
+    let span = entry.key.span();
+    // `length(3)`: exactly three.
+    if let Value::List(tokens, _) = &entry.value
+        && let Some(exact) = integer_of(tokens).and_then(|exact| u64::try_from(exact).ok())
+    {
+        return Some(Length { min: Some(exact), max: Some(exact), span });
+    }
+    let (min, max) = bounds(entry, "1..=3", errors)?;
+    let mut whole = |end: Option<Expr>| match end {
+        None => Some(None),
+        Some(end) => {
+            let count = integer_of(&end).and_then(|count| u64::try_from(count).ok());
+            if count.is_none() {
+                errors.at(&end, "a length is a literal whole number: write for example `length(1..=3)`");
+            }
+            count.map(Some)
+        }
+    };
+    let (min, max) = (whole(min), whole(max));
+    Some(Length { min: min?, max: max?, span })
+}
+
+/// `#[arg(…)]` above a type.
+#[derive(Default)]
+pub(crate) struct TypeOptions {
+    pub(crate) krate: Option<Path>,
+    /// The type brings its own `Deserialize` and `JsonSchema`.
+    pub(crate) own_serde: bool,
+}
+
+const ON_FIELDS: (&[&str], &str) = (PARAMETER.known, "write it on a field");
+const TYPE: Keys = Keys { known: &["crate", "own_serde"], repeatable: &[], elsewhere: &[ON_FIELDS] };
+
+pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOptions {
+    let mut options = TypeOptions::default();
+    for entry in grammar::helper_options("arg", attrs, TYPE, errors) {
+        match entry.key.to_string().as_str() {
+            "crate" => options.krate = entry.path("::agent", errors),
+            "own_serde" => options.own_serde = entry.flag(errors) == Some(true),
+            other => unreachable!("`{other}` is in the table of keys but not read"),
+        }
+    }
+    options
+}

@@ -1,0 +1,51 @@
+//! Where clauses of generic types, stated once for the derives and for the impls that delegate to them.
+
+use super::Kind;
+use super::foreign::Serde;
+use crate::path::Private;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, DeriveInput, parse_quote};
+
+/// What the parameters of a generic type must be. Empty for a type without parameters.
+pub(super) struct Bounds {
+    pub(super) deserialize: TokenStream,
+    pub(super) serialize: TokenStream,
+    pub(super) schema: TokenStream,
+}
+
+pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
+    let parameters: Vec<_> = input.generics.type_params().map(|parameter| &parameter.ident).collect();
+    if parameters.is_empty() {
+        return Bounds { deserialize: quote!(), serialize: quote!(), schema: quote!() };
+    }
+    let serde = Serde::of(&input.attrs);
+    let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
+    // A default of the whole container is shown and filled in, so the type must have one.
+    let fill = serde.has("default").then(|| quote!(#name #type_generics: #private::Default,));
+    let deserialize = serde
+        .deserialize_bound()
+        .unwrap_or_else(|| quote!(#(#parameters: #private::serde::Deserialize<'de>,)* #fill));
+    let serialize =
+        serde.serialize_bound().unwrap_or_else(|| quote!(#(#parameters: #private::serde::Serialize,)*));
+    let schema = quote!(#(#parameters: #private::schemars::JsonSchema,)* #fill);
+    Bounds { deserialize, serialize, schema }
+}
+
+impl Bounds {
+    /// Tells the derives of the mirror.
+    pub(super) fn state(&self, attrs: &mut Vec<Attribute>, serde: &Serde, kind: Kind) {
+        if !serde.has("bound") {
+            let (deserialize, serialize) = (self.deserialize.to_string(), self.serialize.to_string());
+            attrs.push(if kind == Kind::Output {
+                parse_quote!(#[serde(bound(serialize = #serialize))])
+            } else {
+                parse_quote!(#[serde(bound(deserialize = #deserialize))])
+            });
+        }
+        if kind != Kind::Output {
+            let schema = self.schema.to_string();
+            attrs.push(parse_quote!(#[schemars(bound = #schema)]));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `#[arg(…)]` and docs of one argument, lowered to attributes of serde and schemars.
+
+use super::Kind;
+use super::attr::{ArgOptions, Default_, Length, Place, Range, parse};
+use super::foreign::{Serde, keep, schemars_has};
+use crate::diag::Errors;
+use crate::grammar::{integer_of, string_of};
+use crate::path::{Private, hidden, ours};
+use crate::types::{self, mentions, owned, pretty, replace_self};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Attribute, Expr, Field, Generics, LitStr, Type, Visibility, parse_quote};
+
+/// What lowering the fields of one type shares, and the functions it leaves behind.
+pub(crate) struct Lowering<'a> {
+    pub(crate) private: &'a Private,
+    /// What `Self` means.
+    pub(crate) this: TokenStream,
+    pub(crate) generics: &'a Generics,
+    pub(crate) kind: Kind,
+    /// Default functions and checks; they stand beside the type, where the user's names are in scope.
+    pub(crate) helpers: Vec<TokenStream>,
+}
+
+impl Lowering<'_> {
+    /// Lowers a field of a derived type; its options are read here.
+    pub(super) fn field(&mut self, field: &mut Field, errors: &mut Errors) {
+        let place = if self.kind == Kind::Output { Place::Output } else { Place::Field };
+        let options = parse(&field.attrs, place, errors);
+        let serde = Serde::of(&field.attrs);
+        if self.kind == Kind::Args
+            && !["skip", "skip_deserializing", "deserialize_with", "with"].iter().any(|key| serde.has(key))
+            && let Some(owned) = owned(&field.ty)
+        {
+            let owned = pretty(&owned);
+            errors.at(&field.ty, format!("arguments own their data: write `{owned}`"));
+        }
+        self.lower(field, &options, errors);
+    }
+
+    /// Lowers a field whose options are known.
+    pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
+        field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
+        if let Ok(ty) = syn::parse2(replace_self(field.ty.to_token_stream(), &self.this)) {
+            field.ty = ty;
+        }
+        let own_description = schemars_has(&field.attrs, "description");
+        let serde = Serde::of(&field.attrs);
+        let mut aliases = options.aliases.clone();
+        aliases.extend(serde.texts("alias"));
+        keep(&mut field.attrs, if self.kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });
+
+        if let Some(name) = &options.rename {
+            field.attrs.push(parse_quote!(#[serde(rename = #name)]));
+        }
+        if options.flatten.is_some() {
+            field.attrs.push(parse_quote!(#[serde(flatten)]));
+        }
+        if self.kind == Kind::Output {
+            return;
+        }
+        for alias in &options.aliases {
+            field.attrs.push(parse_quote!(#[serde(alias = #alias)]));
+        }
+        if let Some(text) = options.description.as_ref().filter(|_| !own_description) {
+            field.attrs.push(parse_quote!(#[schemars(description = #text)]));
+        }
+        match &options.default {
+            None => {}
+            Some(Default_::OfType) => field.attrs.push(parse_quote!(#[serde(default)])),
+            Some(Default_::Value(value)) => self.default(field, value),
+        }
+        let mut extensions = Vec::new();
+        if let Some(range) = &options.range {
+            extensions.extend(self.range(&field.ty, range));
+        }
+        if let Some(length) = &options.length {
+            self.length(field, length);
+        }
+        if let Some(pattern) = &options.pattern {
+            self.suits(&field.ty, "pattern", pattern.span());
+            extensions.push(quote!("pattern" = #pattern));
+        }
+        if !aliases.is_empty() {
+            check_aliases(&aliases, errors);
+            extensions.push(quote!("x-aliases" = [#(#aliases),*]));
+        }
+        if options.secret {
+            extensions.push(quote!("x-secret" = true));
+        }
+        if let Some(policy) = options.coerce {
+            extensions.push(quote!("x-coerce" = #policy));
+        }
+        if !extensions.is_empty() {
+            field.attrs.push(parse_quote!(#[schemars(extend(#(#extensions),*))]));
+        }
+    }
+
+    /// `default = VALUE`: a function for serde, and the value shown in the schema.
+    fn default(&mut self, field: &mut Field, value: &Expr) {
+        let (private, n, ty) = (self.private, self.helpers.len(), &field.ty);
+        let (make, show, schema) =
+            (format_ident!("__default{n}"), format_ident!("__show{n}"), hidden("schema"));
+        let (impl_generics, type_generics, predicates) = self.generics.split_for_impl();
+        let turbofish = type_generics.as_turbofish();
+        let make_path = quote!(#make #turbofish).to_string();
+        let body = replace_self(value.to_token_stream(), &self.this);
+        // Text literals fit whatever is made from text; on numbers `into` would break inference.
+        let body = if string_of(value).is_some() { quote!(::core::convert::Into::into(#body)) } else { body };
+        let at = ours(types::span(value));
+        self.helpers.push(quote_spanned! {at=>
+            fn #make #impl_generics () -> #ty #predicates { #body }
+            fn #show #impl_generics (#schema: &mut #private::schemars::Schema) #predicates {
+                #[allow(unused_imports)]
+                use #private::JsonUnknown as _;
+                #private::show_default(#schema, #private::DefaultValue(#make #turbofish ()).json())
+            }
+        });
+        field.attrs.push(parse_quote!(#[serde(default = #make_path)]));
+        field.attrs.push(parse_quote!(#[schemars(transform = #show #turbofish)]));
+    }
+
+    /// `range(…)`: keywords that hold for numbers of any type.
+    fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
+        self.suits(ty, "range", range.span);
+        let ends = [("minimum", &range.min), ("maximum", &range.max)];
+        ends.into_iter()
+            .filter_map(|(keyword, end)| {
+                let end = end.as_ref()?;
+                let value = match integer_of(end) {
+                    // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
+                    Some(whole) if whole < 0 => {
+                        i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
+                    }
+                    Some(whole) => u64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end)),
+                    None => {
+                        let private = self.private;
+                        let at = ours(types::span(end));
+                        quote_spanned!(at=> #private::bound(#end))
+                    }
+                };
+                Some(quote!(#keyword = #value))
+            })
+            .collect()
+    }
+
+    /// `length(…)`: which keyword it is depends on what the type turns out to be.
+    fn length(&mut self, field: &mut Field, length: &Length) {
+        self.suits(&field.ty, "length", length.span);
+        let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));
+        let limit = format_ident!("__length{n}");
+        let end = |end: Option<u64>| {
+            let none = || quote!(#private::Option::None);
+            end.map_or_else(none, |count| quote!(#private::Option::Some(#count)))
+        };
+        let (min, max) = (end(length.min), end(length.max));
+        self.helpers.push(quote! {
+            fn #limit(#schema: &mut #private::schemars::Schema) { #private::limit_length(#schema, #min, #max) }
+        });
+        field.attrs.push(parse_quote!(#[schemars(transform = #limit)]));
+    }
+
+    /// Notes that a constraint must mean something for the type, where the type is known.
+    fn suits(&mut self, ty: &Type, constraint: &str, span: Span) {
+        let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
+        if mentions(ty.to_token_stream(), &parameters) {
+            return;
+        }
+        let at = ours(span);
+        let (private, check) = (self.private.at(at), format_ident!("{constraint}", span = at));
+        self.helpers.push(quote_spanned! {at=>
+            const _: () = {
+                #[allow(unused_imports)]
+                use #private::SortUnknown as _;
+                #private::Probe::<#ty>::SORT.#check()
+            };
+        });
+    }
+}
+
+fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
+    for (at, alias) in aliases.iter().enumerate() {
+        if aliases.iter().take(at).any(|other| other.value() == alias.value()) {
+            errors.at(alias, format!("the alias `{}` is given twice", alias.value()));
+        }
+    }
+}
+
+/// Notes names that two arguments of one object share. `None` stands for a name that serde decides.
+pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Errors) {
+    let mut seen: Vec<String> = Vec::new();
+    for (name, aliases) in names {
+        let own: Vec<String> = name.iter().chain(*aliases).map(LitStr::value).collect();
+        for word in name.iter().chain(*aliases).filter(|word| seen.contains(&word.value())) {
+            errors.at(word, format!("two arguments are named `{}`: rename one", word.value()));
+        }
+        seen.extend(own);
+    }
+}
+
+/// The attributes of a variant or a container: docs as a description, and the rest for the derives.
+pub(super) fn describe(attrs: &mut Vec<Attribute>, description: Option<&String>, kind: Kind) {
+    let own_description = schemars_has(attrs, "description");
+    keep(attrs, if kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });
+    if let Some(text) = description.filter(|_| kind != Kind::Output && !own_description) {
+        attrs.push(parse_quote!(#[schemars(description = #text)]));
+    }
+}

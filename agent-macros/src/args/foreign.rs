@@ -1,0 +1,99 @@
+//! serde's and schemars' own attributes: read to see a few of their keys, never interpreted beyond that.
+
+use crate::grammar::string_of;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, LitStr, Meta, Token, Type, WherePredicate, parse_quote};
+
+/// All entries of `#[NAME(…)]`. What cannot be read is left to serde or schemars to complain about.
+fn metas(attrs: &[Attribute], name: &str) -> Vec<Meta> {
+    let lists = attrs.iter().filter(|attr| attr.path().is_ident(name));
+    lists
+        .filter_map(|attr| attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok())
+        .flatten()
+        .collect()
+}
+
+fn text(meta: &Meta) -> Option<LitStr> {
+    match meta {
+        Meta::NameValue(pair) => string_of(&pair.value),
+        _ => None,
+    }
+}
+
+/// What is read of `#[serde(…)]`.
+pub(super) struct Serde(Vec<Meta>);
+
+impl Serde {
+    pub(super) fn of(attrs: &[Attribute]) -> Self {
+        Self(metas(attrs, "serde"))
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|meta| meta.path().is_ident(key))
+    }
+
+    /// Bare `default`, without a path.
+    pub(super) fn bare_default(&self) -> bool {
+        self.0.iter().any(|meta| matches!(meta, Meta::Path(path) if path.is_ident("default")))
+    }
+
+    /// The texts of every `key = "…"`.
+    pub(super) fn texts(&self, key: &str) -> impl Iterator<Item = LitStr> {
+        self.0.iter().filter(move |meta| meta.path().is_ident(key)).filter_map(text)
+    }
+
+    /// The type that this one is read from: `from = "…"`, `try_from = "…"`.
+    pub(super) fn source(&self) -> Option<Type> {
+        self.texts("from").chain(self.texts("try_from")).next()?.parse().ok()
+    }
+
+    /// The user's own bound for Deserialize: `bound = "…"` or `bound(deserialize = "…")`.
+    pub(super) fn deserialize_bound(&self) -> Option<TokenStream> {
+        self.bound("serialize")
+    }
+
+    /// The same for Serialize.
+    pub(super) fn serialize_bound(&self) -> Option<TokenStream> {
+        self.bound("deserialize")
+    }
+
+    fn bound(&self, not: &str) -> Option<TokenStream> {
+        let inner = self.0.iter().filter(|meta| meta.path().is_ident("bound")).flat_map(|meta| match meta {
+            Meta::List(list) => {
+                let inner = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+                inner.map(|metas| metas.into_iter().collect()).unwrap_or_default()
+            }
+            meta => vec![meta.clone()],
+        });
+        let bound = inner.filter(|meta| !meta.path().is_ident(not)).find_map(|meta| text(&meta))?;
+        let predicates = bound.parse_with(Punctuated::<WherePredicate, Token![,]>::parse_terminated).ok()?;
+        let predicates = predicates.into_iter();
+        Some(quote!(#(#predicates,)*))
+    }
+}
+
+/// Whether the user says `schemars(key …)`.
+pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
+    metas(attrs, "schemars").iter().any(|meta| meta.path().is_ident(key))
+}
+
+/// Rewrites a container's bare `default`, which would ask for `Default` of the mirror, to a function.
+pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
+    for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
+        let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {
+            continue;
+        };
+        let metas = metas.into_iter().map(|meta| match &meta {
+            Meta::Path(path) if path.is_ident("default") => quote!(default = #function),
+            _ => quote!(#meta),
+        });
+        *attr = parse_quote!(#[serde(#(#metas),*)]);
+    }
+}
+
+/// Leaves only what the derives understand.
+pub(super) fn keep(attrs: &mut Vec<Attribute>, names: &[&str]) {
+    attrs.retain(|attr| names.iter().any(|name| attr.path().is_ident(name)));
+}

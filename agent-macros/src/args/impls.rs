@@ -1,0 +1,164 @@
+//! The impls for the user's type, each a call of the mirror's.
+
+use super::{bounds, is_object, mirror};
+use crate::path::{Private, hidden};
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{DeriveInput, parse_quote};
+
+/// `ToolArgs`, `Deserialize` and `JsonSchema`. After an error they are stand-ins, so that one mistake is one message.
+pub(super) fn args(
+    input: &DeriveInput,
+    mirror: &Ident,
+    private: &Private,
+    own_serde: bool,
+    failed: bool,
+) -> TokenStream {
+    let name = &input.ident;
+    let (impl_generics, type_generics, clause) = input.generics.split_for_impl();
+    let object = is_object(input, private);
+    let json = (mirror::is_unit_enum(&input.data) && !own_serde && !failed).then(|| {
+        quote! {
+            fn __json(&self) -> #private::Option<#private::serde_json::Value> {
+                <#mirror #type_generics>::serialize(self, #private::serde_json::value::Serializer).ok()
+            }
+        }
+    });
+    let (deserialize, schema) = match (own_serde, failed) {
+        (true, _) => (None, None),
+        (false, false) => (Some(deserialize(input, mirror, private)), Some(schema(input, mirror, private))),
+        (false, true) => (Some(no_deserialize(input, private)), Some(no_schema(input, private))),
+    };
+    quote! {
+        #deserialize
+        #schema
+        #[automatically_derived]
+        impl #impl_generics #private::ToolArgs for #name #type_generics #clause {
+            const OBJECT: #private::bool = #object;
+            #json
+        }
+    }
+}
+
+/// The generics with a lifetime for what is deserialised from.
+fn with_de(input: &DeriveInput) -> syn::Generics {
+    let mut generics = input.generics.clone();
+    generics.params.insert(0, parse_quote!('de));
+    generics
+}
+
+fn predicates(input: &DeriveInput) -> Option<TokenStream> {
+    let clause = input.generics.where_clause.as_ref()?;
+    Some(clause.predicates.to_token_stream())
+}
+
+fn deserialize(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
+    let body = {
+        let (_, type_generics, _) = input.generics.split_for_impl();
+        quote!(<#mirror #type_generics>::deserialize(deserializer))
+    };
+    deserialize_with(input, private, &body)
+}
+
+fn no_deserialize(input: &DeriveInput, private: &Private) -> TokenStream {
+    deserialize_with(
+        input,
+        private,
+        &quote!({
+            let _ = deserializer;
+            ::core::unreachable!()
+        }),
+    )
+}
+
+fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) -> TokenStream {
+    let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
+    let (generics, bounds, predicates) =
+        (with_de(input), bounds::of(input, private).deserialize, predicates(input));
+    let (impl_generics, _, _) = generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #private::serde::Deserialize<'de> for #name #type_generics where #bounds #predicates {
+            fn deserialize<__D>(deserializer: __D) -> #private::Result<Self, __D::Error>
+            where
+                __D: #private::serde::Deserializer<'de>,
+            {
+                #body
+            }
+        }
+    }
+}
+
+fn schema(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
+    let (_, type_generics, _) = input.generics.split_for_impl();
+    let of = quote!(<#mirror #type_generics as #private::schemars::JsonSchema>);
+    // schemars' derive overrides the last two for `transparent`; without them a newtype over `Option` would be
+    // required in the schema while serde lets it be absent. They are private API of schemars: see the test
+    // `a_transparent_option_stays_optional`.
+    schema_with(
+        input,
+        private,
+        &quote! {
+            fn inline_schema() -> #private::bool { #of::inline_schema() }
+            fn schema_name() -> #private::Cow<'static, #private::str> { #of::schema_name() }
+            fn schema_id() -> #private::Cow<'static, #private::str> { #of::schema_id() }
+            fn json_schema(generator: &mut #private::schemars::SchemaGenerator) -> #private::schemars::Schema {
+                #of::json_schema(generator)
+            }
+            fn _schemars_private_non_optional_json_schema(
+                generator: &mut #private::schemars::SchemaGenerator,
+            ) -> #private::schemars::Schema {
+                #of::_schemars_private_non_optional_json_schema(generator)
+            }
+            fn _schemars_private_is_option() -> #private::bool { #of::_schemars_private_is_option() }
+        },
+    )
+}
+
+fn no_schema(input: &DeriveInput, private: &Private) -> TokenStream {
+    schema_with(
+        input,
+        private,
+        &quote! {
+            fn schema_name() -> #private::Cow<'static, #private::str> { ::core::unreachable!() }
+            fn json_schema(generator: &mut #private::schemars::SchemaGenerator) -> #private::schemars::Schema {
+                let _ = generator;
+                ::core::unreachable!()
+            }
+        },
+    )
+}
+
+fn schema_with(input: &DeriveInput, private: &Private, body: &TokenStream) -> TokenStream {
+    let (name, (impl_generics, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
+    let (bounds, predicates) = (bounds::of(input, private).schema, predicates(input));
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #private::schemars::JsonSchema for #name #type_generics where #bounds #predicates {
+            #body
+        }
+    }
+}
+
+/// Serialize, for a type that is only returned.
+pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, failed: bool) -> TokenStream {
+    let (name, (impl_generics, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
+    let (bounds, predicates) = (bounds::of(input, private).serialize, predicates(input));
+    let serializer = hidden("serializer");
+    let body = if failed {
+        quote!({ let _ = #serializer; ::core::unreachable!() })
+    } else {
+        quote!(<#mirror #type_generics>::serialize(self, #serializer))
+    };
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #private::serde::Serialize for #name #type_generics where #bounds #predicates {
+            fn serialize<__S>(&self, #serializer: __S) -> #private::Result<__S::Ok, __S::Error>
+            where
+                __S: #private::serde::Serializer,
+            {
+                #body
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `#[derive(ToolArgs)]` and `#[derive(ToolOutput)]`: parse → mirror → impls that delegate to the mirror.
+
+pub(crate) mod attr;
+mod bounds;
+pub(crate) mod field;
+mod foreign;
+mod impls;
+pub(crate) mod mirror;
+#[cfg(test)]
+mod tests;
+
+use crate::diag::Errors;
+use crate::path::{Private, hidden};
+use attr::{Place, parse, parse_type};
+use foreign::Serde;
+use mirror::Mirror;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Fields};
+
+/// What is derived, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `#[derive(ToolArgs)]`
+    Args,
+    /// `#[derive(ToolOutput)]`
+    Output,
+    /// The hidden struct of a function's parameters: ours, so it needs no mirror.
+    Direct,
+}
+
+/// The lints that generated code is not written for.
+pub(crate) fn quiet() -> TokenStream {
+    quote! {
+        #[allow(
+            dead_code, missing_docs, missing_debug_implementations, missing_copy_implementations, single_use_lifetimes,
+            unreachable_pub, unused_qualifications, unused_lifetimes, unused_variables, unused_results,
+            clippy::all, clippy::nursery, clippy::pedantic, clippy::restriction
+        )]
+    }
+}
+
+pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
+    let mut errors = Errors::default();
+    let options = parse_type(&input.attrs, &mut errors);
+    let private = Private::new(options.krate.as_ref());
+    if kind == Kind::Args {
+        check_type(input, &mut errors);
+    }
+    let own_serde = kind == Kind::Args && options.own_serde;
+    let name = hidden("__Mirror");
+    let mirror = if own_serde {
+        check_foreign(input, &mut errors);
+        Mirror::default()
+    } else {
+        mirror::make(input.clone(), &name, kind, &private, &mut errors)
+    };
+    let failed = !errors.is_empty();
+    let impls = match kind {
+        Kind::Output => impls::output(input, &name, &private, failed),
+        Kind::Args | Kind::Direct => impls::args(input, &name, &private, own_serde, failed),
+    };
+    let Mirror { helpers, item } = if failed { Mirror::default() } else { mirror };
+    let (errors, quiet) = (errors.finish(), quiet());
+    quote! {
+        #errors
+        #quiet
+        const _: () = {
+            #helpers
+            // schemars' expansion names these without a path.
+            const _: () = {
+                #[allow(unused_imports)]
+                use #private::{From as _, Into as _, Some};
+                #item
+                #impls
+            };
+        };
+    }
+}
+
+/// What no type of arguments may be.
+fn check_type(input: &DeriveInput, errors: &mut Errors) {
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        errors.at(
+            lifetime,
+            "arguments own their data: remove the lifetime and write `String`, `Vec<T>` or `Cow<'static, str>`",
+        );
+    }
+    match &input.data {
+        Data::Enum(data) if data.variants.is_empty() => {
+            errors.at(&input.ident, "an enum without variants has no value that a model could send");
+        }
+        Data::Struct(data) if matches!(data.fields, Fields::Unit) => {
+            errors.at(
+                &input.ident,
+                format!("a unit struct has nothing to send: write `struct {} {{}}`", input.ident),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// With `own_serde` there is nothing that `#[arg]` on a field could change.
+fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
+    let mut note = |attrs: &[syn::Attribute]| drop(parse(attrs, Place::Foreign, errors));
+    match &input.data {
+        Data::Struct(data) => data.fields.iter().for_each(|field| note(&field.attrs)),
+        Data::Enum(data) => data.variants.iter().for_each(|variant| {
+            note(&variant.attrs);
+            variant.fields.iter().for_each(|field| note(&field.attrs));
+        }),
+        Data::Union(_) => {}
+    }
+}
+
+/// Whether a value of the type is a whole argument object, as an expression.
+fn is_object(input: &DeriveInput, private: &Private) -> TokenStream {
+    let serde = Serde::of(&input.attrs);
+    if let Some(source) = serde.source() {
+        return quote!({
+            #[allow(unused_imports)]
+            use #private::ObjectUnknown as _;
+            #private::Probe::<#source>::OBJECT
+        });
+    }
+    let named = matches!(&input.data, Data::Struct(data) if matches!(data.fields, Fields::Named(_)));
+    let object = named && !serde.has("transparent");
+    quote!(#object)
+}

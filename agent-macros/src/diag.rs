@@ -1,0 +1,131 @@
+//! Compile errors: collected, never lost, phrased as "what is wrong: what to write instead".
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+use std::fmt::Display;
+
+/// Every mistake found so far. One stage after the other adds to it; the last one turns it into tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Vec<syn::Error>);
+
+impl Errors {
+    /// An error that covers `tokens`.
+    pub(crate) fn at(&mut self, tokens: &impl ToTokens, message: impl Display) {
+        self.0.push(syn::Error::new_spanned(tokens, message));
+    }
+
+    pub(crate) fn at_span(&mut self, span: Span, message: impl Display) {
+        self.0.push(syn::Error::new(span, message));
+    }
+
+    pub(crate) fn push(&mut self, error: syn::Error) {
+        self.0.push(error);
+    }
+
+    /// The value, or `None` with the error kept.
+    pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The errors as `compile_error!` items, `None` when there are none.
+    pub(crate) fn finish(mut self) -> Option<TokenStream> {
+        let mut list = std::mem::take(&mut self.0).into_iter();
+        let mut all = list.next()?;
+        all.extend(list);
+        Some(all.into_compile_error())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn messages(mut self) -> Vec<String> {
+        std::mem::take(&mut self.0).iter().map(ToString::to_string).collect()
+    }
+}
+
+/// A stage that forgets its errors is found by the tests.
+#[cfg(test)]
+impl Drop for Errors {
+    fn drop(&mut self) {
+        assert!(
+            self.0.is_empty() || std::thread::panicking(),
+            "compile errors were collected and lost: {:?}",
+            self.0
+        );
+    }
+}
+
+/// `` `a`, `b` and `c` ``
+pub(crate) fn listed(words: &[&str], and: &str) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} {and} {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The candidate that was most likely meant: at most a third of its letters away.
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let (distance, best) = candidates.iter().map(|known| (distance(known, word), *known)).min()?;
+    (distance <= best.chars().count().div_ceil(3)).then_some(best)
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, n) | (n, 0) => n,
+                _ => {
+                    let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let edited = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    if swapped { edited.min(rows[i - 2][j - 2] + 1) } else { edited }
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_words_are_found_and_far_ones_are_not() {
+        let known = ["name", "read_only", "timeout", "coerce"];
+        assert_eq!(nearest("read_onyl", &known), Some("read_only"));
+        assert_eq!(nearest("readonly", &known), Some("read_only"));
+        assert_eq!(nearest("nmae", &known), Some("name"));
+        assert_eq!(nearest("coercion", &known), None);
+        assert_eq!(nearest("schema", &known), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+
+    #[test]
+    fn words_are_listed_as_prose() {
+        assert_eq!(listed(&[], "or"), "");
+        assert_eq!(listed(&["a"], "or"), "`a`");
+        assert_eq!(listed(&["a", "b", "c"], "or"), "`a`, `b` or `c`");
+    }
+
+    #[test]
+    fn several_errors_become_several_items() {
+        let mut errors = Errors::default();
+        errors.at_span(Span::call_site(), "one");
+        errors.at_span(Span::call_site(), "two");
+        let tokens = errors.finish().unwrap().to_string();
+        assert_eq!(tokens.matches("compile_error").count(), 2, "{tokens}");
+        assert!(Errors::default().finish().is_none());
+    }
+}

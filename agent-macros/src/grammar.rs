@@ -1,0 +1,294 @@
+//! The one grammar of options: `key`, `key = value`, `key(…)`, separated by commas.
+//!
+//! Parsing never stops at a mistake: it is noted, the rest of that option is skipped and the next one is read.
+
+use crate::diag::{Errors, listed, nearest};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Expr, Lit, LitBool, LitStr, Meta, Path, Token, token};
+
+/// One option as written.
+pub(crate) struct Entry {
+    pub(crate) key: Ident,
+    pub(crate) value: Value,
+}
+
+pub(crate) enum Value {
+    /// `key`
+    Flag,
+    /// `key = value`
+    Equals(Expr),
+    /// `key(…)`
+    List(TokenStream, Span),
+}
+
+/// The keys that a place knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys {
+    pub(crate) known: &'static [&'static str],
+    /// May stand several times.
+    pub(crate) repeatable: &'static [&'static str],
+    /// Keys that exist, but elsewhere, and what to say about them.
+    pub(crate) elsewhere: &'static [(&'static [&'static str], &'static str)],
+}
+
+/// The options of an attribute macro: `#[tool(TOKENS)]`.
+pub(crate) fn options(tokens: TokenStream, keys: Keys, errors: &mut Errors) -> Vec<Entry> {
+    let mut seen = Vec::new();
+    entries(tokens, keys, &mut seen, errors)
+}
+
+/// The options of all helper attributes `#[NAME(…)]` among `attrs`, as one list.
+pub(crate) fn helper_options(name: &str, attrs: &[Attribute], keys: Keys, errors: &mut Errors) -> Vec<Entry> {
+    let mut seen = Vec::new();
+    let mut found = Vec::new();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident(name)) {
+        let example = keys.known.first().copied().unwrap_or_default();
+        match &attr.meta {
+            Meta::List(list) if !matches!(list.delimiter, syn::MacroDelimiter::Paren(_)) => {
+                errors.at(attr, format!("options stand in parentheses: write `#[{name}(…)]`"));
+            }
+            Meta::List(list) if list.tokens.is_empty() => {
+                errors.at(
+                    attr,
+                    format!("no option given: write for example `#[{name}({example})]`, or remove it"),
+                );
+            }
+            Meta::List(list) => found.extend(entries(list.tokens.clone(), keys, &mut seen, errors)),
+            Meta::Path(_) | Meta::NameValue(_) => {
+                errors.at(
+                    attr,
+                    format!("options stand in parentheses: write for example `#[{name}({example})]`"),
+                );
+            }
+        }
+    }
+    found
+}
+
+fn entries(tokens: TokenStream, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let parser = |input: ParseStream| {
+        while !input.is_empty() {
+            match entry(input) {
+                Ok(entry) => found.push(entry),
+                Err(error) => {
+                    errors.push(error);
+                    skip_to_comma(input)?;
+                }
+            }
+            if !input.is_empty() && !input.peek(Token![,]) {
+                errors.push(input.error("expected a comma before the next option"));
+                skip_to_comma(input)?;
+            }
+            input.parse::<Option<Token![,]>>()?;
+        }
+        Ok(())
+    };
+    let result = parser.parse2(tokens);
+    errors.take(result);
+    found.retain(|entry| admitted(&entry.key, keys, seen, errors));
+    found
+}
+
+fn entry(input: ParseStream) -> syn::Result<Entry> {
+    if input.peek(LitStr) {
+        return Err(
+            input.error("expected an option: a text needs its key, for example `description = \"…\"`")
+        );
+    }
+    if !input.peek(Ident::peek_any) {
+        return Err(input.error("expected an option: `key`, `key = value` or `key(…)`"));
+    }
+    let key = Ident::parse_any(input)?;
+    if input.peek(Token![=]) {
+        input.parse::<Token![=]>()?;
+        if input.is_empty() || input.peek(Token![,]) {
+            return Err(syn::Error::new(key.span(), format!("a value is missing after `{key} =`")));
+        }
+        return Ok(Entry { key, value: Value::Equals(input.parse()?) });
+    }
+    if input.peek(token::Paren) {
+        let content;
+        let paren = syn::parenthesized!(content in input);
+        return Ok(Entry { key, value: Value::List(content.parse()?, paren.span.join()) });
+    }
+    if input.peek(token::Bracket) || input.peek(token::Brace) {
+        return Err(input.error(format!("use parentheses: `{key}(…)`")));
+    }
+    Ok(Entry { key, value: Value::Flag })
+}
+
+fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// Whether the key is known here and new; otherwise the error is noted.
+fn admitted(key: &Ident, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors) -> bool {
+    let name = key.to_string();
+    if !keys.known.contains(&name.as_str()) {
+        errors.at(key, unknown(&name, keys));
+        return false;
+    }
+    if seen.contains(&name) && !keys.repeatable.contains(&name.as_str()) {
+        errors.at(key, format!("`{name}` is given twice: keep one"));
+        return false;
+    }
+    seen.push(name);
+    true
+}
+
+fn unknown(name: &str, keys: Keys) -> String {
+    if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
+        return format!("`{name}` does not belong here: {advice}");
+    }
+    let known = listed(keys.known, "and");
+    match nearest(name, keys.known) {
+        Some(near) => format!("unknown option `{name}`: did you mean `{near}`? Known are {known}"),
+        None => format!("unknown option `{name}`: known are {known}"),
+    }
+}
+
+impl Entry {
+    fn wrong(&self, errors: &mut Errors, advice: &str) {
+        match &self.value {
+            Value::Flag => errors.at(&self.key, advice),
+            Value::Equals(expr) => errors.at(expr, advice),
+            Value::List(_, span) => errors.at_span(*span, advice),
+        }
+    }
+
+    fn literal(&self) -> Option<&Lit> {
+        let Value::Equals(expr) = &self.value else { return None };
+        match bare(expr) {
+            Expr::Lit(literal) => Some(&literal.lit),
+            _ => None,
+        }
+    }
+
+    /// `key = "text"`
+    pub(crate) fn text(&self, errors: &mut Errors) -> Option<LitStr> {
+        if let Some(Lit::Str(text)) = self.literal() {
+            return Some(text.clone());
+        }
+        self.wrong(errors, &format!("write a string literal: `{} = \"…\"`", self.key));
+        None
+    }
+
+    /// `key = "text"`, not empty.
+    pub(crate) fn some_text(&self, errors: &mut Errors) -> Option<LitStr> {
+        let text = self.text(errors)?;
+        if text.value().trim().is_empty() {
+            errors.at(&text, format!("`{}` is empty: write the text, or remove the option", self.key));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// `key = "word"`, one of `words`.
+    pub(crate) fn word(&self, words: &'static [&'static str], errors: &mut Errors) -> Option<&'static str> {
+        let Some(Lit::Str(text)) = self.literal() else {
+            let choices: Vec<String> =
+                words.iter().map(|word| format!("{} = \"{word}\"", self.key)).collect();
+            let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
+            self.wrong(errors, &format!("write {}", listed(&choices, "or")));
+            return None;
+        };
+        let value = text.value();
+        let found = words.iter().copied().find(|word| *word == value);
+        if found.is_none() {
+            let near =
+                nearest(&value, words).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            errors.at(
+                text,
+                format!("`{}` has no value `{value}`: {near}Known are {}", self.key, listed(words, "and")),
+            );
+        }
+        found
+    }
+
+    /// `key`, or `key = true` and `key = false`.
+    pub(crate) fn flag(&self, errors: &mut Errors) -> Option<bool> {
+        match (&self.value, self.literal()) {
+            (Value::Flag, _) => Some(true),
+            (_, Some(Lit::Bool(LitBool { value, .. }))) => Some(*value),
+            _ => {
+                self.wrong(errors, &format!("write `{0}`, or `{0} = true` or `{0} = false`", self.key));
+                None
+            }
+        }
+    }
+
+    /// `key = some::path`
+    pub(crate) fn path(&self, example: &str, errors: &mut Errors) -> Option<Path> {
+        if let Value::Equals(expr) = &self.value
+            && let Expr::Path(path) = bare(expr)
+            && path.qself.is_none()
+        {
+            return Some(path.path.clone());
+        }
+        self.wrong(errors, &format!("write a path without quotes: `{} = {example}`", self.key));
+        None
+    }
+
+    /// `key = Name`
+    pub(crate) fn name(&self, example: &str, errors: &mut Errors) -> Option<Ident> {
+        if let Value::Equals(expr) = &self.value
+            && let Expr::Path(path) = bare(expr)
+            && let Some(name) = path.path.get_ident()
+        {
+            return Some(name.clone());
+        }
+        self.wrong(errors, &format!("write one name without quotes: `{} = {example}`", self.key));
+        None
+    }
+
+    /// The tokens of `key(…)`.
+    pub(crate) fn list(&self, example: &str, errors: &mut Errors) -> Option<&TokenStream> {
+        match &self.value {
+            Value::List(tokens, _) if !tokens.is_empty() => Some(tokens),
+            _ => {
+                self.wrong(errors, &format!("write `{}({example})`", self.key));
+                None
+            }
+        }
+    }
+}
+
+/// Without the invisible group that a `macro_rules` fragment comes in, and without parentheses.
+fn bare(expr: &Expr) -> &Expr {
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            Expr::Group(group) => &group.expr,
+            Expr::Paren(paren) => &paren.expr,
+            _ => return expr,
+        };
+    }
+}
+
+/// An expression's string literal.
+pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
+    match bare(expr) {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A literal integer, possibly negative.
+pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
+    let text: String =
+        expr.to_token_stream().to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

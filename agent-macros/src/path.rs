@@ -1,0 +1,46 @@
+//! The way from generated code to the library.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::Path;
+
+/// The path of the library's private module, `::agent::__private` unless `crate = path` says otherwise.
+///
+/// Everything that generated code names goes through it, so that nothing depends on what the user imported,
+/// shadowed or renamed.
+#[derive(Debug, Clone)]
+pub(crate) struct Private(TokenStream);
+
+impl Private {
+    pub(crate) fn new(krate: Option<&Path>) -> Self {
+        Self(krate.map_or_else(|| quote!(::agent::__private), |path| quote!(#path::__private)))
+    }
+
+    /// The same path, standing at `span`: errors in what it leads to are shown there.
+    pub(crate) fn at(&self, span: Span) -> Self {
+        Self(crate::types::respan(self.0.clone(), span))
+    }
+
+    /// The path as the text that serde and schemars want in `crate = "…"`.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let name = Ident::new(name, Span::call_site());
+        let private = &self.0;
+        quote!(#private::#name).to_string().replace(' ', "")
+    }
+}
+
+impl ToTokens for Private {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        self.0.to_tokens(tokens);
+    }
+}
+
+/// A name of ours that cannot meet a name of the user's.
+pub(crate) fn hidden(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// Where the user wrote it, but with our hygiene: the compiler points there and still resolves our names.
+pub(crate) fn ours(span: Span) -> Span {
+    span.resolved_at(Span::mixed_site())
+}

@@ -1,0 +1,162 @@
+//! `#[tool]` on an impl block: every method marked `#[tool]` is a tool of the value.
+
+use super::attr::Place;
+use super::function;
+use super::item::{Block, Function, Member};
+use super::model::{Receiver, Tool};
+use super::{cfgs, check, expand, is_tool, parse_options, refuse_second};
+use crate::args::quiet;
+use crate::diag::Errors;
+use crate::path::{Private, hidden};
+use crate::types;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{Attribute, Meta, ReceiverKind, Type};
+
+pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
+    let mut errors = Errors::default();
+    let options = parse_options(tokens, Place::Block, &mut errors);
+    refuse_second(&mut block.attrs, &mut errors);
+    let private = Private::new(options.krate.as_ref());
+    check_block(&block, &mut errors);
+    let ty = &block.self_ty;
+    let receiver = Receiver { ty: ty.to_token_stream(), generics: block.generics.clone() };
+
+    let mut tools: Vec<(Vec<Attribute>, Tool)> = Vec::new();
+    for member in &mut block.members {
+        match member {
+            Member::Method(method) => {
+                if let Some(tool) = marked(method, &receiver, &mut errors) {
+                    let cfgs = cfgs(&method.attrs).into_iter().cloned().collect();
+                    tools.push((cfgs, tool));
+                }
+            }
+            Member::Other { attrs, .. } => {
+                for attr in attrs.iter().filter(|attr| is_tool(attr)) {
+                    errors.at(attr, "only a method can be a tool");
+                }
+                attrs.retain(|attr| !is_tool(attr));
+            }
+        }
+    }
+    if tools.is_empty() && errors.is_empty() {
+        errors.at(
+            ty,
+            "no method of this block is marked: write `#[tool]` above each one that a model may call",
+        );
+    }
+    check_names(&tools, &mut errors);
+
+    let (set, this) = (hidden("set"), hidden("this"));
+    let mut adds = Vec::new();
+    for (cfgs, tool) in tools {
+        if errors.is_empty() {
+            let entry = expand::entry(tool, &private, &mut errors);
+            adds.push(quote! {
+                #(#cfgs)*
+                #set.push({
+                    let #this = #private::Arc::clone(&#this);
+                    (move || -> #private::Entry { #entry })()
+                });
+            });
+        }
+    }
+    let shared = check::shared(&receiver, types::point(ty), &private);
+    let body = if errors.is_empty() {
+        quote! {
+            #shared
+            let mut #set = #private::ToolSet::new();
+            #(#adds)*
+            #set
+        }
+    } else {
+        quote!({ let _ = #this; ::core::unreachable!() })
+    };
+    let (cfgs, quiet) = (cfgs(&block.attrs), quiet());
+    let (impl_generics, _, clause) = block.generics.split_for_impl();
+    let errors = errors.finish();
+    quote! {
+        #errors
+        #block
+        #(#cfgs)*
+        #quiet
+        const _: () = {
+            #[automatically_derived]
+            impl #impl_generics #private::SharedTools for #ty #clause {
+                fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
+            }
+            #[automatically_derived]
+            impl #impl_generics #private::IntoTools for #ty #clause {
+                fn into_tools(self) -> #private::ToolSet {
+                    <Self as #private::SharedTools>::shared_tools(#private::Arc::new(self))
+                }
+            }
+        };
+    }
+}
+
+fn check_block(block: &Block, errors: &mut Errors) {
+    if let Some(path) = &block.of_trait {
+        errors.at(
+            path,
+            "tools are methods of a type: put `#[tool]` on `impl Type { … }`, not on the impl of a trait",
+        );
+    }
+    if let Some(token) = &block.unsafety {
+        errors.at(token, "an impl block of tools is not `unsafe`");
+    }
+    if let Some(lifetime) = block.generics.lifetimes().next() {
+        errors.at(
+            lifetime,
+            "a tool outlives the place where it is made: let the type own its data, or use `'static`",
+        );
+    }
+}
+
+/// A method marked `#[tool]`; the mark is taken off.
+fn marked(method: &mut Function, receiver: &Receiver, errors: &mut Errors) -> Option<Tool> {
+    let at = method.attrs.iter().position(is_tool)?;
+    let attr = method.attrs.remove(at);
+    let tokens = match &attr.meta {
+        Meta::Path(_) => TokenStream::new(),
+        Meta::List(list) => list.tokens.clone(),
+        Meta::NameValue(_) => {
+            errors.at(&attr, "options stand in parentheses: write `#[tool(…)]`");
+            TokenStream::new()
+        }
+    };
+    refuse_second(&mut method.attrs, errors);
+    let options = parse_options(tokens, Place::Method, errors);
+    check_receiver(method, errors);
+    Some(function::tool(options, method, Some(receiver.clone()), errors))
+}
+
+fn check_receiver(method: &Function, errors: &mut Errors) {
+    let Some(receiver) = method.sig.receiver() else {
+        errors.at(&method.sig.ident, "a tool of a value takes `&self`: add it, or write a free function");
+        return;
+    };
+    match &receiver.kind {
+        ReceiverKind::Reference(_, _, None) => {}
+        ReceiverKind::Reference(_, _, Some(_)) => errors.at(
+            receiver,
+            "calls run side by side: take `&self` and keep what changes in a `Mutex` or an atomic",
+        ),
+        ReceiverKind::Value => errors.at(receiver, "a tool is called many times: take `&self`"),
+        ReceiverKind::Typed(_, ty) if matches!(&**ty, Type::Reference(r) if r.mutability.is_none() && r.elem.to_token_stream().to_string() == "Self") =>
+            {}
+        _ => errors.at(receiver, "a tool of a value takes `&self`"),
+    }
+}
+
+/// Methods under `#[cfg]` may replace each other.
+fn check_names(tools: &[(Vec<Attribute>, Tool)], errors: &mut Errors) {
+    let mut seen: Vec<(String, Ident)> = Vec::new();
+    for (_, tool) in tools.iter().filter(|(cfgs, _)| cfgs.is_empty()) {
+        let name = tool.said.name.value();
+        if seen.iter().any(|(other, _)| *other == name) {
+            errors.at(&tool.said.name, format!("two tools of this block are named `{name}`: rename one"));
+        }
+        seen.push((name, tool.function.clone()));
+    }
+}

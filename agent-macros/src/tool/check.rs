@@ -1,0 +1,83 @@
+//! What only the compiler can decide, asked with the user's spans: is this an argument, is that state?
+
+use super::model::{Param, Pass, Receiver, Tool};
+use crate::path::{Private, ours};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+
+/// The type of a field for an argument: the argument's own, or a stand-in where it is none, so that the
+/// derives on the hidden struct have nothing to say and [`argument`] alone speaks.
+pub(super) fn field_of(ty: &TokenStream, private: &Private) -> TokenStream {
+    quote! {
+        <#private::Pick<{
+            #[allow(unused_imports)]
+            use #private::ArgumentUnknown as _;
+            #private::Probe::<#ty>::ARGUMENT
+        }> as #private::OrStandIn<#ty>>
+    }
+}
+
+/// Asserts that a by-value parameter can be sent by a model.
+pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
+    let (at, cfgs) = (ours(param.span), &param.cfgs);
+    let private = private.at(at);
+    if param.pass == Pass::Lent {
+        return quote_spanned!(at=> #(#cfgs)* const _: fn() = || #private::argument::<#ty>(););
+    }
+    // Types with an advice of their own get that instead of the general message.
+    quote_spanned! {at=>
+        #(#cfgs)*
+        const _: () = {
+            #[allow(unused_imports)]
+            use #private::AdviceUnknown as _;
+            #private::advise(#private::Probe::<#ty>::BY_VALUE)
+        };
+        #(#cfgs)*
+        const _: fn() = || #private::argument::<<#private::Known<{
+            #[allow(unused_imports)]
+            use #private::AdviceUnknown as _;
+            #private::Probe::<#ty>::BY_VALUE.is_some()
+        }> as #private::OrStandIn<#ty>>::Field>();
+    }
+}
+
+/// Asserts that a `&T` parameter is something that an application would inject.
+pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
+    let (at, cfgs) = (ours(param.span), &param.cfgs);
+    let private = private.at(at);
+    quote_spanned! {at=>
+        #(#cfgs)*
+        const _: () = {
+            #[allow(unused_imports)]
+            use #private::AdviceUnknown as _;
+            #private::advise(#private::Probe::<#ty>::BY_REFERENCE)
+        };
+    }
+}
+
+/// Asserts that options which only fit an argument of its own are not given to the whole argument object.
+pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
+    let at = ours(param.options.own?);
+    let private = private.at(at);
+    Some(quote_spanned!(at=> const _: () = #private::own_argument(__WHOLE);))
+}
+
+/// Asserts that the value of an impl block can be shared between calls.
+pub(super) fn shared(receiver: &Receiver, at: proc_macro2::Span, private: &Private) -> TokenStream {
+    let ty = &receiver.ty;
+    let at = ours(at);
+    quote_spanned!(at=> #private::shared::<#ty>();)
+}
+
+/// All assertions about the parameters of a tool. `types` are their types with `Self` replaced.
+pub(super) fn params(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
+    let generic: Vec<_> = tool.receiver.iter().flat_map(|receiver| receiver.generics.type_params()).collect();
+    let names: Vec<_> = generic.iter().map(|parameter| &parameter.ident).collect();
+    let checks = tool.params.iter().zip(types).map(|(param, ty)| match param.pass {
+        // A constant cannot speak of the block's type parameters.
+        Pass::Injected if crate::types::mentions(ty.clone(), &names) => quote!(),
+        Pass::Injected => state(param, ty, private),
+        Pass::Value | Pass::Lent => argument(param, ty, private),
+    });
+    quote!(#(#checks)*)
+}

@@ -1,0 +1,323 @@
+//! One tool as tokens. Each function here emits one thing.
+
+use super::check;
+use super::model::{Execution, Param, Pass, Said, Tool};
+use crate::args::Kind;
+use crate::args::field::Lowering;
+use crate::diag::Errors;
+use crate::path::{Private, hidden, ours};
+use crate::types::replace_self;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Field, Generics, parse_quote};
+
+/// A block that evaluates to the tool's entry in a set: the compiled tool, or why it cannot be one.
+///
+/// For a method, the hidden `this` is in scope and holds the value.
+pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
+    let types: Vec<TokenStream> = tool.params.iter().map(|param| resolved(&tool, param)).collect();
+    let checks = check::params(&tool, &types, private);
+    let run = run(&tool, &types, private);
+    let whole = whole(&tool, &types, private);
+    let requires = requires(&tool, &types, private);
+    let Tool { said, receiver, params, .. } = tool;
+    let (args, cx, requires_var) = (hidden("args"), hidden("cx"), hidden("requires"));
+    let this = hidden("this");
+    let give_this = receiver.as_ref().map(|_| quote!(#private::Arc::clone(&#this),));
+    let take_this = receiver.as_ref().map(|_| quote!(let #this = #private::Arc::clone(&#this);));
+
+    let arguments: Vec<_> = params.iter().filter(|param| param.is_argument()).collect();
+    let (fields, vars): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .enumerate()
+        .map(|(n, param)| (field_pattern(param, n), argument_var(param, n)))
+        .unzip();
+    let field_types: Vec<_> = types
+        .iter()
+        .zip(&params)
+        .filter(|(_, param)| param.is_argument())
+        .map(|(ty, _)| ty.clone())
+        .collect();
+    let own_check = match (&whole, &arguments[..]) {
+        (Some(_), [param]) => check::not_whole(param, private),
+        _ => None,
+    };
+    let spec = spec(&said, private);
+    let (is_whole, compile, whole_entry) = match &whole {
+        Some(Whole { ty, is_whole }) => (
+            quote!(const __WHOLE: #private::bool = #is_whole; #own_check),
+            quote!(if __WHOLE { #spec.compile::<#ty>() } else { #spec.compile::<__Args>() }),
+            quote! {
+                // Decided by a constant of the type; the dead branch is never instantiated.
+                if __WHOLE {
+                    #take_this
+                    return #private::typed::<#ty, _>(&__BLUEPRINT, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
+                }
+            },
+        ),
+        None => (quote!(), quote!(#spec.compile::<__Args>()), quote!()),
+    };
+    let (helpers, arguments) =
+        arguments_struct(params, &field_types, receiver.map(|receiver| receiver.ty), private, errors);
+    quote! {
+        #helpers
+        #checks
+        {
+            #[allow(unused_imports)]
+            use #private::{From as _, Into as _, Some};
+            #arguments
+            #run
+            #is_whole
+            static __BLUEPRINT: #private::LazyLock<#private::Compiled> = #private::LazyLock::new(|| #compile);
+            let #requires_var = #requires;
+            #whole_entry
+            #private::typed::<__Args, _>(&__BLUEPRINT, #requires_var, move |#args: __Args, #cx| {
+                let __Args { #(#fields)* } = #args;
+                __run(#give_this #(#vars)* #cx)
+            })
+        }
+    }
+}
+
+/// The parameter's type with `Self` replaced.
+fn resolved(tool: &Tool, param: &Param) -> TokenStream {
+    match &tool.receiver {
+        Some(receiver) => replace_self(param.ty.to_token_stream(), &receiver.ty),
+        None => param.ty.to_token_stream(),
+    }
+}
+
+fn variable(n: usize) -> Ident {
+    hidden(&format!("p{n}"))
+}
+
+fn field_pattern(param: &Param, n: usize) -> TokenStream {
+    let (cfgs, ident, variable) = (&param.cfgs, &param.ident, variable(n));
+    quote!(#(#cfgs)* #ident: #variable,)
+}
+
+fn argument_var(param: &Param, n: usize) -> TokenStream {
+    let (cfgs, variable) = (&param.cfgs, variable(n));
+    quote!(#(#cfgs)* #variable,)
+}
+
+/// A single by-value parameter may be the whole argument object.
+struct Whole {
+    /// The type of the field, which is the parameter's.
+    ty: TokenStream,
+    /// A constant expression.
+    is_whole: TokenStream,
+}
+
+fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole> {
+    let mut arguments = tool.params.iter().zip(types).filter(|(param, _)| param.is_argument());
+    let (only, ty) = arguments.next()?;
+    let apart = only.options.nested.is_some() || only.options.flatten.is_some() || !only.cfgs.is_empty();
+    if arguments.next().is_some() || apart || only.pass != Pass::Value {
+        return None;
+    }
+    let field = check::field_of(ty, private);
+    let is_whole = quote!({
+        #[allow(unused_imports)]
+        use #private::ObjectUnknown as _;
+        #private::Probe::<#ty>::OBJECT
+    });
+    Some(Whole { ty: quote!(#field::Field), is_whole })
+}
+
+/// The hidden struct of the arguments, with its docs and constraints, and the functions its attributes name.
+fn arguments_struct(
+    params: Vec<Param>,
+    types: &[TokenStream],
+    this: Option<TokenStream>,
+    private: &Private,
+    errors: &mut Errors,
+) -> (TokenStream, TokenStream) {
+    let generics = Generics::default();
+    let this = this.unwrap_or_else(|| quote!(Self));
+    let mut lowering =
+        Lowering { private, this, generics: &generics, kind: Kind::Direct, helpers: Vec::new() };
+    let arguments = params.into_iter().filter(Param::is_argument).zip(types);
+    let fields: Vec<TokenStream> = arguments
+        .map(|(param, ty)| {
+            let (ident, cfgs) = (&param.ident, &param.cfgs);
+            let mut field: Field = parse_quote!(#ident: #ty);
+            lowering.lower(&mut field, &param.options, errors);
+            let (attrs, stand_in) = (&field.attrs, check::field_of(ty, private));
+            quote!(#(#cfgs)* #(#attrs)* #ident: #stand_in::Field,)
+        })
+        .collect();
+    let (serde, schemars) = (private.text("serde"), private.text("schemars"));
+    let helpers = lowering.helpers;
+    let item = quote! {
+        #[derive(#private::serde::Deserialize, #private::schemars::JsonSchema)]
+        #[serde(crate = #serde)]
+        #[schemars(crate = #schemars)]
+        struct __Args { #(#fields)* }
+    };
+    (quote!(#(#helpers)*), item)
+}
+
+/// `fn __run`: hands the arguments and what is injected to the user's function.
+fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
+    let (cx, body) = (hidden("cx"), hidden("body"));
+    let (mut inputs, mut lets, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut arguments = 0;
+    for (n, (param, ty)) in tool.params.iter().zip(types).enumerate() {
+        let (cfgs, at) = (&param.cfgs, ours(param.span));
+        if param.pass == Pass::Injected {
+            let (injected, state) = (hidden(&format!("injected{n}")), hidden("state"));
+            lets.push(quote_spanned! {at=>
+                #(#cfgs)*
+                let #injected = match #private::Inject::<#ty>::get(#cx) {
+                    #private::Result::Ok(#state) => #state,
+                    #private::Result::Err(#state) => return #state,
+                };
+            });
+            passed.push(quote!(#(#cfgs)* #injected,));
+            continue;
+        }
+        let (variable, field) = (variable(arguments), check::field_of(ty, private));
+        arguments += 1;
+        inputs.push(quote!(#(#cfgs)* #variable: #field::Field,));
+        lets.push(quote!(#(#cfgs)* let #variable = #field::give(#variable);));
+        passed.push(match param.pass {
+            Pass::Lent => quote!(#(#cfgs)* &#variable,),
+            Pass::Value | Pass::Injected => quote!(#(#cfgs)* #variable,),
+        });
+    }
+    let function = &tool.function;
+    let this = hidden("this");
+    let (this_input, call) = match &tool.receiver {
+        None => (None, quote!(#function(#(#passed)*))),
+        Some(receiver) => {
+            let ty = &receiver.ty;
+            (Some(quote!(#this: #private::Arc<#ty>,)), quote!(<#ty>::#function(&#this, #(#passed)*)))
+        }
+    };
+    let call = if tool.execution == Execution::Async { quote!(#call.await) } else { call };
+    let converted = converted(&call, ours(tool.result), private);
+    let running = match tool.execution {
+        Execution::Blocking => quote! {
+            #private::blocking(#cx, move |#cx: &#private::ToolContext| {
+                let _ = #cx;
+                #(#lets)*
+                #converted
+            })
+        },
+        Execution::Async | Execution::Inline => {
+            let mut at_name = body.clone();
+            at_name.set_span(ours(tool.function.span()));
+            quote! {{
+                let #body = async move {
+                    let _ = #cx;
+                    #(#lets)*
+                    #converted
+                };
+                #private::Box::pin(#private::sendable(#at_name))
+            }}
+        }
+    };
+    let mut generics = tool.receiver.as_ref().map(|receiver| receiver.generics.clone()).unwrap_or_default();
+    generics.params.insert(0, parse_quote!('__a));
+    let (impl_generics, _, clause) = generics.split_for_impl();
+    let inject = tool.params.iter().any(|param| !param.is_argument()).then(|| {
+        quote! {
+            #[allow(unused_imports)]
+            use #private::InjectState as _;
+        }
+    });
+    quote! {
+        fn __run #impl_generics (
+            #this_input
+            #(#inputs)*
+            #cx: &'__a #private::ToolContext,
+        ) -> #private::BoxFuture<'__a, #private::ToolOutcome> #clause {
+            #inject
+            #running
+        }
+    }
+}
+
+/// The call's value as an outcome. First `Result` is taken apart by shape, aliases included; then the bounds are
+/// stated, so that an error speaks of the value's or the error's type, at the place of the result type.
+pub(super) fn converted(call: &TokenStream, at: proc_macro2::Span, private: &Private) -> TokenStream {
+    let (value, error, kind) = (hidden("value"), hidden("error"), hidden("kind"));
+    let (mut value_at, mut error_at) = (value.clone(), error.clone());
+    value_at.set_span(at);
+    error_at.set_span(at);
+    let of_value = quote_spanned!(at=> #kind.outcome(#value_at));
+    let of_error = quote_spanned!(at=> #kind.outcome(#error_at));
+    quote! {{
+        #[allow(unused_imports)]
+        use #private::{ErrorUnknown as _, PlainValue as _, ErrorWithSource as _, ValueUnknown as _};
+        match #private::Returned(#call).peel() {
+            #private::Result::Ok(#value) => {
+                let #kind = (&#private::OfValue(&#value)).kind();
+                #of_value
+            }
+            #private::Result::Err(#error) => {
+                let #kind = (&#private::OfError(&#error)).kind();
+                #of_error
+            }
+        }
+    }}
+}
+
+/// The types of state that the tool takes from the context.
+fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
+    let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
+    let keys = injected.map(|(param, ty)| {
+        let (cfgs, at) = (&param.cfgs, ours(param.span));
+        quote_spanned!(at=> #(#cfgs)* #private::Inject::<#ty>::key(),)
+    });
+    quote!({
+        #[allow(unused_imports)]
+        use #private::InjectState as _;
+        #private::keys(&[#(#keys)*])
+    })
+}
+
+/// What was said about the tool, as a builder expression.
+pub(super) fn spec(said: &Said, private: &Private) -> TokenStream {
+    let Said { name, description, options } = said;
+    let mut calls = Vec::new();
+    if let Some(title) = &options.title {
+        calls.push(quote!(.title(#title)));
+    }
+    let hints = [
+        ("read_only", options.read_only),
+        ("destructive", options.destructive),
+        ("idempotent", options.idempotent),
+        ("open_world", options.open_world),
+    ];
+    for (hint, given) in hints {
+        if let Some(given) = given {
+            let hint = format_ident!("{hint}");
+            calls.push(quote!(.#hint(#given)));
+        }
+    }
+    if let Some(timeout) = options.timeout {
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        calls.push(quote!(.timeout_millis(#millis)));
+    }
+    if options.redact_errors {
+        calls.push(quote!(.redact_errors()));
+    }
+    if let Some(word) = options.coerce {
+        let policy = variant(word);
+        calls.push(quote!(.coerce(#private::CoercionPolicy::#policy)));
+    }
+    if let Some(word) = options.unknown {
+        let unknown = variant(word);
+        calls.push(quote!(.unknown(#private::UnknownKeys::#unknown)));
+    }
+    quote!(#private::Spec::new(#name, #description)#(#calls)*)
+}
+
+/// `strict` → `Strict`
+fn variant(word: &str) -> Ident {
+    let mut chars = word.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    format_ident!("{}", first.into_iter().chain(chars).collect::<String>())
+}

@@ -1,0 +1,132 @@
+//! `#[tool]` on a function, and what functions and methods have in common.
+
+use super::attr::{Options, Place};
+use super::item::Function;
+use super::model::{Execution, Receiver, Tool};
+use super::{cfgs, expand, param, parse_options, refuse_second, said};
+use crate::args::quiet;
+use crate::diag::Errors;
+use crate::path::Private;
+use crate::types;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{GenericParam, ReturnType, Safety, Signature, parse_quote};
+
+pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
+    let mut errors = Errors::default();
+    let options = parse_options(tokens, Place::Function, &mut errors);
+    refuse_second(&mut function.attrs, &mut errors);
+    let private = Private::new(options.krate.as_ref());
+    if let Some(receiver) = function.sig.receiver() {
+        errors.at(
+            receiver,
+            "a method becomes a tool by its block: put `#[tool]` above `impl Type { … }` and on the method",
+        );
+    }
+    let is_method = function.sig.receiver().is_some();
+    let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
+    let tool = tool(options, &mut function, None, &mut errors);
+    if is_method {
+        // Inside of an impl block neither a type nor a constant may stand beside the method.
+        let errors = errors.finish();
+        return quote!(#errors #function);
+    }
+    let name = tool.said.name.clone();
+    let entry = if errors.is_empty() { Some(expand::entry(tool, &private, &mut errors)) } else { None };
+    let body = entry.filter(|_| errors.is_empty()).unwrap_or_else(|| quote!(::core::unreachable!()));
+    let (vis, cfgs, errors, quiet) = (&function.vis, cfgs(&function.attrs), errors.finish(), quiet());
+    let documented = if type_name == function.sig.ident {
+        quote!(#[doc(hidden)])
+    } else {
+        let text = format!("The type of the tool [`{}`], for `tools![…]`.", function.sig.ident);
+        quote!(#[doc = #text])
+    };
+    quote! {
+        #errors
+        #function
+        #(#cfgs)*
+        #documented
+        #[allow(
+            dead_code, non_camel_case_types, missing_debug_implementations, missing_copy_implementations,
+            unreachable_pub, clippy::all, clippy::nursery, clippy::pedantic, clippy::restriction
+        )]
+        #vis struct #type_name {}
+        #(#cfgs)*
+        #quiet
+        const _: () = {
+            #[automatically_derived]
+            impl #private::StaticTool for #type_name {
+                const NAME: &'static #private::str = #name;
+                fn entry() -> #private::Entry { #body }
+            }
+        };
+    }
+}
+
+/// Validates a function or method. Our attributes and the docs of parameters leave its signature.
+pub(super) fn tool(
+    options: Options,
+    function: &mut Function,
+    receiver: Option<Receiver>,
+    errors: &mut Errors,
+) -> Tool {
+    check_signature(&function.sig, errors);
+    // Whoever calls it for a model owns the arguments, and a method has its `&self` for being a method.
+    function.attrs.push(parse_quote!(#[allow(
+        clippy::needless_pass_by_value,
+        clippy::unused_self,
+        reason = "the signature is that of a tool"
+    )]));
+    let execution = match (function.sig.asyncness, options.inline) {
+        (Some(_), Some(inline)) => {
+            errors
+                .at_span(inline, "an async function is never moved to another thread pool: remove `inline`");
+            Execution::Async
+        }
+        (Some(_), None) => Execution::Async,
+        (None, Some(_)) => Execution::Inline,
+        (None, None) => Execution::Blocking,
+    };
+    let said = said(options, &function.sig.ident, false, &function.attrs, errors);
+    let params = param::take(&mut function.sig, errors);
+    if let Some(receiver) = &receiver {
+        let names: Vec<_> = receiver.generics.type_params().map(|parameter| &parameter.ident).collect();
+        for param in params.iter().filter(|param| param.is_argument()) {
+            if types::mentions(param.ty.to_token_stream(), &names) {
+                errors.at(
+                    &param.ty,
+                    "a tool has one schema: its arguments cannot use a type parameter of the block",
+                );
+            }
+        }
+    }
+    let result = match &function.sig.output {
+        ReturnType::Default => function.sig.ident.span(),
+        ReturnType::Type(_, ty) => types::point(ty),
+    };
+    Tool { said, function: function.sig.ident.clone(), receiver, params, execution, result }
+}
+
+/// Signatures that cannot be called on a model's behalf.
+fn check_signature(sig: &Signature, errors: &mut Errors) {
+    if let Safety::Unsafe(token) = &sig.safety {
+        errors.at(token, "a model cannot promise what `unsafe` asks for: wrap the function in a safe one");
+    }
+    if let Some(abi) = &sig.abi {
+        errors.at(abi, "a tool is called from Rust: remove the ABI, or wrap the function");
+    }
+    if let Some(variadic) = &sig.variadic {
+        errors.at(variadic, "a tool has a fixed list of parameters: take `Vec<T>` instead");
+    }
+    for param in &sig.generics.params {
+        match param {
+            GenericParam::Lifetime(_) => {}
+            GenericParam::Type(param) => errors.at(
+                param,
+                format!("a tool has one schema: write the concrete type instead of `{}`", param.ident),
+            ),
+            GenericParam::Const(param) => errors
+                .at(param, format!("a tool has one schema: write the value instead of `{}`", param.ident)),
+        }
+    }
+}

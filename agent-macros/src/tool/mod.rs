@@ -1,0 +1,83 @@
+//! `#[tool]`: parse the item, validate it into a model, expand the model.
+//!
+//! The user's item is emitted whatever happens, without our attributes. After a mistake the generated parts are
+//! stand-ins, so that one mistake is one message and `tools![…]` elsewhere stays quiet.
+
+pub(crate) mod attr;
+mod block;
+mod check;
+mod expand;
+mod function;
+mod item;
+mod model;
+mod name;
+mod param;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod timeout;
+
+use crate::diag::Errors;
+use crate::doc;
+use attr::{Options, Place};
+use item::Item;
+use model::Said;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::Attribute;
+
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    match syn::parse2(item.clone()) {
+        Ok(Item::Function(function)) => function::process(options, function),
+        Ok(Item::Type(input)) => structure::process(options, &input),
+        Ok(Item::Block(block)) => block::process(options, block),
+        Err(error) => {
+            let error = error.into_compile_error();
+            quote!(#error #item)
+        }
+    }
+}
+
+/// Name and description, from the options or from the item.
+fn said(options: Options, item: &Ident, snake: bool, attrs: &[Attribute], errors: &mut Errors) -> Said {
+    let name = name::tool_name(options.name.as_ref(), item, snake, errors);
+    let before = errors.len();
+    let description = match &options.description {
+        Some(given) => Some(given.value()),
+        None => doc::description(attrs, errors),
+    };
+    // A text that could not be read was complained about already.
+    if description.is_none() && !options.described && errors.len() == before {
+        errors.at(
+            item,
+            format!(
+                "the model chooses tools by their descriptions, and `{item}` has none: write `/// What it does.` above \
+                 it, or `description = \"…\"`"
+            ),
+        );
+    }
+    let description = description.unwrap_or_default();
+    Said { name, description, options }
+}
+
+/// The `#[cfg]` of an item, for what is generated beside it.
+fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
+    attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
+}
+
+/// Whether this is our own attribute, however its path is spelled.
+fn is_tool(attr: &Attribute) -> bool {
+    attr.path().segments.last().is_some_and(|segment| segment.ident == "tool")
+}
+
+/// A second `#[tool]` would define everything again.
+fn refuse_second(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
+    for attr in attrs.iter().filter(|attr| is_tool(attr)) {
+        errors.at(attr, "`#[tool]` is given twice: keep one");
+    }
+    attrs.retain(|attr| !is_tool(attr));
+}
+
+fn parse_options(tokens: TokenStream, place: Place, errors: &mut Errors) -> Options {
+    attr::parse(tokens, place, errors)
+}

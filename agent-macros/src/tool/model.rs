@@ -1,0 +1,73 @@
+//! One tool, validated: what is here can be expanded.
+
+use super::attr::Options;
+use crate::args::attr::ArgOptions;
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{Attribute, Generics, LitStr, Type};
+
+/// A function or method that is a tool.
+pub(crate) struct Tool {
+    pub(crate) said: Said,
+    /// The function to call.
+    pub(crate) function: Ident,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) params: Vec<Param>,
+    pub(crate) execution: Execution,
+    /// Where the type of the result stands.
+    pub(crate) result: Span,
+}
+
+/// What the model and the registry are told.
+pub(crate) struct Said {
+    pub(crate) name: LitStr,
+    pub(crate) description: String,
+    pub(crate) options: Options,
+}
+
+/// `&self`: the type whose methods are tools.
+#[derive(Clone)]
+pub(crate) struct Receiver {
+    pub(crate) ty: TokenStream,
+    pub(crate) generics: Generics,
+}
+
+/// How the body runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Execution {
+    /// An async function.
+    Async,
+    /// A synchronous function where blocking does no harm.
+    Blocking,
+    /// A synchronous function in place.
+    Inline,
+}
+
+/// One parameter.
+pub(crate) struct Param {
+    pub(crate) ident: Ident,
+    pub(crate) pass: Pass,
+    /// The owned type of an argument, or the type that is injected.
+    pub(crate) ty: Type,
+    /// Where the type stands in the signature.
+    pub(crate) span: Span,
+    /// `#[cfg]`, repeated wherever the parameter is.
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) options: ArgOptions,
+}
+
+/// Where its value comes from, and how it is handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// `T`: an argument.
+    Value,
+    /// `&str`, `&[T]`: an argument, lent.
+    Lent,
+    /// `&T`: from the context.
+    Injected,
+}
+
+impl Param {
+    pub(crate) fn is_argument(&self) -> bool {
+        self.pass != Pass::Injected
+    }
+}

@@ -1,0 +1,89 @@
+//! Names of tools.
+
+use crate::diag::Errors;
+use proc_macro2::Ident;
+use syn::LitStr;
+use syn::ext::IdentExt;
+
+/// The longest name that every provider takes.
+const LONGEST: usize = 64;
+
+/// `HTTPServer` → `http_server`, `GetWeatherTool` → `get_weather_tool`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    let mut out = String::with_capacity(name.len() + 4);
+    for (at, c) in chars.iter().enumerate() {
+        if c.is_uppercase() {
+            let before = at.checked_sub(1).and_then(|before| chars.get(before));
+            let starts_word = match before {
+                None | Some('_') => false,
+                Some(before) if !before.is_uppercase() => true,
+                Some(_) => chars.get(at + 1).is_some_and(|next| next.is_lowercase()),
+            };
+            if starts_word {
+                out.push('_');
+            }
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
+
+/// The name from `name = "…"`, else from the item, checked.
+pub(crate) fn tool_name(given: Option<&LitStr>, item: &Ident, snake: bool, errors: &mut Errors) -> LitStr {
+    let own = || {
+        let name = item.unraw().to_string();
+        LitStr::new(&if snake { snake_case(&name) } else { name }, item.span())
+    };
+    let name = given.cloned().unwrap_or_else(own);
+    if let Some(problem) = problem(&name.value()) {
+        let advice = if given.is_some() { "" } else { "; write `name = \"…\"`" };
+        errors.at(&name, format!("`{}` is no name for a tool: {problem}{advice}", name.value()));
+    }
+    name
+}
+
+fn problem(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("it is empty")
+    } else if name.len() > LONGEST {
+        Some("providers take 64 characters at most")
+    } else if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
+        Some("providers take letters `a-z` and `A-Z`, digits, `_` and `-` only")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_become_snake_case() {
+        for (name, expected) in [
+            ("GetWeatherTool", "get_weather_tool"),
+            ("HTTPServer", "http_server"),
+            ("AddNumbers", "add_numbers"),
+            ("A", "a"),
+            ("AB", "ab"),
+            ("Base64Encode", "base64_encode"),
+            ("V2API", "v2_api"),
+            ("Already_Snake", "already_snake"),
+            ("XMLToJSON", "xml_to_json"),
+            ("Größe", "größe"),
+        ] {
+            assert_eq!(snake_case(name), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_what_providers_take() {
+        assert_eq!(problem("get-weather_2"), None);
+        assert_eq!(problem(&"a".repeat(64)), None);
+        assert!(problem(&"a".repeat(65)).is_some());
+        for bad in ["", "a b", "a.b", "größe", "a/b"] {
+            assert!(problem(bad).is_some(), "{bad}");
+        }
+    }
+}

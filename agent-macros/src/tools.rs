@@ -1,0 +1,71 @@
+//! `tools![…]`: paths name tools, other expressions are values that turn into tools.
+
+use crate::path::{Private, hidden, ours};
+use crate::types::span;
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Expr, Path, Token};
+
+/// The input is `(CRATE) a, b::c, Expr::new()`; the group comes from `macro_rules!`, where `$crate` is known.
+pub(crate) fn expand(input: TokenStream) -> TokenStream {
+    let mut input = input.into_iter();
+    let krate: Option<Path> = match input.next() {
+        Some(TokenTree::Group(group)) => syn::parse2(Group::stream(&group)).ok(),
+        _ => None,
+    };
+    let private = Private::new(krate.as_ref());
+    let list = match Punctuated::<Expr, Token![,]>::parse_terminated.parse2(input.collect()) {
+        Ok(list) => list,
+        Err(error) => return error.into_compile_error(),
+    };
+    let set = hidden("set");
+    let (mut adds, mut names, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    for mut entry in list {
+        let cfgs = take_cfgs(&mut entry);
+        let at = ours(span(&entry));
+        let Expr::Path(path) = &entry else {
+            adds.push(quote_spanned!(at=> #(#cfgs)* #set.add(#entry);));
+            continue;
+        };
+        adds.push(quote_spanned!(at=> #(#cfgs)* #set.push(<#path as #private::StaticTool>::entry());));
+        if cfgs.is_empty() {
+            let n = names.len();
+            names.push(quote_spanned!(at=> <#path as #private::StaticTool>::NAME));
+            // All tokens of the call carry the user's span, so that the error points at the path alone.
+            checks.push(quote_spanned! {at=>
+                const _: () = __distinct(__NAMES[#n], __NAMES.split_at(#n).0, &__message::<{ __message_len(__NAMES[#n]) }>(__NAMES[#n]));
+            });
+        }
+    }
+    quote!({
+        // In a block of its own: the user's expressions below see none of these names.
+        {
+            #[allow(unused_imports)]
+            use #private::{
+                assert_distinct as __distinct, duplicate_message as __message, duplicate_message_len as __message_len,
+            };
+            #[allow(dead_code)]
+            const __NAMES: &[&#private::str] = &[#(#names),*];
+            #(#checks)*
+        }
+        #[allow(unused_mut)]
+        let mut #set = #private::ToolSet::new();
+        #(#adds)*
+        #set
+    })
+}
+
+/// The `#[cfg]` of an entry.
+fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
+    let attrs = match entry {
+        Expr::Path(entry) => &mut entry.attrs,
+        Expr::Call(entry) => &mut entry.attrs,
+        Expr::MethodCall(entry) => &mut entry.attrs,
+        Expr::Block(entry) => &mut entry.attrs,
+        Expr::Struct(entry) => &mut entry.attrs,
+        _ => return Vec::new(),
+    };
+    std::mem::take(attrs)
+}

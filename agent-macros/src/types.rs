@@ -1,0 +1,163 @@
+//! Types as tokens: what a macro may know of them without resolving a name.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::visit_mut::{self, VisitMut};
+use syn::{Lifetime, Type, parse_quote};
+
+/// `Self` means the user's type, also inside a type of ours.
+pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
+    tokens
+        .into_iter()
+        .flat_map(|token| match token {
+            TokenTree::Ident(ident) if ident == "Self" => with.clone(),
+            TokenTree::Group(group) => {
+                let mut replaced = Group::new(group.delimiter(), replace_self(group.stream(), with));
+                replaced.set_span(group.span());
+                TokenTree::from(replaced).into()
+            }
+            token => token.into(),
+        })
+        .collect()
+}
+
+/// Whether one of `names` stands somewhere in `tokens`.
+pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => names.contains(&&ident),
+        TokenTree::Group(group) => mentions(group.stream(), names),
+        _ => false,
+    })
+}
+
+/// Makes `'_` and the lifetimes in `declared` `'static`: values that are taken out of arguments or state own
+/// what they have, and are lent as briefly as the function likes.
+pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {
+    struct Static<'a>(&'a [Lifetime]);
+    impl VisitMut for Static<'_> {
+        fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+            if lifetime.ident == "_" || self.0.iter().any(|known| known.ident == lifetime.ident) {
+                lifetime.ident = Ident::new("static", lifetime.ident.span());
+            }
+        }
+    }
+    Static(declared).visit_type_mut(ty);
+}
+
+/// The type without references, when it has any: `Option<&str>` → `Option<String>`.
+pub(crate) fn owned(ty: &Type) -> Option<Type> {
+    struct Owned(bool);
+    impl VisitMut for Owned {
+        fn visit_type_mut(&mut self, ty: &mut Type) {
+            if let Type::Reference(reference) = ty {
+                self.0 = true;
+                *ty = match &*reference.elem {
+                    Type::Path(path) if path.path.is_ident("str") => parse_quote!(String),
+                    Type::Slice(slice) => {
+                        let item = &slice.elem;
+                        parse_quote!(Vec<#item>)
+                    }
+                    other => other.clone(),
+                };
+            }
+            // Function pointers and traits name types that no value of theirs is made of.
+            if !matches!(ty, Type::FnPtr(_) | Type::TraitObject(_)) {
+                visit_mut::visit_type_mut(self, ty);
+            }
+        }
+    }
+    let (mut found, mut ty) = (Owned(false), ty.clone());
+    found.visit_type_mut(&mut ty);
+    found.0.then_some(ty)
+}
+
+/// The type as a person would write it.
+pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
+    let mut text = tokens.to_token_stream().to_string();
+    for (from, to) in [
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" < ", "<"),
+        ("< ", "<"),
+        (" >", ">"),
+        ("& ", "&"),
+        (" ,", ","),
+        ("[ ", "["),
+        (" ]", "]"),
+        ("( ", "("),
+        (" )", ")"),
+        (" ;", ";"),
+    ] {
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// The first token's place: compilers on stable cannot join spans.
+pub(crate) fn span(tokens: &impl ToTokens) -> Span {
+    tokens.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())
+}
+
+/// The one token that stands best for a type: its name.
+pub(crate) fn point(ty: &Type) -> Span {
+    match ty {
+        Type::Reference(reference) => point(&reference.elem),
+        Type::Paren(paren) => point(&paren.elem),
+        Type::Group(group) => point(&group.elem),
+        Type::Path(path) => match path.path.segments.last() {
+            Some(segment) => segment.ident.span(),
+            None => span(ty),
+        },
+        _ => span(ty),
+    }
+}
+
+/// The tokens at another place: an error about them points there.
+pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|token| match token {
+            TokenTree::Group(group) => {
+                let mut moved = Group::new(group.delimiter(), respan(group.stream(), span));
+                moved.set_span(span);
+                TokenTree::Group(moved)
+            }
+            mut token => {
+                token.set_span(span);
+                token
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::quote;
+
+    #[test]
+    fn references_are_found_at_any_depth() {
+        let of = |ty: Type| owned(&ty).map(|ty| pretty(&ty));
+        assert_eq!(of(parse_quote!(Option<&str>)).as_deref(), Some("Option<String>"));
+        assert_eq!(of(parse_quote!(Vec<(&'a [u8], u8)>)).as_deref(), Some("Vec<(Vec<u8>, u8)>"));
+        assert_eq!(of(parse_quote!(Option<&'static Thing>)).as_deref(), Some("Option<Thing>"));
+        assert_eq!(of(parse_quote!(HashMap<String, fn(&str)>)), None);
+        assert_eq!(of(parse_quote!(Cow<'_, str>)), None);
+    }
+
+    #[test]
+    fn only_the_lifetimes_of_the_signature_become_static() {
+        let mut ty: Type = parse_quote!(Thing<'a, '_, 'static, for<'b> fn(&'b str)>);
+        make_static(&mut ty, &[parse_quote!('a)]);
+        assert_eq!(pretty(&ty), "Thing<'static, 'static, 'static, for<'b> fn (&'b str)>");
+    }
+
+    #[test]
+    fn self_is_replaced_inside_groups() {
+        let replaced = replace_self(quote!(Vec<(Self, [Self; 2])>), &quote!(Node<T>));
+        assert_eq!(replaced.to_string(), quote!(Vec<(Node<T>, [Node<T>; 2])>).to_string());
+        let t: Ident = parse_quote!(T);
+        assert!(mentions(quote!(Vec<(u8, [T; 2])>), &[&t]));
+        assert!(!mentions(quote!(Vec<Text>), &[&t]));
+    }
+}

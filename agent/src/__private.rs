@@ -1,0 +1,41 @@
+//! What generated code names. It is no part of the public interface: it changes with the macros, which are
+//! always those of the same version.
+
+pub use crate::args::{CoercionPolicy, UnknownKeys};
+pub use crate::tool::BoxFuture;
+pub use crate::tool::arguments::{Argument, ToolArgs};
+pub use crate::tool::context::ToolContext;
+pub use crate::tool::convert::{
+    ErrorUnknown, ErrorWithSource, OfError, OfValue, PlainValue, ReturnError, ReturnValue, Returned,
+    ValueUnknown,
+};
+pub use crate::tool::glue::{
+    Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, State, blocking, keys,
+    limit_length, sendable, show_default, typed,
+};
+pub use crate::tool::outcome::ToolOutcome;
+pub use crate::tool::probe::{
+    AdviceUnknown, ArgumentUnknown, Bound, Known, ObjectUnknown, OrIdle, OrStandIn, Pick, Probe, RunUnknown,
+    Shared, SortUnknown, advise, argument, bound, own_argument, runs, shared, whole_object,
+};
+pub use crate::tool::set::{
+    Entry, IntoTools, SharedTools, StaticTool, ToolSet, assert_distinct, duplicate_message,
+    duplicate_message_len,
+};
+pub use agent_macros::{ToolArgs, tools_impl};
+pub use std::borrow::Cow;
+pub use std::boxed::Box;
+pub use std::convert::{From, Into};
+pub use std::default::Default;
+pub use std::option::Option;
+pub use std::primitive::{bool, str};
+pub use std::result::Result;
+pub use std::sync::{Arc, LazyLock};
+pub use {schemars, serde, serde_json};
+
+/// schemars' expansion says a bare `Some(…)`. A function lives in the namespace of values alone, so a *type*
+/// `Some` stays the user's.
+#[expect(non_snake_case, reason = "stands for the variant of that name")]
+pub const fn Some<T>(value: T) -> Option<T> {
+    Option::Some(value)
+}

@@ -1,0 +1,211 @@
+//! Tool calls, with their arguments as the model wrote them.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::json;
+
+/// One call a model asks for.
+///
+/// ```
+/// use agent::message::ToolCall;
+///
+/// let call = ToolCall::new("call_1", "get_weather", r#"{"city": "Paris"}"#);
+/// assert_eq!(call.args.text(), r#"{"city": "Paris"}"#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// Names the call in its message; the result carries it too.
+    pub id: String,
+    /// The tool's name, as the model wrote it.
+    pub name: String,
+    /// The arguments, as the model wrote them.
+    #[serde(default)]
+    pub args: ToolArguments,
+}
+
+impl ToolCall {
+    /// A call. Arguments given as text are the model's text, JSON or not.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, args: impl Into<ToolArguments>) -> Self {
+        Self { id: id.into(), name: name.into(), args: args.into() }
+    }
+
+    /// What the serde form of a call consists of.
+    pub(super) const FIELDS: &[&str] = &["id", "name", "args"];
+}
+
+/// The arguments of a call: the raw text of the model.
+///
+/// The text and not a parsed value, because the argument check has to see what parsing loses: keys given
+/// twice, `42` against `42.0`, where broken JSON breaks. Empty text means no arguments and reads as `{}`.
+///
+/// The serde form is the JSON value where that says the same as the text, which it nearly always does, and
+/// otherwise the text as a JSON string. So a string always means raw text:
+///
+/// ```
+/// use agent::message::ToolArguments;
+///
+/// let stored = |text: &str| serde_json::to_string(&ToolArguments::from(text));
+/// assert_eq!(stored(r#"{"city": "Paris"}"#)?, r#"{"city":"Paris"}"#);
+/// assert_eq!(stored(r#"{"a":1,"a":2}"#)?, r#""{\"a\":1,\"a\":2}""#);
+/// assert_eq!(stored("{\"city\":")?, r#""{\"city\":""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ToolArguments {
+    text: String,
+}
+
+impl ToolArguments {
+    /// The text. `{}` when the model sent none.
+    pub fn text(&self) -> &str {
+        if self.text.bytes().all(is_space) { "{}" } else { &self.text }
+    }
+
+    /// The text as a value, or none when it is not JSON. Of keys given twice the last is left, and numbers beyond
+    /// 64 bits are rounded: check arguments by their text.
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(self.text()).ok()
+    }
+
+    /// Appends a streamed piece.
+    pub(crate) fn push_str(&mut self, delta: &str) {
+        self.text.push_str(delta);
+    }
+
+    /// The value, when nothing of the text is lost in it.
+    fn lossless_value(&self) -> Option<Value> {
+        let value = self.value()?;
+        // A stored string means raw text, and a stored null no arguments.
+        if value.is_string() || value.is_null() || json::is_deep(&value) {
+            return None;
+        }
+        let compact = serde_json::to_string(&value).ok()?;
+        same_but_space(self.text(), &compact).then_some(value)
+    }
+}
+
+/// Two arguments are equal when their texts are; none and `{}` are.
+impl PartialEq for ToolArguments {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for ToolArguments {}
+
+/// The text as the model sent it.
+impl From<String> for ToolArguments {
+    fn from(text: String) -> Self {
+        Self { text }
+    }
+}
+
+/// The text as the model sent it.
+impl From<&str> for ToolArguments {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+}
+
+/// The value's JSON text.
+impl From<Value> for ToolArguments {
+    fn from(value: Value) -> Self {
+        Self { text: value.to_string() }
+    }
+}
+
+impl Serialize for ToolArguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.lossless_value() {
+            Some(value) => value.serialize(serializer),
+            None => serializer.serialize_str(self.text()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Value::deserialize(deserializer)? {
+            Value::String(text) => Self::from(text),
+            Value::Null => Self::default(),
+            value => Self::from(value),
+        })
+    }
+}
+
+/// The four characters that JSON calls insignificant whitespace.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// Whether `text`, which is JSON, is `compact` but for whitespace between tokens.
+fn same_but_space(text: &str, compact: &str) -> bool {
+    let (mut in_string, mut escaped) = (false, false);
+    let mut significant = text.bytes().filter(|&byte| {
+        if !in_string {
+            in_string = byte == b'"';
+            return !is_space(byte);
+        }
+        if escaped {
+            escaped = false;
+        } else {
+            escaped = byte == b'\\';
+            in_string = byte != b'"';
+        }
+        true
+    });
+    compact.bytes().all(|byte| significant.next() == Some(byte)) && significant.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(text: &str) -> String {
+        serde_json::to_string(&ToolArguments::from(text)).unwrap()
+    }
+
+    #[test]
+    fn values_are_stored_as_values_when_nothing_is_lost() {
+        for (text, form) in [
+            ("", "{}"),
+            (" \n", "{}"),
+            ("{ \"a b\" : [1, 2.5, null] }", r#"{"a b":[1,2.5,null]}"#),
+            (r#"{"q":"say \"hi\" \\"}"#, r#"{"q":"say \"hi\" \\"}"#),
+            ("[1]", "[1]"),
+            ("42.0", "42.0"),
+        ] {
+            assert_eq!(stored(text), form, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_value_would_lose_is_stored_as_text() {
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        for text in [
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":1e2}"#,
+            r#"{"a":123456789012345678901234567890}"#,
+            r#"{"a":"\u0041"}"#,
+            "null",
+            r#""text""#,
+            r#"{"city":"#,
+            "get_weather(city='Paris')",
+            deep.as_str(),
+        ] {
+            let form = stored(text);
+            assert!(form.starts_with('"'), "{text} is stored as {form}");
+            assert_eq!(serde_json::from_str::<ToolArguments>(&form).unwrap().text(), text);
+        }
+    }
+
+    #[test]
+    fn absent_arguments_read_as_none() {
+        let call: ToolCall = serde_json::from_str(r#"{"id":"1","name":"now"}"#).unwrap();
+        assert_eq!(call.args, ToolArguments::default());
+        assert_eq!(serde_json::from_str::<ToolArguments>("null").unwrap().text(), "{}");
+        assert_eq!(ToolArguments::default().value(), Some(serde_json::json!({})));
+    }
+}

@@ -1,0 +1,124 @@
+//! The kinds of content a part can have.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::arguments::ToolCall;
+use super::json;
+use super::media::{Media, Resource, ResourceLink};
+
+/// What a [`Part`](super::Part) holds.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// What the model thought. Empty text is common: some providers send only a signature, as provider data.
+    #[non_exhaustive]
+    Thinking {
+        /// The thinking, or a summary of it.
+        text: String,
+        /// Whether the provider hides it: then only it can read the provider data.
+        redacted: bool,
+    },
+    /// A picture.
+    Image(Media),
+    /// A document, for example a PDF.
+    Document(Media),
+    /// Sound.
+    Audio(Media),
+    /// A resource with its content.
+    Resource(Resource),
+    /// A resource without its content.
+    ResourceLink(ResourceLink),
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// A tool that the provider runs itself: its call, its result, or both.
+    ProviderTool(ProviderTool),
+    /// Something of one provider that has no neutral meaning; it goes back to that provider as it is.
+    Opaque(Opaque),
+    /// A part this version cannot read: a type it does not know, or a known one without its fields. Kept as it
+    /// was, and never sent to a model.
+    Unknown(Value),
+}
+
+/// The call of a provider-managed tool (web search, code execution, …), its result, or both.
+///
+/// Whatever the provider needs back is in the part's provider data; this is for people and programs to read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderTool {
+    /// The provider's id of the call; a call and its result in two parts share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The tool, in the provider's word: `web_search`, `code_execution`, …
+    pub name: String,
+    /// What the tool was asked.
+    #[serde(default, with = "json::option", skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// What it answered.
+    #[serde(default, with = "json::option", skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Whether the provider marked the answer as an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+impl ProviderTool {
+    /// A call or result without further data. The other fields are public: set what is known.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { id: None, name: name.into(), input: None, output: None, is_error: false }
+    }
+
+    pub(super) const FIELDS: &[&str] = &["id", "name", "input", "output", "is_error"];
+}
+
+/// Content of one provider that has no neutral meaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Opaque {
+    /// Whose it is.
+    pub provider: String,
+    /// The item as the provider sent it.
+    #[serde(with = "json")]
+    pub value: Value,
+}
+
+impl Opaque {
+    /// An item of a provider.
+    pub fn new(provider: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self { provider: provider.into(), value: value.into() }
+    }
+
+    pub(super) const FIELDS: &[&str] = &["provider", "value"];
+}
+
+/// State of a provider that travels with a part or a message: signatures, encrypted reasoning, item ids.
+///
+/// It goes back to that provider only, untouched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderData {
+    /// Whose it is.
+    pub provider: String,
+    /// The state, in the provider's own form.
+    #[serde(with = "json")]
+    pub data: Value,
+}
+
+impl ProviderData {
+    /// State of a provider.
+    ///
+    /// ```
+    /// use agent::message::{Part, ProviderData};
+    /// use serde_json::json;
+    ///
+    /// let part = Part::thinking("17 is prime.")
+    ///     .with_provider_data(ProviderData::new("anthropic", json!({"signature": "EqQB…"})));
+    /// assert_eq!(part.provider_data_of("anthropic").unwrap()["signature"], "EqQB…");
+    /// assert!(part.provider_data_of("openai").is_none());
+    /// ```
+    pub fn new(provider: impl Into<String>, data: impl Into<Value>) -> Self {
+        Self { provider: provider.into(), data: data.into() }
+    }
+}

@@ -1,0 +1,151 @@
+//! The list of messages, and its stored form.
+
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::by_role::Message;
+
+/// The messages of a conversation, oldest first. It outlives runs.
+///
+/// Messages are shared: a clone of a conversation, a request and an event hold the same ones.
+///
+/// The serde form is `{"version": 1, "messages": […]}`; a bare list is read too. Fields, part types and roles
+/// that this version does not know do not raise the version: they are kept. A higher version is an error.
+///
+/// ```
+/// use agent::message::{Conversation, Message};
+///
+/// let conversation = Conversation::from_iter([Message::user("Hi"), Message::assistant("Hello!")]);
+/// assert_eq!(conversation.len(), 2);
+/// assert_eq!(conversation.last().unwrap().text(), "Hello!");
+///
+/// let stored = serde_json::to_string(&conversation)?;
+/// assert_eq!(serde_json::from_str::<Conversation>(&stored)?, conversation);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversation {
+    messages: Vec<Arc<Message>>,
+    /// Stored fields this version does not know.
+    extra: Map<String, Value>,
+}
+
+impl Conversation {
+    /// The version this library writes, and the highest it reads.
+    pub const VERSION: u32 = 1;
+
+    /// An empty conversation.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a message at the end.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        self.messages.push(message.into());
+    }
+
+    /// The number of messages.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// The messages, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + ExactSizeIterator {
+        self.messages.iter().map(Arc::as_ref)
+    }
+
+    /// The message at this position.
+    pub fn get(&self, index: usize) -> Option<&Message> {
+        self.messages.get(index).map(Arc::as_ref)
+    }
+
+    /// The newest message.
+    pub fn last(&self) -> Option<&Message> {
+        self.messages.last().map(Arc::as_ref)
+    }
+
+    /// The messages as they are shared.
+    pub fn shared(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Removes all messages.
+    pub fn clear(&mut self) {
+        self.messages.clear();
+    }
+
+    /// What a request is made of: everything but replies that failed or were aborted, and what no model sees.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, CustomMessage, Message};
+    ///
+    /// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
+    /// conversation.push(Message::Custom(CustomMessage::new("note", "seen")));
+    /// assert_eq!(conversation.for_request().len(), 1);
+    /// ```
+    pub fn for_request(&self) -> Vec<Arc<Message>> {
+        let is_sent = |message: &Message| match message {
+            Message::User(_) | Message::ToolResult(_) => true,
+            Message::Assistant(message) => !message.stop_reason.is_failure(),
+            Message::Custom(message) => message.for_model.is_some(),
+            Message::Unknown(_) => false,
+        };
+        self.messages.iter().filter(|message| is_sent(message)).cloned().collect()
+    }
+}
+
+impl<M: Into<Arc<Message>>> FromIterator<M> for Conversation {
+    fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
+        Self { messages: messages.into_iter().map(Into::into).collect(), extra: Map::new() }
+    }
+}
+
+impl<M: Into<Arc<Message>>> Extend<M> for Conversation {
+    fn extend<I: IntoIterator<Item = M>>(&mut self, messages: I) {
+        self.messages.extend(messages.into_iter().map(Into::into));
+    }
+}
+
+impl Serialize for Conversation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("version", &Self::VERSION)?;
+        map.serialize_entry("messages", &self.iter().collect::<Vec<_>>())?;
+        for (key, value) in &self.extra {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Conversation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut extra = match Value::deserialize(deserializer)? {
+            Value::Object(map) => map,
+            list @ Value::Array(_) => Map::from_iter([("messages".to_owned(), list)]),
+            other => {
+                return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
+            }
+        };
+        // Checked first: what comes with a higher version may be unreadable, and that would hide the reason.
+        let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());
+        if version.as_u64().is_none_or(|version| version > Self::VERSION.into()) {
+            return Err(D::Error::custom(format_args!(
+                "the conversation has version {version}; this library reads versions up to {}",
+                Self::VERSION
+            )));
+        }
+        let messages = extra.shift_remove("messages").ok_or_else(|| D::Error::missing_field("messages"))?;
+        let messages = Vec::<Message>::deserialize(messages).map_err(D::Error::custom)?;
+        Ok(Self { messages: messages.into_iter().map(Arc::new).collect(), extra })
+    }
+}

@@ -1,0 +1,101 @@
+//! JSON values of others inside our own JSON.
+//!
+//! `serde_json` reads at most 128 levels. A value that was legal where it came from can be too deep once it is
+//! nested in a message of a conversation of a session record, and then the whole record could not be read
+//! again. So a deep value is stored as its text: `{"$json": "…"}`.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// Leaves as much again for whatever our JSON is nested in.
+const MAX_DEPTH: usize = 64;
+
+const ESCAPE: &str = "$json";
+
+/// Whether a value is nested too deeply to be stored as it is. Looks no deeper than the limit.
+pub(super) fn is_deep(value: &Value) -> bool {
+    fn deeper_than(value: &Value, levels: usize) -> bool {
+        match value {
+            Value::Array(items) => {
+                levels == 0 || items.iter().any(|item| deeper_than(item, levels.saturating_sub(1)))
+            }
+            Value::Object(map) => {
+                levels == 0 || map.values().any(|item| deeper_than(item, levels.saturating_sub(1)))
+            }
+            _ => false,
+        }
+    }
+    deeper_than(value, MAX_DEPTH)
+}
+
+/// For `#[serde(with = "json")]`.
+pub(super) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    // A value that looks escaped is escaped too, so that reading is the exact inverse.
+    if !is_deep(value) && escaped(value).is_none() {
+        return value.serialize(serializer);
+    }
+    let text = serde_json::to_string(value).map_err(serde::ser::Error::custom)?;
+    Map::from_iter([(ESCAPE.to_owned(), Value::String(text))]).serialize(serializer)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    // An escape that cannot be read is data of somebody else that happens to look like one: kept.
+    Ok(match escaped(&value).map(serde_json::from_str) {
+        Some(Ok(inner)) => inner,
+        _ => value,
+    })
+}
+
+fn escaped(value: &Value) -> Option<&str> {
+    let map = value.as_object()?;
+    (map.len() == 1).then(|| map.get(ESCAPE))??.as_str()
+}
+
+/// The same for optional values.
+pub(super) mod option {
+    use super::{Deserializer, Serializer, Value};
+
+    #[expect(clippy::ref_option, reason = "the signature serde asks for")]
+    pub(in super::super) fn serialize<S: Serializer>(
+        value: &Option<Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => super::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// A present `null` is a value; only an absent field is none.
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Value>, D::Error> {
+        super::deserialize(deserializer).map(Some)
+    }
+}
+
+/// The same for maps.
+pub(super) mod map {
+    use super::{Deserializer, Map, Serialize, Serializer, Value};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        map: &Map<String, Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        if map.len() != 1 && !map.values().any(super::is_deep) {
+            return map.serialize(serializer);
+        }
+        super::serialize(&Value::Object(map.clone()), serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Map<String, Value>, D::Error> {
+        match super::deserialize(deserializer)? {
+            Value::Object(map) => Ok(map),
+            Value::Null => Ok(Map::new()),
+            other => Err(serde::de::Error::custom(format_args!("an object was expected, found {other}"))),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Binary content and resources.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Bytes in memory, shared by all clones; base64 in JSON.
+///
+/// Reading takes the standard and the URL-safe alphabet, padded or not; writing gives the standard one, padded.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Blob(Arc<[u8]>);
+
+const CONFIG: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
+const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
+
+impl Blob {
+    /// The bytes as base64.
+    pub fn to_base64(&self) -> String {
+        BASE64.encode(&self.0)
+    }
+
+    /// Reads base64.
+    ///
+    /// # Errors
+    /// The text is not base64.
+    pub fn from_base64(text: &str) -> Result<Self, InvalidBase64> {
+        let engine = if text.contains(['-', '_']) { &BASE64_URL } else { &BASE64 };
+        engine.decode(text).map(Self::from).map_err(InvalidBase64)
+    }
+}
+
+/// A text that is not base64.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid base64")]
+pub struct InvalidBase64(#[source] base64::DecodeError);
+
+impl Deref for Blob {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Blob {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<&[u8]> for Blob {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Blob {
+    fn from(bytes: &[u8; N]) -> Self {
+        Self(bytes.as_slice().into())
+    }
+}
+
+impl From<Arc<[u8]>> for Blob {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
+    }
+}
+
+/// The length only: a picture in a log helps nobody.
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for Blob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_base64())
+    }
+}
+
+impl<'de> Deserialize<'de> for Blob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_base64(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// An image, a document or a sound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Media {
+    /// The content, or where it is.
+    #[serde(flatten)]
+    pub source: MediaSource,
+    /// The media type, for example `image/png`. Always known for data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// A file name or title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Media {
+    /// Content in memory.
+    pub fn data(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+        Self { source: MediaSource::Data(bytes.into()), mime_type: Some(mime_type.into()), name: None }
+    }
+
+    /// Content behind a URL that the provider fetches.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self { source: MediaSource::Url(url.into()), mime_type: None, name: None }
+    }
+
+    /// A file that was uploaded to the provider before.
+    pub fn file_id(id: impl Into<String>) -> Self {
+        Self { source: MediaSource::FileId(id.into()), mime_type: None, name: None }
+    }
+
+    /// Sets the media type.
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the file name or title.
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The fields of the serde form.
+    pub(super) fn fields(&self) -> &'static [&'static str] {
+        match self.source {
+            MediaSource::Data(_) => &["data", "mime_type", "name"],
+            MediaSource::Url(_) => &["url", "mime_type", "name"],
+            MediaSource::FileId(_) => &["file_id", "mime_type", "name"],
+        }
+    }
+}
+
+/// Where the content of a [`Media`] is. The serde form is one field of that name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MediaSource {
+    /// In memory.
+    Data(Blob),
+    /// Behind a URL.
+    Url(String),
+    /// At the provider, under this id.
+    FileId(String),
+}
+
+/// A resource with its content, as MCP tools return it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Resource {
+    /// Names the resource.
+    pub uri: String,
+    /// The content.
+    #[serde(flatten)]
+    pub body: ResourceBody,
+    /// The media type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+}
+
+impl Resource {
+    /// A resource that is text.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { uri: uri.into(), body: ResourceBody::Text(text.into()), mime_type: None }
+    }
+
+    /// A resource that is bytes.
+    pub fn data(uri: impl Into<String>, bytes: impl Into<Blob>) -> Self {
+        Self { uri: uri.into(), body: ResourceBody::Data(bytes.into()), mime_type: None }
+    }
+
+    /// Sets the media type.
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    pub(super) fn fields(&self) -> &'static [&'static str] {
+        match self.body {
+            ResourceBody::Text(_) => &["uri", "text", "mime_type"],
+            ResourceBody::Data(_) => &["uri", "data", "mime_type"],
+        }
+    }
+}
+
+/// The content of a [`Resource`]. The serde form is one field of that name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ResourceBody {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Data(Blob),
+}
+
+/// A resource without its content, as MCP tools return it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ResourceLink {
+    /// Names the resource.
+    pub uri: String,
+    /// A short name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The media type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// The size in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+impl ResourceLink {
+    /// A link. The other fields are public: set what is known.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None, title: None, description: None, mime_type: None, size: None }
+    }
+
+    pub(super) const FIELDS: &[&str] = &["uri", "name", "title", "description", "mime_type", "size"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_in_every_common_spelling() {
+        let bytes: &[u8] = &[0xfb, 0xff, 0xfe, 0x00];
+        for text in ["+//+AA==", "+//+AA", "-__-AA==", "-__-AA"] {
+            assert_eq!(&*Blob::from_base64(text).unwrap(), bytes, "{text}");
+        }
+        assert_eq!(Blob::from(bytes).to_base64(), "+//+AA==");
+        for text in ["+//+A", "a b", "+/-_", "é"] {
+            assert!(Blob::from_base64(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn clones_share_their_bytes_and_debug_shows_none() {
+        let blob = Blob::from(vec![7; 1000]);
+        assert_eq!(blob.as_ptr(), blob.clone().as_ptr());
+        assert_eq!(format!("{blob:?}"), "Blob(1000 bytes)");
+    }
+}

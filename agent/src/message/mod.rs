@@ -1,0 +1,44 @@
+//! The conversation, in words that belong to no provider.
+//!
+//! A [`Conversation`] is a list of [`Message`]s, a message has [`Part`]s. What a provider sends that has no
+//! neutral meaning (signatures, encrypted reasoning, item ids) travels as [`ProviderData`] on the part or the
+//! message it came with and goes back to that provider untouched.
+//!
+//! Everything is plain data with serde. Reading is open: part types, fields and words that this version does
+//! not know are kept and written back as they were.
+//!
+//! ```
+//! use agent::message::{Conversation, Message, Part};
+//!
+//! let mut conversation = Conversation::new();
+//! conversation.push(Message::user("What is on this picture?"));
+//! conversation.push(Message::user([Part::image(vec![0x89, b'P'], "image/png")]));
+//!
+//! let json = serde_json::to_string(&conversation)?;
+//! assert_eq!(serde_json::from_str::<Conversation>(&json)?, conversation);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+mod arguments;
+mod by_role;
+mod content;
+mod conversation;
+mod json;
+mod media;
+mod part;
+mod roles;
+mod usage;
+mod words;
+
+pub use arguments::{ToolArguments, ToolCall};
+pub use by_role::Message;
+pub use content::{Content, Opaque, ProviderData, ProviderTool};
+pub use conversation::Conversation;
+pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
+pub use part::Part;
+pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
+pub use usage::{Cost, Usage};
+pub use words::{OutcomeKind, StopReason};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! One part of a message, and its open serde form.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::arguments::{ToolArguments, ToolCall};
+use super::content::{Content, Opaque, ProviderData, ProviderTool};
+use super::media::{Blob, Media, Resource, ResourceLink};
+
+/// One part of a message: its content, and what its provider wants back with it.
+///
+/// In JSON a part is an object with a `type`; a plain string is read as a text part.
+///
+/// ```
+/// use agent::message::Part;
+///
+/// let part = Part::tool_call("call_1", "get_weather", r#"{"city":"Paris"}"#);
+/// assert_eq!(
+///     serde_json::to_string(&part)?,
+///     r#"{"type":"tool_call","id":"call_1","name":"get_weather","args":{"city":"Paris"}}"#,
+/// );
+/// assert_eq!(serde_json::from_str::<Part>(r#""hello""#)?, Part::text("hello"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Part {
+    /// What the part holds.
+    pub content: Content,
+    /// What its provider wants back with it.
+    pub provider_data: Option<ProviderData>,
+    /// Fields this version does not know, kept.
+    pub extra: Map<String, Value>,
+}
+
+impl Part {
+    /// A part of this content.
+    pub fn new(content: Content) -> Self {
+        Self { content, provider_data: None, extra: Map::new() }
+    }
+
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Content::Text(text.into()))
+    }
+
+    /// What a model thought.
+    pub fn thinking(text: impl Into<String>) -> Self {
+        Self::new(Content::Thinking { text: text.into(), redacted: false })
+    }
+
+    /// What a model thought and its provider hides.
+    pub fn redacted_thinking(data: ProviderData) -> Self {
+        Self::new(Content::Thinking { text: String::new(), redacted: true }).with_provider_data(data)
+    }
+
+    /// A picture in memory.
+    pub fn image(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+        Self::new(Content::Image(Media::data(bytes, mime_type)))
+    }
+
+    /// A picture behind a URL.
+    pub fn image_url(url: impl Into<String>) -> Self {
+        Self::new(Content::Image(Media::url(url)))
+    }
+
+    /// A document in memory.
+    pub fn document(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+        Self::new(Content::Document(Media::data(bytes, mime_type)))
+    }
+
+    /// A sound in memory.
+    pub fn audio(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
+        Self::new(Content::Audio(Media::data(bytes, mime_type)))
+    }
+
+    /// A call. Arguments given as text are the model's text, JSON or not.
+    pub fn tool_call(id: impl Into<String>, name: impl Into<String>, args: impl Into<ToolArguments>) -> Self {
+        Self::new(Content::ToolCall(ToolCall::new(id, name, args)))
+    }
+
+    /// An item of one provider that has no neutral meaning.
+    pub fn opaque(provider: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(Content::Opaque(Opaque::new(provider, value)))
+    }
+
+    /// Sets what the provider wants back with this part.
+    pub fn with_provider_data(mut self, data: ProviderData) -> Self {
+        self.provider_data = Some(data);
+        self
+    }
+
+    /// The text of a text part.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The call of a call part.
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        match &self.content {
+            Content::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The provider data, if it is this provider's.
+    pub fn provider_data_of(&self, provider: &str) -> Option<&Value> {
+        self.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data)
+    }
+}
+
+impl From<Content> for Part {
+    fn from(content: Content) -> Self {
+        Self::new(content)
+    }
+}
+
+impl From<&str> for Part {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<ToolCall> for Part {
+    fn from(call: ToolCall) -> Self {
+        Self::new(Content::ToolCall(call))
+    }
+}
+
+/// The fields of each kind, flattened next to `type`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Fields<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        text: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        redacted: bool,
+    },
+    Media(&'a Media),
+    Resource(&'a Resource),
+    ResourceLink(&'a ResourceLink),
+    ToolCall(&'a ToolCall),
+    ProviderTool(&'a ProviderTool),
+    Opaque(&'a Opaque),
+}
+
+impl Content {
+    /// The `type` and the fields of the serde form; none for what is written as it was read.
+    fn wire(&self) -> Result<(&'static str, Fields<'_>), &Value> {
+        Ok(match self {
+            Self::Text(text) => ("text", Fields::Text { text }),
+            Self::Thinking { text, redacted } => ("thinking", Fields::Thinking { text, redacted: *redacted }),
+            Self::Image(media) => ("image", Fields::Media(media)),
+            Self::Document(media) => ("document", Fields::Media(media)),
+            Self::Audio(media) => ("audio", Fields::Media(media)),
+            Self::Resource(resource) => ("resource", Fields::Resource(resource)),
+            Self::ResourceLink(link) => ("resource_link", Fields::ResourceLink(link)),
+            Self::ToolCall(call) => ("tool_call", Fields::ToolCall(call)),
+            Self::ProviderTool(tool) => ("provider_tool", Fields::ProviderTool(tool)),
+            Self::Opaque(opaque) => ("opaque", Fields::Opaque(opaque)),
+            Self::Unknown(value) => return Err(value),
+        })
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Wire<'a> {
+            r#type: &'static str,
+            #[serde(flatten)]
+            fields: Fields<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            provider_data: &'a Option<ProviderData>,
+            #[serde(flatten)]
+            extra: &'a Map<String, Value>,
+        }
+        let Self { content, provider_data, extra } = self;
+        match content.wire() {
+            Ok((r#type, fields)) => Wire { r#type, fields, provider_data, extra }.serialize(serializer),
+            Err(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(read(Value::deserialize(deserializer)?))
+    }
+}
+
+/// A part of whatever JSON: what cannot be read as a known part is kept as it is.
+fn read(value: Value) -> Part {
+    match value {
+        Value::String(text) => Part::text(text),
+        value => read_known(&value).unwrap_or_else(|| Part::new(Content::Unknown(value))),
+    }
+}
+
+fn read_known(value: &Value) -> Option<Part> {
+    let map = value.as_object()?;
+    let (content, known) = read_content(map.get("type")?.as_str()?, value)?;
+    let provider_data = match map.get("provider_data") {
+        None | Some(Value::Null) => None,
+        Some(data) => Some(ProviderData::deserialize(data).ok()?),
+    };
+    let is_known = |key: &str| key == "type" || key == "provider_data" || known.contains(&key);
+    let extra = map.iter().filter(|(key, _)| !is_known(key)).map(|(key, value)| (key.clone(), value.clone()));
+    Some(Part { content, provider_data, extra: extra.collect() })
+}
+
+/// The content and the fields it was read from.
+fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
+    fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
+        T::deserialize(value).ok()
+    }
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Thinking {
+        text: String,
+        redacted: bool,
+    }
+    Some(match kind {
+        "text" => (Content::Text(fields::<Text>(value)?.text), &["text"]),
+        "thinking" => {
+            let Thinking { text, redacted } = fields(value)?;
+            (Content::Thinking { text, redacted }, &["text", "redacted"])
+        }
+        "image" | "document" | "audio" => {
+            let media: Media = fields(value)?;
+            let known = media.fields();
+            let content = match kind {
+                "image" => Content::Image(media),
+                "document" => Content::Document(media),
+                _ => Content::Audio(media),
+            };
+            (content, known)
+        }
+        "resource" => {
+            let resource: Resource = fields(value)?;
+            let known = resource.fields();
+            (Content::Resource(resource), known)
+        }
+        "resource_link" => (Content::ResourceLink(fields(value)?), ResourceLink::FIELDS),
+        "tool_call" => (Content::ToolCall(fields(value)?), ToolCall::FIELDS),
+        "provider_tool" => (Content::ProviderTool(fields(value)?), ProviderTool::FIELDS),
+        "opaque" => (Content::Opaque(fields(value)?), Opaque::FIELDS),
+        _ => return None,
+    })
+}
+
+/// The content of a message: a list of parts. A string is one text part, alone or in a list; null is nothing.
+pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => Vec::new(),
+        Value::Array(items) => items.into_iter().filter(|item| !item.is_null()).map(read).collect(),
+        single => vec![read(single)],
+    })
+}
+
+/// The same where an absent list and an empty one are two things.
+pub(super) fn read_some_parts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Part>>, D::Error> {
+    read_parts(deserializer).map(Some)
+}

@@ -1,0 +1,296 @@
+//! The messages of each role.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::arguments::ToolCall;
+use super::content::{Content, ProviderData};
+use super::json;
+use super::part::{Part, read_parts, read_some_parts};
+use super::usage::Usage;
+use super::words::{OutcomeKind, StopReason};
+
+pub(super) fn join_text(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect()
+}
+
+/// A message from the user.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct UserMessage {
+    /// What the user says and shows.
+    #[serde(deserialize_with = "read_parts")]
+    pub content: Vec<Part>,
+    /// Set when it came through a queue; a message sent twice with one id is queued once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Fields this version does not know, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl UserMessage {
+    /// A message of these parts.
+    pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
+        Self { content: content.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The text parts, joined.
+    pub fn text(&self) -> String {
+        join_text(&self.content)
+    }
+}
+
+/// A message from the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct AssistantMessage {
+    /// What the model says, thinks and asks for, in its order.
+    #[serde(deserialize_with = "read_parts")]
+    pub content: Vec<Part>,
+    /// The provider that answered, for example `anthropic`. Empty when nobody did.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    /// The protocol it was asked by, for example `anthropic-messages`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api: String,
+    /// The model that answered.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// What it took.
+    #[serde(skip_serializing_if = "Usage::is_empty")]
+    pub usage: Usage,
+    /// Why it ended.
+    pub stop_reason: StopReason,
+    /// Why it ended so, in words: the error, the reason of a cancellation, the explanation of a refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The provider's id of the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    /// What the provider wants back with the message as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
+    /// Fields this version does not know, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl AssistantMessage {
+    /// A message of these parts that ended by itself.
+    pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
+        let content: Vec<Part> = content.into_iter().collect();
+        let asks = content.iter().any(|part| part.as_tool_call().is_some());
+        let stop_reason = if asks { StopReason::ToolUse } else { StopReason::Stop };
+        Self { content, stop_reason, ..Self::default() }
+    }
+
+    /// The text parts, joined.
+    pub fn text(&self) -> String {
+        join_text(&self.content)
+    }
+
+    /// The thinking parts, joined.
+    pub fn thinking(&self) -> String {
+        let texts = self.content.iter().filter_map(|part| match &part.content {
+            Content::Thinking { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The calls, in their order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(Part::as_tool_call)
+    }
+}
+
+/// What a tool call came to, as the model is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ToolResultMessage {
+    /// The call's id.
+    pub call_id: String,
+    /// The tool's name, as the call had it.
+    pub tool: String,
+    /// The result for the model; for an error its text, bare.
+    pub content: Vec<Part>,
+    /// The result as a JSON object, where the tool gives one.
+    #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// How the call ended.
+    pub outcome: OutcomeKind,
+    /// More exactly, for example `invalid_arguments`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Whether the model is told that this is an error.
+    pub is_error: bool,
+    /// For the application; never sent to a model.
+    #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// Fields this version does not know, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl ToolResultMessage {
+    /// A result without content. `is_error` follows the outcome.
+    ///
+    /// ```
+    /// use agent::message::{OutcomeKind, ToolResultMessage};
+    ///
+    /// let result = ToolResultMessage::new("call_1", "add", OutcomeKind::Failed)
+    ///     .with_code(Some("unknown_tool".to_owned()))
+    ///     .with_content("There is no tool `add`.");
+    /// assert!(result.is_error);
+    /// ```
+    pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: OutcomeKind) -> Self {
+        Self {
+            call_id: call_id.into(),
+            tool: tool.into(),
+            content: Vec::new(),
+            structured: None,
+            is_error: outcome.is_error(),
+            outcome,
+            code: None,
+            metadata: Map::new(),
+            extra: Map::new(),
+        }
+    }
+
+    /// Sets the content: text, a part, or several.
+    pub fn with_content(mut self, content: impl Into<UserMessage>) -> Self {
+        self.content = content.into().content;
+        self
+    }
+
+    /// Sets the structured result.
+    pub fn with_structured(mut self, structured: Option<Value>) -> Self {
+        self.structured = structured;
+        self
+    }
+
+    /// Sets the code.
+    pub fn with_code(mut self, code: Option<String>) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// Sets the metadata.
+    pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// The text parts, joined.
+    pub fn text(&self) -> String {
+        join_text(&self.content)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolResultMessage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            call_id: String,
+            #[serde(default)]
+            tool: String,
+            #[serde(default, deserialize_with = "read_parts")]
+            content: Vec<Part>,
+            #[serde(default, with = "json::option")]
+            structured: Option<Value>,
+            outcome: Option<OutcomeKind>,
+            code: Option<String>,
+            is_error: Option<bool>,
+            #[serde(default, with = "json::map")]
+            metadata: Map<String, Value>,
+            #[serde(flatten)]
+            extra: Map<String, Value>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        // Of the two, each tells the other.
+        let outcome = wire.outcome.unwrap_or(match wire.is_error {
+            Some(true) => OutcomeKind::Failed,
+            _ => OutcomeKind::Completed,
+        });
+        Ok(Self {
+            call_id: wire.call_id,
+            tool: wire.tool,
+            content: wire.content,
+            structured: wire.structured,
+            is_error: wire.is_error.unwrap_or_else(|| outcome.is_error()),
+            outcome,
+            code: wire.code,
+            metadata: wire.metadata,
+            extra: wire.extra,
+        })
+    }
+}
+
+/// A message from the application: kept in the conversation, sent only where it has something for the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CustomMessage {
+    /// The application's word for it.
+    pub kind: String,
+    /// The application's data; never sent to a model.
+    #[serde(default, with = "json", skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// What the model is told, as if the user had said it; nothing when none.
+    #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
+    pub for_model: Option<Vec<Part>>,
+    /// Fields this version does not know, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl CustomMessage {
+    /// A message that no model sees.
+    pub fn new(kind: impl Into<String>, data: impl Into<Value>) -> Self {
+        Self { kind: kind.into(), data: data.into(), for_model: None, extra: Map::new() }
+    }
+
+    /// Says what the model is told.
+    pub fn with_for_model(mut self, content: impl Into<UserMessage>) -> Self {
+        self.for_model = Some(content.into().content);
+        self
+    }
+}
+
+macro_rules! from_content {
+    ($($message:ident),*) => {$(
+        impl From<&str> for $message {
+            fn from(text: &str) -> Self {
+                Self::new([Part::text(text)])
+            }
+        }
+
+        impl From<String> for $message {
+            fn from(text: String) -> Self {
+                Self::new([Part::text(text)])
+            }
+        }
+
+        impl From<Part> for $message {
+            fn from(part: Part) -> Self {
+                Self::new([part])
+            }
+        }
+
+        impl From<Vec<Part>> for $message {
+            fn from(parts: Vec<Part>) -> Self {
+                Self::new(parts)
+            }
+        }
+
+        impl<const N: usize> From<[Part; N]> for $message {
+            fn from(parts: [Part; N]) -> Self {
+                Self::new(parts)
+            }
+        }
+    )*};
+}
+
+from_content!(UserMessage, AssistantMessage);

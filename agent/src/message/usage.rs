@@ -1,0 +1,172 @@
+//! What a reply cost.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::json;
+
+/// Tokens of a reply, or of several added up. What a provider does not report is zero.
+///
+/// The counts nest: `input` includes what was read from and written to the provider's cache, `output` includes
+/// reasoning. Adapters of providers that count otherwise convert.
+///
+/// ```
+/// use agent::message::Usage;
+///
+/// let usage = Usage::new(120, 30) + Usage::new(200, 5);
+/// assert_eq!((usage.input, usage.output, usage.total), (320, 35, 355));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Tokens of the request, cached ones included.
+    pub input: u64,
+    /// Tokens of the reply, reasoning included.
+    pub output: u64,
+    /// Part of `input` that came from the provider's cache.
+    pub cache_read: u64,
+    /// Part of `input` that was written to the provider's cache.
+    pub cache_write: u64,
+    /// Part of `output` that was spent on reasoning.
+    pub reasoning: u64,
+    /// The provider's total, or `input + output`.
+    pub total: u64,
+    /// What it cost, when prices are known. In a sum: of those replies whose prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// The provider's own report. A sum has none.
+    #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Value>,
+    /// Fields this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Usage {
+    /// Input and output; the total is their sum.
+    pub fn new(input: u64, output: u64) -> Self {
+        Self { input, output, total: input.saturating_add(output), ..Self::default() }
+    }
+
+    /// Whether nothing was reported.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign<&Usage> for Usage {
+    /// Adds counts and cost. The reports of single replies (`raw`, `extra`) have no sum and are dropped, unless
+    /// one side is empty.
+    fn add_assign(&mut self, other: &Usage) {
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        for (sum, more) in [
+            (&mut self.input, other.input),
+            (&mut self.output, other.output),
+            (&mut self.cache_read, other.cache_read),
+            (&mut self.cache_write, other.cache_write),
+            (&mut self.reasoning, other.reasoning),
+            (&mut self.total, other.total),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.cost = match (self.cost, other.cost) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        self.raw = None;
+        self.extra.clear();
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += &other;
+        self
+    }
+}
+
+impl<'a> Sum<&'a Usage> for Usage {
+    fn sum<I: Iterator<Item = &'a Usage>>(iter: I) -> Self {
+        iter.fold(Self::default(), |mut sum, usage| {
+            sum += usage;
+            sum
+        })
+    }
+}
+
+/// The money behind a [`Usage`], in the currency of the price list, by the same names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Cost {
+    /// For input tokens.
+    pub input: f64,
+    /// For output tokens.
+    pub output: f64,
+    /// For tokens read from the cache.
+    pub cache_read: f64,
+    /// For tokens written to the cache.
+    pub cache_write: f64,
+    /// For reasoning tokens, where they are priced apart.
+    pub reasoning: f64,
+    /// All together.
+    pub total: f64,
+}
+
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            cache_read: self.cache_read + other.cache_read,
+            cache_write: self.cache_write + other.cache_write,
+            reasoning: self.reasoning + other.reasoning,
+            total: self.total + other.total,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_adds_counts_and_known_costs() {
+        let priced = Usage {
+            cost: Some(Cost { total: 0.5, ..Cost::default() }),
+            raw: Some(Value::from(1)),
+            reasoning: 3,
+            ..Usage::new(10, 5)
+        };
+        let unpriced = Usage::new(1, u64::MAX);
+        let sum: Usage = [&Usage::default(), &priced, &unpriced, &priced].into_iter().sum();
+        assert_eq!((sum.input, sum.output, sum.reasoning), (21, u64::MAX, 6));
+        assert_eq!(sum.cost, Some(Cost { total: 1.0, ..Cost::default() }));
+        assert_eq!(sum.raw, None);
+        let same: Usage = [&Usage::default(), &priced].into_iter().sum();
+        assert_eq!(same, priced, "one reply's report is not lost by adding nothing");
+    }
+
+    #[test]
+    fn absent_fields_are_zero_and_unknown_ones_kept() {
+        let json = serde_json::json!({"input": 4, "searches": {"web": 2}});
+        let usage: Usage = serde_json::from_value(json).unwrap();
+        assert_eq!((usage.input, usage.output), (4, 0));
+        let again = serde_json::to_value(&usage).unwrap();
+        assert_eq!(again["searches"]["web"], 2);
+    }
+}

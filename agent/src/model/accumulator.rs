@@ -1,0 +1,240 @@
+//! Builds the message of a reply from its events, and makes the events keep their grammar.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::{ModelError, ModelEvent, ModelInfo};
+use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
+
+/// The reply so far. Text grows in place, so a reply of n deltas costs time linear in its length.
+#[derive(Debug)]
+pub(super) struct Accumulator {
+    message: AssistantMessage,
+    /// Of each part, whether its end is still to come.
+    open: Vec<bool>,
+    call_ids: HashSet<String>,
+    stopped: bool,
+}
+
+impl Accumulator {
+    pub(super) fn new(info: &ModelInfo) -> Self {
+        let ModelInfo { provider, api, model } = info.clone();
+        let message = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
+        Self { message, open: Vec::new(), call_ids: HashSet::new(), stopped: false }
+    }
+
+    pub(super) fn message(&self) -> &AssistantMessage {
+        &self.message
+    }
+
+    pub(super) fn into_message(self) -> AssistantMessage {
+        self.message
+    }
+
+    /// Without calls whose arguments are not whole.
+    pub(super) fn into_partial(mut self) -> AssistantMessage {
+        let mut open = self.open.into_iter();
+        self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
+        self.message
+    }
+
+    /// Whether the reply said that it is complete.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Takes an event in, and writes what a listener is told: the event, and the starts and ends that the adapter
+    /// left out.
+    ///
+    /// # Errors
+    /// The event does not fit those before it.
+    pub(super) fn push(
+        &mut self,
+        event: ModelEvent,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        use ModelEvent as E;
+        let may_follow_stop = matches!(event, E::Usage { .. } | E::PartData { .. } | E::MessageData { .. });
+        if self.stopped && !may_follow_stop {
+            return Err(ModelError::protocol("the reply went on after its end"));
+        }
+        match event {
+            E::ReplyStart { ref response_id, ref model } => {
+                if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
+                    self.message.response_id = Some(id.clone());
+                }
+                if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
+                    self.message.model.clone_from(model);
+                }
+                out.push_back(event);
+            }
+            E::TextStart { content_index } => self.begin(content_index, Part::text(""), out)?,
+            E::ThinkingStart { content_index } => self.begin(content_index, Part::thinking(""), out)?,
+            E::ToolCallStart { content_index, id, name } => {
+                self.begin(content_index, Part::tool_call(id, name, ""), out)?;
+            }
+            E::TextDelta { content_index, .. } => {
+                if content_index == self.open.len() {
+                    self.begin(content_index, Part::text(""), out)?;
+                }
+                self.append(event, out)?;
+            }
+            E::ThinkingDelta { content_index, .. } => {
+                if content_index == self.open.len() {
+                    self.begin(content_index, Part::thinking(""), out)?;
+                }
+                self.append(event, out)?;
+            }
+            E::ToolCallDelta { .. } => self.append(event, out)?,
+            E::TextEnd { content_index }
+            | E::ThinkingEnd { content_index }
+            | E::ToolCallEnd { content_index } => {
+                self.part(content_index)?;
+                self.end(content_index, out);
+            }
+            E::Part { content_index, part } => self.whole(content_index, part, out)?,
+            E::PartData { content_index, ref data } => {
+                self.part(content_index)?.provider_data = Some(data.clone());
+                out.push_back(event);
+            }
+            E::MessageData { ref data } => {
+                self.message.provider_data = Some(data.clone());
+                out.push_back(event);
+            }
+            E::Usage { ref usage } => {
+                self.message.usage.clone_from(usage);
+                out.push_back(event);
+            }
+            E::Stop { reason, detail } => self.stop(reason, detail, out),
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, index: usize) -> Result<&mut Part, ModelError> {
+        let missing = || ModelError::protocol(format!("part {index} of the reply was not begun"));
+        self.message.content.get_mut(index).ok_or_else(missing)
+    }
+
+    fn begin(
+        &mut self,
+        index: usize,
+        mut part: Part,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if index != self.open.len() {
+            let next = self.open.len();
+            return Err(ModelError::protocol(format!(
+                "part {index} of the reply began where part {next} is next"
+            )));
+        }
+        if let Content::ToolCall(call) = &mut part.content {
+            call.id = self.unique_id(std::mem::take(&mut call.id));
+        }
+        out.extend(start_event(index, &part.content));
+        self.message.content.push(part);
+        self.open.push(true);
+        Ok(())
+    }
+
+    /// Results are matched to calls by id, and not every provider gives ids, or different ones.
+    fn unique_id(&mut self, id: String) -> String {
+        let mut number = self.call_ids.len() + 1;
+        let base = if id.is_empty() { "call".to_owned() } else { id.clone() };
+        let mut unique = if id.is_empty() { format!("{base}_{number}") } else { id };
+        while !self.call_ids.insert(unique.clone()) {
+            unique = format!("{base}_{number}");
+            number += 1;
+        }
+        unique
+    }
+
+    fn append(&mut self, event: ModelEvent, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+        let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return Ok(()) };
+        let is_open = self.open.get(index).is_some_and(|open| *open);
+        let part = self.part(index)?;
+        match (&mut part.content, &event) {
+            _ if !is_open => {
+                return Err(ModelError::protocol(format!("part {index} of the reply went on after its end")));
+            }
+            (Content::Text(text), ModelEvent::TextDelta { .. })
+            | (Content::Thinking { text, .. }, ModelEvent::ThinkingDelta { .. }) => text.push_str(delta),
+            (Content::ToolCall(call), ModelEvent::ToolCallDelta { .. }) => call.args.push_str(delta),
+            _ => return Err(ModelError::protocol(format!("part {index} of the reply changed its kind"))),
+        }
+        if !delta.is_empty() {
+            out.push_back(event);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
+        let open = self.open.get_mut(index).map(std::mem::take);
+        if let (Some(true), Some(part)) = (open, self.message.content.get(index)) {
+            out.extend(end_event(index, &part.content));
+        }
+    }
+
+    fn whole(&mut self, index: usize, part: Part, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+        if index != self.open.len() {
+            self.end(index, out);
+            let old = self.part(index)?;
+            let id = old.as_tool_call().map(|call| call.id.clone());
+            *old = part;
+            // The one that listeners were told.
+            if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
+                call.id = id;
+            }
+            return Ok(());
+        }
+        let delta = match &part.content {
+            Content::Text(text) => Some(ModelEvent::TextDelta { content_index: index, delta: text.clone() }),
+            Content::Thinking { text, .. } => {
+                Some(ModelEvent::ThinkingDelta { content_index: index, delta: text.clone() })
+            }
+            Content::ToolCall(call) => {
+                let delta = call.args.text().to_owned();
+                Some(ModelEvent::ToolCallDelta { content_index: index, delta })
+            }
+            _ => None,
+        };
+        if delta.is_none() {
+            out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
+        }
+        self.begin(index, part, out)?;
+        out.extend(delta.filter(|delta| delta.delta() != Some("")));
+        self.end(index, out);
+        Ok(())
+    }
+
+    fn stop(&mut self, reason: StopReason, detail: Option<String>, out: &mut VecDeque<ModelEvent>) {
+        for index in 0..self.open.len() {
+            self.end(index, out);
+        }
+        self.stopped = true;
+        // Some providers say `stop` also when they ask for tools.
+        let asks = self.message.tool_calls().next().is_some();
+        let reason = if reason == StopReason::Stop && asks { StopReason::ToolUse } else { reason };
+        self.message.stop_reason = reason.clone();
+        self.message.error.clone_from(&detail);
+        out.push_back(ModelEvent::Stop { reason, detail });
+    }
+}
+
+fn start_event(content_index: usize, content: &Content) -> Option<ModelEvent> {
+    Some(match content {
+        Content::Text(_) => ModelEvent::TextStart { content_index },
+        Content::Thinking { .. } => ModelEvent::ThinkingStart { content_index },
+        Content::ToolCall(ToolCall { id, name, .. }) => {
+            ModelEvent::ToolCallStart { content_index, id: id.clone(), name: name.clone() }
+        }
+        _ => return None,
+    })
+}
+
+fn end_event(content_index: usize, content: &Content) -> Option<ModelEvent> {
+    Some(match content {
+        Content::Text(_) => ModelEvent::TextEnd { content_index },
+        Content::Thinking { .. } => ModelEvent::ThinkingEnd { content_index },
+        Content::ToolCall(_) => ModelEvent::ToolCallEnd { content_index },
+        _ => return None,
+    })
+}

@@ -1,0 +1,302 @@
+//! Why a model did not answer.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a model did not answer.
+///
+/// Cloning shares it, its source included. It never holds a key or a request.
+///
+/// ```
+/// use agent::model::{ModelError, ModelErrorKind};
+///
+/// let error = ModelError::new(ModelErrorKind::RateLimit, "too many requests")
+///     .with_status(429)
+///     .with_code("rate_limit_error")
+///     .with_retry_after(std::time::Duration::from_secs(2));
+/// assert!(error.is_rate_limit() && error.is_retryable());
+/// assert_eq!(error.to_string(), "rate limit: too many requests (status 429, code rate_limit_error)");
+/// ```
+#[derive(Clone)]
+pub struct ModelError {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    kind: ModelErrorKind,
+    message: String,
+    status: Option<u16>,
+    code: Option<String>,
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
+    body: Option<String>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// The kinds of [`ModelError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// The key is missing, wrong, or may not do this.
+    Auth,
+    /// Too many requests or tokens in too short a time.
+    RateLimit,
+    /// The provider has no capacity at the moment.
+    Overloaded,
+    /// The provider failed.
+    Server,
+    /// The request is wrong: it would fail again.
+    InvalidRequest,
+    /// The conversation does not fit into the model's context.
+    ContextTooLong,
+    /// The provider withheld the reply.
+    ContentFilter,
+    /// The provider could not be reached, or the connection broke.
+    Connection,
+    /// The provider did not answer in time.
+    Timeout,
+    /// The answer was not what the protocol says.
+    Protocol,
+    /// The request was cancelled; the message is the reason.
+    Aborted,
+    /// Anything else.
+    Other,
+}
+
+impl ModelErrorKind {
+    /// The kind in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "authentication",
+            Self::RateLimit => "rate limit",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server error",
+            Self::InvalidRequest => "invalid request",
+            Self::ContextTooLong => "context too long",
+            Self::ContentFilter => "content filter",
+            Self::Connection => "connection",
+            Self::Timeout => "timeout",
+            Self::Protocol => "protocol",
+            Self::Aborted => "aborted",
+            Self::Other => "model error",
+        }
+    }
+}
+
+/// Kept of a body: enough to see what it is.
+const MAX_BODY: usize = 2048;
+
+impl ModelError {
+    /// An error of this kind.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        let inner = Inner {
+            kind,
+            message: message.into(),
+            status: None,
+            code: None,
+            request_id: None,
+            retry_after: None,
+            body: None,
+            source: None,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The request was cancelled for this reason.
+    pub fn aborted(reason: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Aborted, reason)
+    }
+
+    /// The answer was not what the protocol says.
+    pub fn protocol(message: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Protocol, message)
+    }
+
+    fn edit(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
+        edit(Arc::make_mut(&mut self.inner));
+        self
+    }
+
+    /// Sets the HTTP status.
+    pub fn with_status(self, status: u16) -> Self {
+        self.edit(|inner| inner.status = Some(status))
+    }
+
+    /// Sets the provider's own code.
+    pub fn with_code(self, code: impl Into<String>) -> Self {
+        self.edit(|inner| inner.code = Some(code.into()))
+    }
+
+    /// Sets the provider's id of the request.
+    pub fn with_request_id(self, id: impl Into<String>) -> Self {
+        self.edit(|inner| inner.request_id = Some(id.into()))
+    }
+
+    /// Sets how long the provider asks to wait.
+    pub fn with_retry_after(self, delay: Duration) -> Self {
+        self.edit(|inner| inner.retry_after = Some(delay))
+    }
+
+    /// Sets the answer's body, cut to 2 KiB. The caller removes secrets first.
+    pub fn with_body(self, body: &str) -> Self {
+        let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
+        let (head, rest) = body.split_at(cut);
+        let omitted =
+            if rest.is_empty() { String::new() } else { format!("… ({} more bytes)", rest.len()) };
+        self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
+    }
+
+    /// Sets what it came from.
+    pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.edit(|inner| inner.source = Some(source.into().into()))
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> ModelErrorKind {
+        self.inner.kind
+    }
+
+    /// What happened, in the provider's words where it gave some.
+    pub fn message(&self) -> &str {
+        &self.inner.message
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> Option<u16> {
+        self.inner.status
+    }
+
+    /// The provider's own code.
+    pub fn code(&self) -> Option<&str> {
+        self.inner.code.as_deref()
+    }
+
+    /// The provider's id of the request.
+    pub fn request_id(&self) -> Option<&str> {
+        self.inner.request_id.as_deref()
+    }
+
+    /// How long the provider asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.inner.retry_after
+    }
+
+    /// The answer's body, cut.
+    pub fn body(&self) -> Option<&str> {
+        self.inner.body.as_deref()
+    }
+
+    /// Whether the key is missing, wrong, or may not do this.
+    pub fn is_auth(&self) -> bool {
+        self.kind() == ModelErrorKind::Auth
+    }
+
+    /// Whether there were too many requests or tokens.
+    pub fn is_rate_limit(&self) -> bool {
+        self.kind() == ModelErrorKind::RateLimit
+    }
+
+    /// Whether the provider had no capacity.
+    pub fn is_overloaded(&self) -> bool {
+        self.kind() == ModelErrorKind::Overloaded
+    }
+
+    /// Whether the request itself is wrong.
+    pub fn is_invalid_request(&self) -> bool {
+        self.kind() == ModelErrorKind::InvalidRequest
+    }
+
+    /// Whether the conversation does not fit into the model's context.
+    pub fn is_context_too_long(&self) -> bool {
+        self.kind() == ModelErrorKind::ContextTooLong
+    }
+
+    /// Whether the provider withheld the reply.
+    pub fn is_content_filter(&self) -> bool {
+        self.kind() == ModelErrorKind::ContentFilter
+    }
+
+    /// Whether the provider could not be reached, or the connection broke.
+    pub fn is_connection(&self) -> bool {
+        self.kind() == ModelErrorKind::Connection
+    }
+
+    /// Whether the provider did not answer in time.
+    pub fn is_timeout(&self) -> bool {
+        self.kind() == ModelErrorKind::Timeout
+    }
+
+    /// Whether the request was cancelled.
+    pub fn is_aborted(&self) -> bool {
+        self.kind() == ModelErrorKind::Aborted
+    }
+
+    /// Whether the same request may well succeed a little later.
+    pub fn is_retryable(&self) -> bool {
+        use ModelErrorKind::{Connection, Overloaded, RateLimit, Server, Timeout};
+        matches!(self.kind(), RateLimit | Overloaded | Server | Connection | Timeout)
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, message, status, code, request_id, .. } = &*self.inner;
+        write!(f, "{}: {message}", kind.as_str())?;
+        let details = [
+            status.map(|status| format!("status {status}")),
+            code.as_ref().map(|code| format!("code {code}")),
+            request_id.as_ref().map(|id| format!("request {id}")),
+        ];
+        let details: Vec<String> = details.into_iter().flatten().collect();
+        if details.is_empty() { Ok(()) } else { write!(f, " ({})", details.join(", ")) }
+    }
+}
+
+impl fmt::Debug for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, message, status, code, request_id, retry_after, body, source } = &*self.inner;
+        f.debug_struct("ModelError")
+            .field("kind", kind)
+            .field("message", message)
+            .field("status", status)
+            .field("code", code)
+            .field("request_id", request_id)
+            .field("retry_after", retry_after)
+            .field("body", body)
+            .field("source", source)
+            .finish()
+    }
+}
+
+impl Error for ModelError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.inner.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_cut_on_a_character_border() {
+        let body = "é".repeat(2000);
+        let error = ModelError::protocol("no JSON").with_body(&body);
+        let kept = error.body().unwrap();
+        assert!(kept.starts_with("éé") && kept.ends_with("é… (1952 more bytes)"), "{kept}");
+        assert_eq!(ModelError::protocol("x").with_body("short").body(), Some("short"));
+    }
+
+    #[test]
+    fn the_source_is_kept_and_shared() {
+        let io = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "reset");
+        let error =
+            ModelError::new(ModelErrorKind::Connection, "lost").with_source(io).clone().with_status(502);
+        assert_eq!(error.source().unwrap().to_string(), "reset");
+        assert_eq!(error.to_string(), "connection: lost (status 502)");
+        assert!(error.is_retryable() && !error.is_aborted());
+    }
+}

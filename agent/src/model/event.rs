@@ -1,0 +1,147 @@
+//! What happens while a reply grows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{Part, ProviderData, StopReason, Usage};
+
+/// What happens while a reply grows.
+///
+/// `content_index` counts the parts in order of first appearance. A part is start, deltas, end; parts may overlap.
+/// An adapter may leave out what follows from the rest: see [`ModelStream::new`](super::ModelStream::new). The
+/// serde form carries the word of the kind in `update`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "update", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ModelEvent {
+    /// The provider began to answer. What it says about the reply as a whole; may come again.
+    ReplyStart {
+        /// The provider's id of the reply.
+        response_id: Option<String>,
+        /// The model that answers, where it is not the one that was asked for.
+        model: Option<String>,
+    },
+    /// A text part begins.
+    TextStart {
+        /// Which part.
+        content_index: usize,
+    },
+    /// More text.
+    TextDelta {
+        /// Which part.
+        content_index: usize,
+        /// What to append.
+        delta: String,
+    },
+    /// The text is whole.
+    TextEnd {
+        /// Which part.
+        content_index: usize,
+    },
+    /// A thinking part begins.
+    ThinkingStart {
+        /// Which part.
+        content_index: usize,
+    },
+    /// More thinking.
+    ThinkingDelta {
+        /// Which part.
+        content_index: usize,
+        /// What to append.
+        delta: String,
+    },
+    /// The thinking is whole.
+    ThinkingEnd {
+        /// Which part.
+        content_index: usize,
+    },
+    /// A tool call begins.
+    ToolCallStart {
+        /// Which part.
+        content_index: usize,
+        /// The call's id. An adapter whose provider gives none leaves it empty.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of the arguments' text.
+    ToolCallDelta {
+        /// Which part.
+        content_index: usize,
+        /// What to append.
+        delta: String,
+    },
+    /// The call is whole.
+    ToolCallEnd {
+        /// Which part.
+        content_index: usize,
+    },
+    /// A whole part. For a part that began before, it is the final word on it and ends it.
+    Part {
+        /// Which part.
+        content_index: usize,
+        /// The part.
+        part: Part,
+    },
+    /// State of the provider for a part that began; replaces what was there.
+    PartData {
+        /// Which part.
+        content_index: usize,
+        /// The state.
+        data: ProviderData,
+    },
+    /// State of the provider for the message as a whole; replaces what was there.
+    MessageData {
+        /// The state.
+        data: ProviderData,
+    },
+    /// What the reply took so far; replaces what was known.
+    Usage {
+        /// The counts.
+        usage: Usage,
+    },
+    /// The reply is complete. Nothing but usage and provider state may follow.
+    Stop {
+        /// Why it ended.
+        reason: StopReason,
+        /// More exactly, for people: a refusal's explanation, for example.
+        detail: Option<String>,
+    },
+}
+
+impl ModelEvent {
+    /// Which part it is about, if about one.
+    pub fn content_index(&self) -> Option<usize> {
+        match self {
+            Self::TextStart { content_index }
+            | Self::TextDelta { content_index, .. }
+            | Self::TextEnd { content_index }
+            | Self::ThinkingStart { content_index }
+            | Self::ThinkingDelta { content_index, .. }
+            | Self::ThinkingEnd { content_index }
+            | Self::ToolCallStart { content_index, .. }
+            | Self::ToolCallDelta { content_index, .. }
+            | Self::ToolCallEnd { content_index }
+            | Self::Part { content_index, .. }
+            | Self::PartData { content_index, .. } => Some(*content_index),
+            _ => None,
+        }
+    }
+
+    /// The text that was added to a part.
+    pub fn delta(&self) -> Option<&str> {
+        match self {
+            Self::TextDelta { delta, .. }
+            | Self::ThinkingDelta { delta, .. }
+            | Self::ToolCallDelta { delta, .. } => Some(delta),
+            _ => None,
+        }
+    }
+
+    /// Text that was added to what the model says: what a chat shows as it comes.
+    pub fn text_delta(&self) -> Option<&str> {
+        match self {
+            Self::TextDelta { delta, .. } => Some(delta),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Language models behind one trait.
+//!
+//! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, then the whole
+//! [`AssistantMessage`](crate::message::AssistantMessage) or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
+
+mod accumulator;
+mod error;
+mod event;
+mod request;
+mod scripted;
+mod stream;
+mod thinking;
+
+pub use error::{ModelError, ModelErrorKind};
+pub use event::ModelEvent;
+pub use request::{ModelRequest, OutputSchema, ToolChoice};
+pub use scripted::{Reply, ScriptedModel, reply, reply_with};
+pub use stream::ModelStream;
+pub use thinking::{ParseThinkingError, Thinking};
+
+use std::sync::{Arc, LazyLock};
+
+use crate::message::AssistantMessage;
+use crate::{BoxFuture, CancelToken, StepKey};
+
+#[cfg(test)]
+mod tests;
+
+/// A language model.
+///
+/// [`stream`](Self::stream) is the one required method. A model that does not stream answers with
+/// [`ModelStream::from_reply`]:
+///
+/// ```
+/// use agent::message::AssistantMessage;
+/// use agent::model::{Model, ModelInfo, ModelRequest, ModelStream, StepCx};
+///
+/// struct Parrot(ModelInfo);
+///
+/// impl Model for Parrot {
+///     fn info(&self) -> &ModelInfo {
+///         &self.0
+///     }
+///
+///     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+///         let said = request.messages.last().map(|message| message.text()).unwrap_or_default();
+///         ModelStream::from_reply(cx, &self.0, async move { Ok(AssistantMessage::from(said)) })
+///     }
+/// }
+///
+/// let model = Parrot(ModelInfo::new("zoo", "parrot", "grey-1"));
+/// ```
+///
+/// # Contract
+/// The stream is independent of `cx` and `request`: take from both what it needs. It must not block. Cancelling
+/// is seen to by [`ModelStream`], which drops what it was made of; nothing else needs to be done for it.
+pub trait Model: Send + Sync {
+    /// Begins one reply.
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;
+
+    /// Who answers. Provider state in a conversation is sent back only to a model of the same identity, so a model
+    /// that keeps such state must have one. The default is nobody.
+    fn info(&self) -> &ModelInfo {
+        static NOBODY: LazyLock<ModelInfo> = LazyLock::new(ModelInfo::default);
+        &NOBODY
+    }
+
+    /// The whole reply at once: drains [`stream`](Self::stream).
+    fn call(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<AssistantMessage, ModelError>> {
+        Box::pin(self.stream(cx, request).reply())
+    }
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        (**self).stream(cx, request)
+    }
+
+    fn info(&self) -> &ModelInfo {
+        (**self).info()
+    }
+
+    fn call(
+        &self,
+        cx: &StepCx,
+        request: &ModelRequest,
+    ) -> BoxFuture<'static, Result<AssistantMessage, ModelError>> {
+        (**self).call(cx, request)
+    }
+}
+
+/// Who a model is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// The provider, for example `anthropic`.
+    pub provider: String,
+    /// The protocol, for example `anthropic-messages`.
+    pub api: String,
+    /// The model's own name.
+    pub model: String,
+}
+
+impl ModelInfo {
+    /// An identity from its three names.
+    pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
+        Self { provider: provider.into(), api: api.into(), model: model.into() }
+    }
+}
+
+/// What surrounds one request to a model.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StepCx {
+    /// The step's key: the idempotency key for providers that take one.
+    pub key: Option<StepKey>,
+    /// Which attempt this is, counted from 1. The key does not contain it.
+    pub attempt: u32,
+    /// Ends the reply with an error of kind [`Aborted`](ModelErrorKind::Aborted).
+    pub cancel: CancelToken,
+}
+
+impl StepCx {
+    /// A first attempt without a key that nobody cancels.
+    pub fn new() -> Self {
+        Self { key: None, attempt: 1, cancel: CancelToken::new() }
+    }
+
+    /// Sets the key.
+    pub fn with_key(mut self, key: StepKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Sets the attempt.
+    pub fn with_attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// Sets the token.
+    pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+}
+
+impl Default for StepCx {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,175 @@
+//! What a model is asked.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Thinking;
+use crate::ToolDefinition;
+use crate::message::Message;
+
+/// What a model is asked. Absent settings are the provider's to decide.
+///
+/// Messages and tools are shared with the conversation and the registry, so a request is cheap to make, clone
+/// and keep.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelRequest, Thinking, ToolChoice};
+///
+/// let request = ModelRequest::new([Message::user("How warm is it in Paris?")])
+///     .with_system("Answer briefly.")
+///     .with_tool_choice(ToolChoice::Required)
+///     .with_thinking(Thinking::Low)
+///     .with_max_tokens(500);
+/// assert_eq!(request.messages[0].text(), "How warm is it in Paris?");
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ModelRequest {
+    /// The system prompt.
+    pub system: Option<Arc<str>>,
+    /// The conversation, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools the model may ask for, in the order it is shown them.
+    pub tools: Arc<[ToolDefinition]>,
+    /// Whether it must.
+    pub tool_choice: ToolChoice,
+    /// Whether it may ask for several at once.
+    pub parallel_tool_calls: Option<bool>,
+    /// The longest reply, in tokens.
+    pub max_tokens: Option<u64>,
+    /// The sampling temperature.
+    pub temperature: Option<f64>,
+    /// The sampling threshold.
+    pub top_p: Option<f64>,
+    /// Texts that end the reply.
+    pub stop: Vec<String>,
+    /// How much the model should think.
+    pub thinking: Option<Thinking>,
+    /// The schema the reply has to match.
+    pub output: Option<OutputSchema>,
+    /// What the provider is told about the request, for its own reports: a user id, tags.
+    pub metadata: Map<String, Value>,
+    /// Settings that only one provider knows, by provider; its adapter adds them to the request body.
+    pub provider_options: Map<String, Value>,
+}
+
+impl ModelRequest {
+    /// A request of these messages.
+    pub fn new<M: Into<Arc<Message>>>(messages: impl IntoIterator<Item = M>) -> Self {
+        Self { messages: messages.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Sets the system prompt.
+    pub fn with_system(mut self, system: impl Into<Arc<str>>) -> Self {
+        self.system = Some(system.into());
+        self
+    }
+
+    /// Sets the tools.
+    pub fn with_tools(mut self, tools: impl Into<Arc<[ToolDefinition]>>) -> Self {
+        self.tools = tools.into();
+        self
+    }
+
+    /// Sets whether the model must ask for a tool.
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Sets whether the model may ask for several tools at once.
+    pub fn with_parallel_tool_calls(mut self, parallel: bool) -> Self {
+        self.parallel_tool_calls = Some(parallel);
+        self
+    }
+
+    /// Sets the longest reply, in tokens.
+    pub fn with_max_tokens(mut self, tokens: u64) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the sampling temperature.
+    pub fn with_temperature(mut self, temperature: f64) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets the sampling threshold.
+    pub fn with_top_p(mut self, top_p: f64) -> Self {
+        self.top_p = Some(top_p);
+        self
+    }
+
+    /// Sets the texts that end the reply.
+    pub fn with_stop<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
+        self.stop = stop.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets how much the model should think.
+    pub fn with_thinking(mut self, thinking: Thinking) -> Self {
+        self.thinking = Some(thinking);
+        self
+    }
+
+    /// Sets the schema the reply has to match.
+    pub fn with_output(mut self, output: OutputSchema) -> Self {
+        self.output = Some(output);
+        self
+    }
+
+    /// Tells the provider something about the request.
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets what only this provider knows.
+    pub fn with_provider_options(mut self, provider: impl Into<String>, options: impl Into<Value>) -> Self {
+        self.provider_options.insert(provider.into(), options.into());
+        self
+    }
+}
+
+/// Whether the model must ask for a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must ask for one, whichever.
+    Required,
+    /// It must ask for this one.
+    Tool(String),
+}
+
+/// A schema for the reply.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OutputSchema {
+    /// A short name; some providers want one.
+    pub name: String,
+    /// The JSON Schema.
+    pub schema: Arc<Value>,
+    /// What the reply is, for the model.
+    pub description: Option<String>,
+}
+
+impl OutputSchema {
+    /// A schema by this name.
+    pub fn new(name: impl Into<String>, schema: impl Into<Arc<Value>>) -> Self {
+        Self { name: name.into(), schema: schema.into(), description: None }
+    }
+
+    /// Says what the reply is.
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+}

@@ -1,0 +1,192 @@
+//! A reply on its way.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+
+use super::accumulator::Accumulator;
+use super::{ModelError, ModelEvent, ModelInfo, StepCx};
+use crate::message::AssistantMessage;
+use crate::{CancelToken, Cancelled};
+
+type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+
+/// A reply on its way: events, and in the end the whole message or one error.
+///
+/// ```
+/// # use agent::message::Message;
+/// # use agent::model::{Model, ModelError, ModelRequest, ScriptedModel, StepCx};
+/// # async fn example() -> Result<(), ModelError> {
+/// let model = ScriptedModel::new(["It is warm."]);
+/// let request = ModelRequest::new([Message::user("How is the weather?")]);
+/// let mut stream = model.stream(&StepCx::new(), &request);
+/// let mut shown = String::new();
+/// while let Some(event) = stream.next().await {
+///     shown.push_str(event?.text_delta().unwrap_or_default());
+/// }
+/// assert_eq!(shown, stream.reply().await?.text());
+/// # Ok(()) }
+/// ```
+///
+/// Dropping it ends the exchange with the provider.
+#[must_use = "a stream does nothing until it is read"]
+pub struct ModelStream {
+    /// None when the stream has ended: then whatever it held on to is gone too.
+    events: Option<Events>,
+    cancel: CancelToken,
+    cancelled: Cancelled,
+    accumulator: Accumulator,
+    /// Events a listener has not taken yet.
+    ready: VecDeque<ModelEvent>,
+    error: Option<ModelError>,
+}
+
+impl ModelStream {
+    /// A reply from the events of an adapter. The stream sees to what is the same for all:
+    ///
+    /// * starts that are missing before the first delta of a text or of thinking, and ends that are missing when
+    ///   the reply stops, are added; a whole [`Part`](ModelEvent::Part) of text, thinking or a call is told as
+    ///   start, delta, end; empty deltas are left out;
+    /// * calls without an id get one, and an id that was given twice is changed;
+    /// * `stop` with calls is read as `tool_use`;
+    /// * events that end without [`Stop`](ModelEvent::Stop), and events that contradict each other, are an error;
+    /// * when the token of `cx` is cancelled, the events are dropped and the reply ends as aborted.
+    pub fn new(
+        cx: &StepCx,
+        info: &ModelInfo,
+        events: impl Stream<Item = Result<ModelEvent, ModelError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            events: Some(Box::pin(events)),
+            cancel: cx.cancel.clone(),
+            cancelled: cx.cancel.cancelled(),
+            accumulator: Accumulator::new(info),
+            ready: VecDeque::new(),
+            error: None,
+        }
+    }
+
+    /// A reply that comes as a whole, from a model that does not stream. Its provider and api are those of `info`, its
+    /// model too unless the reply names another.
+    pub fn from_reply(
+        cx: &StepCx,
+        info: &ModelInfo,
+        reply: impl Future<Output = Result<AssistantMessage, ModelError>> + Send + 'static,
+    ) -> Self {
+        Self::new(cx, info, Whole { reply: Some(Box::pin(reply)), events: VecDeque::new() })
+    }
+
+    /// The next event; none when the reply is complete, and after an error.
+    pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// The reply so far.
+    pub fn partial(&self) -> &AssistantMessage {
+        self.accumulator.message()
+    }
+
+    /// The whole reply: reads what was not read yet.
+    ///
+    /// # Errors
+    /// The error that the stream ended with, also when it was seen as an event before.
+    pub async fn reply(mut self) -> Result<AssistantMessage, ModelError> {
+        while self.next().await.is_some() {}
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.accumulator.into_message()),
+        }
+    }
+
+    /// The reply as far as it came, for who goes on without the rest. Unfinished parts keep their text; a call
+    /// whose arguments are not whole is left out.
+    pub fn into_partial(self) -> AssistantMessage {
+        self.accumulator.into_partial()
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn into_message(self) -> AssistantMessage {
+        self.accumulator.into_message()
+    }
+
+    fn fail(&mut self, error: ModelError) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        self.events = None;
+        self.error = Some(error.clone());
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl Stream for ModelStream {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(event) = this.ready.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            let Some(events) = &mut this.events else { return Poll::Ready(None) };
+            if Pin::new(&mut this.cancelled).poll(cx).is_ready() {
+                let reason = this.cancel.reason().unwrap_or_else(|| "cancelled".into());
+                return this.fail(ModelError::aborted(&*reason));
+            }
+            match ready!(events.as_mut().poll_next(cx)) {
+                Some(Ok(event)) => {
+                    if let Err(error) = this.accumulator.push(event, &mut this.ready) {
+                        return this.fail(error);
+                    }
+                }
+                Some(Err(error)) => return this.fail(error),
+                None if this.accumulator.is_stopped() => this.events = None,
+                None => return this.fail(ModelError::protocol("the reply broke off before its end")),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ModelStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelStream")
+            .field("partial", self.partial())
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The events of a reply that comes as a whole.
+struct Whole<F> {
+    reply: Option<Pin<Box<F>>>,
+    events: VecDeque<ModelEvent>,
+}
+
+impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for Whole<F> {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(reply) = &mut self.reply {
+            let result = ready!(reply.as_mut().poll(cx));
+            self.reply = None;
+            match result {
+                Ok(message) => self.events = events_of(message),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+        Poll::Ready(self.events.pop_front().map(Ok))
+    }
+}
+
+fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
+    let AssistantMessage { content, model, usage, stop_reason, error, response_id, provider_data, .. } =
+        message;
+    let mut events = VecDeque::from([ModelEvent::ReplyStart { response_id, model: Some(model) }]);
+    let parts = content.into_iter().enumerate();
+    events.extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));
+    events.extend(provider_data.map(|data| ModelEvent::MessageData { data }));
+    events.push_back(ModelEvent::Usage { usage });
+    events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error });
+    events
+}

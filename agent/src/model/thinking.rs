@@ -1,0 +1,99 @@
+//! How much a model should think.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How much a model should think before it answers.
+///
+/// Levels are the field's words; providers that know fewer use the nearest one, and a level is translated to a
+/// budget where a provider wants tokens.
+///
+/// ```
+/// use agent::model::Thinking;
+///
+/// assert_eq!("high".parse(), Ok(Thinking::High));
+/// assert_eq!("2048".parse(), Ok(Thinking::Budget(2048)));
+/// let error = "hard".parse::<Thinking>().unwrap_err();
+/// assert!(error.to_string().contains("none, minimal, low, medium, high, xhigh, max"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Thinking {
+    /// Not at all.
+    None,
+    /// As little as possible.
+    Minimal,
+    /// A little.
+    Low,
+    /// As much as usual.
+    Medium,
+    /// Much.
+    High,
+    /// Very much.
+    XHigh,
+    /// As much as possible.
+    Max,
+    /// At most this many tokens.
+    Budget(u32),
+}
+
+impl Thinking {
+    const LEVELS: [(&'static str, Self); 7] = [
+        ("none", Self::None),
+        ("minimal", Self::Minimal),
+        ("low", Self::Low),
+        ("medium", Self::Medium),
+        ("high", Self::High),
+        ("xhigh", Self::XHigh),
+        ("max", Self::Max),
+    ];
+}
+
+impl fmt::Display for Thinking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget(tokens) => write!(f, "{tokens}"),
+            level => {
+                let word = Self::LEVELS.iter().find(|(_, known)| known == level).map(|(word, _)| *word);
+                f.write_str(word.unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// A text that is no [`Thinking`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no thinking level: use {}, or a number of tokens", words())]
+pub struct ParseThinkingError {
+    text: String,
+}
+
+fn words() -> String {
+    Thinking::LEVELS.map(|(word, _)| word).join(", ")
+}
+
+impl FromStr for Thinking {
+    type Err = ParseThinkingError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let level = Self::LEVELS.iter().find(|(word, _)| *word == text).map(|(_, level)| *level);
+        level
+            .or_else(|| text.parse().ok().map(Self::Budget))
+            .ok_or_else(|| ParseThinkingError { text: text.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_is_read_back() {
+        for thinking in Thinking::LEVELS.into_iter().map(|(_, level)| level).chain([Thinking::Budget(7)]) {
+            assert_eq!(thinking.to_string().parse(), Ok(thinking));
+        }
+        for text in ["", "High", "-1", "1e3", "budget"] {
+            assert!(text.parse::<Thinking>().unwrap_err().to_string().contains(&format!("`{text}`")));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The identity of one step of one run.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The identity of one step of one run: the same on every replay, whatever the attempt.
+///
+/// It is the primary key of a record, the name of an engine's step, and the idempotency key that tools and
+/// providers are given. Its text form is `RUN/TURN/KIND/ORD`; serde uses that text.
+///
+/// ```
+/// use agent::{StepKey, StepKind};
+///
+/// let key = StepKey::new("run-1", 2, StepKind::Tool, 0);
+/// assert_eq!(key.to_string(), "run-1/2/tool/0");
+/// assert_eq!("run-1/2/tool/0".parse::<StepKey>()?, key);
+/// # Ok::<(), agent::ParseStepKeyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct StepKey {
+    /// The run, as in the `run_id` of its events.
+    pub run: Arc<str>,
+    /// The turn, counted from 1.
+    pub turn: u32,
+    /// What the step does.
+    pub kind: StepKind,
+    /// The position of the call in its assistant message; for [`StepKind::Poll`] which queue and when; else 0.
+    pub ord: u32,
+}
+
+impl StepKey {
+    /// A key from its four parts.
+    pub fn new(run: impl Into<Arc<str>>, turn: u32, kind: StepKind, ord: u32) -> Self {
+        Self { run: run.into(), turn, kind, ord }
+    }
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum StepKind {
+    /// Takes messages from a queue.
+    Poll,
+    /// Asks the model.
+    Model,
+    /// Finds, checks and prepares the calls of a segment.
+    Prepare,
+    /// Asks whether a call may run.
+    Approval,
+    /// Runs a tool.
+    Tool,
+    /// Waits for a result from outside.
+    Await,
+    /// Asks the turn-end hook.
+    TurnEnd,
+}
+
+impl StepKind {
+    const ALL: [Self; 7] =
+        [Self::Poll, Self::Model, Self::Prepare, Self::Approval, Self::Tool, Self::Await, Self::TurnEnd];
+
+    /// The word of the text form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Model => "model",
+            Self::Prepare => "prepare",
+            Self::Approval => "approval",
+            Self::Tool => "tool",
+            Self::Await => "await",
+            Self::TurnEnd => "turn_end",
+        }
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for StepKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.run, self.turn, self.kind, self.ord)
+    }
+}
+
+/// A text that is no [`StepKey`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no step key: the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`")]
+pub struct ParseStepKeyError {
+    text: String,
+}
+
+impl FromStr for StepKey {
+    type Err = ParseStepKeyError;
+
+    /// Reads the text form. A run id may contain slashes itself, so the text is read from its end.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let mut parts = text.rsplitn(4, '/');
+            let ord = number(parts.next()?)?;
+            let word = parts.next()?;
+            let kind = StepKind::ALL.into_iter().find(|kind| kind.as_str() == word)?;
+            let turn = number(parts.next()?)?;
+            Some(Self::new(parts.next()?, turn, kind, ord))
+        };
+        parse().ok_or_else(|| ParseStepKeyError { text: text.to_owned() })
+    }
+}
+
+/// Only the canonical form, so that equal keys have equal texts.
+fn number(text: &str) -> Option<u32> {
+    let canonical = text == "0" || (text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0'));
+    canonical.then(|| text.parse().ok())?
+}
+
+impl Serialize for StepKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for StepKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_form_goes_both_ways() {
+        for kind in StepKind::ALL {
+            let key = StepKey::new("a/b", 7, kind, 3);
+            assert_eq!(key.to_string().parse::<StepKey>().as_ref(), Ok(&key));
+            let json = serde_json::to_string(&key).unwrap();
+            assert_eq!(json, format!("\"a/b/7/{kind}/3\""));
+            assert_eq!(serde_json::from_str::<StepKey>(&json).unwrap(), key);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "r/1/tool", "r/1/nap/0", "r/01/tool/0", "r/1/tool/+1", "r/1/tool/", "r/-1/tool/0"] {
+            let error = text.parse::<StepKey>().unwrap_err();
+            assert!(error.to_string().contains(text), "{error}");
+        }
+        assert!("r/4294967296/tool/0".parse::<StepKey>().is_err());
+    }
+}

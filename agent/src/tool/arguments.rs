@@ -1,0 +1,79 @@
+//! What the arguments of a tool must be, and structs that are tools.
+
+use super::context::ToolContext;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::future::Future;
+
+/// A type whose values a model sends; made by [`#[derive(ToolArgs)]`](macro@crate::ToolArgs).
+///
+/// The trait is a mark: reading and schema are serde's `Deserialize` and schemars' `JsonSchema`, which the derive
+/// implements too.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not derive `ToolArgs`",
+    note = "write `#[derive(ToolArgs)]` above the type"
+)]
+pub trait ToolArgs {
+    /// Whether a value is a JSON object with fixed fields. As the only by-value parameter of a `#[tool]` function
+    /// such a type is the whole argument object.
+    const OBJECT: bool;
+
+    /// The value as JSON, where it is known without `Serialize`: a word of a closed set.
+    #[doc(hidden)]
+    fn __json(&self) -> Option<Value> {
+        None
+    }
+}
+
+/// What a by-value parameter of a tool can be: anything that serde reads and schemars describes.
+///
+/// Implemented for all such types; there is nothing to do but to derive.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "no type that a model can send",
+    note = "derive it: `#[derive(ToolArgs)]` (or serde's `Deserialize` and schemars' `JsonSchema`)",
+    note = "is it state of the application? State is taken by reference: write `&{Self}`"
+)]
+pub trait Argument: DeserializeOwned + JsonSchema + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Argument for T {}
+
+/// The body of a struct that is a tool: its fields are the arguments, and one value is one call.
+///
+/// ```
+/// use agent::{RunTool, ToolContext, tool};
+///
+/// /// Adds two numbers.
+/// #[tool(read_only)]
+/// struct AddNumbers {
+///     /// First term.
+///     a: i64,
+///     /// Second term.
+///     b: i64,
+/// }
+///
+/// impl RunTool for AddNumbers {
+///     type Output = i64;
+///     async fn run(self, _cx: &ToolContext) -> i64 {
+///         self.a + self.b
+///     }
+/// }
+///
+/// # fn main() -> Result<(), agent::RegistryError> {
+/// let registry = agent::Registry::new(agent::tools![AddNumbers])?;
+/// assert!(registry.contains("add_numbers"));
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is a `#[tool]`, but it does not say how to run",
+    note = "write `impl RunTool for {Self} {{ type Output = …; async fn run(self, cx: &ToolContext) -> Self::Output {{ … }} }}`"
+)]
+pub trait RunTool: Sized + Send {
+    /// What it gives back: whatever a `#[tool]` function may return.
+    type Output: Send;
+
+    /// Runs one call. State of the application is in the context: `cx.get::<Database>()`.
+    fn run(self, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
+}

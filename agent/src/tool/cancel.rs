@@ -1,0 +1,246 @@
+//! Cancellation as a value: a token, its children, and a reason.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Tells work to stop, and why. Clones are the same token; [`child`](CancelToken::child) tokens are cancelled
+/// with their parent, never the other way round.
+///
+/// ```
+/// use agent::CancelToken;
+///
+/// let run = CancelToken::new();
+/// let call = run.child();
+/// run.cancel("the user pressed stop");
+/// run.cancel("too late, the first reason counts");
+/// assert!(call.is_cancelled());
+/// assert_eq!(call.reason().as_deref(), Some("the user pressed stop"));
+/// ```
+#[derive(Clone)]
+pub struct CancelToken {
+    /// This token first, then its parent, up to the root. A waiter is entered in each of them, so a parent
+    /// keeps no list of its children and a finished child leaves nothing behind.
+    chain: Arc<[Arc<Node>]>,
+}
+
+#[derive(Default)]
+struct Node {
+    reason: OnceLock<Arc<str>>,
+    waiters: Mutex<Waiters>,
+}
+
+/// Wakers by slot; a freed slot is used again.
+#[derive(Default)]
+struct Waiters {
+    slots: Vec<Option<Waker>>,
+    free: Vec<usize>,
+}
+
+impl Node {
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        // A waker that panicked does not make the list of the others wrong.
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiters {
+    /// Enters `waker`, or renews it in `slot`.
+    fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> usize {
+        if let Some(slot) = slot {
+            if let Some(entry) = self.slots.get_mut(slot) {
+                match entry {
+                    Some(old) if old.will_wake(waker) => {}
+                    _ => *entry = Some(waker.clone()),
+                }
+            }
+            return slot;
+        }
+        if let Some(slot) = self.free.pop() {
+            if let Some(entry) = self.slots.get_mut(slot) {
+                *entry = Some(waker.clone());
+            }
+            slot
+        } else {
+            self.slots.push(Some(waker.clone()));
+            self.slots.len() - 1
+        }
+    }
+
+    fn leave(&mut self, slot: usize) {
+        if let Some(entry) = self.slots.get_mut(slot) {
+            *entry = None;
+            self.free.push(slot);
+        }
+    }
+}
+
+impl CancelToken {
+    /// A token of its own.
+    pub fn new() -> Self {
+        Self { chain: Arc::new([Arc::default()]) }
+    }
+
+    /// A token that is cancelled with this one, and can be cancelled alone.
+    pub fn child(&self) -> Self {
+        std::iter::once(Arc::default()).chain(self.chain.iter().cloned()).collect::<Vec<_>>().into()
+    }
+
+    /// Cancels this token and its children. The first reason counts; later calls change nothing.
+    pub fn cancel(&self, reason: impl Into<Arc<str>>) {
+        let Some(node) = self.chain.first() else { return };
+        if node.reason.set(reason.into()).is_err() {
+            return;
+        }
+        // Woken outside of the lock: a waker may poll at once and come back here.
+        let woken: Vec<Waker> = node.waiters().slots.iter_mut().filter_map(Option::take).collect();
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether this token or one it descends from was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.chain.iter().any(|node| node.reason.get().is_some())
+    }
+
+    /// Why: its own reason, else that of the nearest cancelled ancestor.
+    pub fn reason(&self) -> Option<Arc<str>> {
+        self.chain.iter().find_map(|node| node.reason.get()).cloned()
+    }
+
+    /// Completes when the token is cancelled; at once when it is already.
+    ///
+    /// ```
+    /// # async fn work() {}
+    /// # async fn example(token: agent::CancelToken) {
+    /// token.cancelled().await;
+    /// # }
+    /// ```
+    pub fn cancelled(&self) -> Cancelled {
+        Cancelled { chain: self.chain.clone(), slots: Vec::new() }
+    }
+}
+
+impl From<Vec<Arc<Node>>> for CancelToken {
+    fn from(chain: Vec<Arc<Node>>) -> Self {
+        Self { chain: chain.into() }
+    }
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancelToken").field("reason", &self.reason()).finish()
+    }
+}
+
+/// The future of [`CancelToken::cancelled`]. Dropping it forgets the waiter.
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Cancelled {
+    chain: Arc<[Arc<Node>]>,
+    /// The waiter's slot in each node of the chain, once it waits.
+    slots: Vec<usize>,
+}
+
+impl Cancelled {
+    fn is_cancelled(&self) -> bool {
+        self.chain.iter().any(|node| node.reason.get().is_some())
+    }
+}
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_cancelled() {
+            return Poll::Ready(());
+        }
+        let this = &mut *self;
+        for (at, node) in this.chain.iter().enumerate() {
+            let slot = node.waiters().enter(this.slots.get(at).copied(), cx.waker());
+            if at == this.slots.len() {
+                this.slots.push(slot);
+            }
+        }
+        // Cancelled between the look and the entry: nobody would wake us.
+        if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        for (node, slot) in self.chain.iter().zip(self.slots.drain(..)) {
+            node.waiters().leave(slot);
+        }
+    }
+}
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancelled").field("cancelled", &self.is_cancelled()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_parent_wakes_the_waiters_of_its_children_once() {
+        let (parent, count) = (CancelToken::new(), Arc::new(Count::default()));
+        let child = parent.child().child();
+        let waker = Waker::from(count.clone());
+        let mut waiting = pin!(child.cancelled());
+        for _ in 0..3 {
+            assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        parent.cancel("stop");
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    }
+
+    #[test]
+    fn a_child_does_not_cancel_its_parent() {
+        let parent = CancelToken::new();
+        let child = parent.child();
+        child.cancel("alone");
+        assert!(child.is_cancelled() && !parent.is_cancelled() && !parent.child().is_cancelled());
+    }
+
+    #[test]
+    fn a_dropped_waiter_frees_its_slot() {
+        let token = CancelToken::new();
+        let waker = Waker::noop();
+        for _ in 0..100 {
+            let mut waiting = pin!(token.child().cancelled());
+            assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+        }
+        assert_eq!(token.chain[0].waiters().slots.len(), 1);
+    }
+
+    #[test]
+    fn the_nearest_reason_is_told() {
+        let parent = CancelToken::new();
+        let child = parent.child();
+        child.cancel("mine");
+        parent.cancel("theirs");
+        assert_eq!(child.reason().as_deref(), Some("mine"));
+    }
+}

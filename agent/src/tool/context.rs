@@ -1,0 +1,301 @@
+//! What a running tool knows: its call, its state, when to stop.
+
+use super::cancel::{CancelToken, Cancelled};
+use super::executor::Executor;
+use super::state::{DuplicateState, StateKey, StateMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a cancelled body may go on before it is dropped, unless
+/// [`cancel_grace`](ToolContextBuilder::cancel_grace) says otherwise.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// What a tool gets beside its arguments. A parameter `cx: &ToolContext` of a `#[tool]` function receives it;
+/// `db: &Database` is [`get::<Database>`](Self::get) spelled as a parameter. Cloning is one reference count.
+///
+/// ```
+/// use agent::ToolContext;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cx = ToolContext::builder().state(7_u32).call_id("call_1").build()?;
+/// assert_eq!(cx.get::<u32>(), Some(&7));
+/// assert_eq!(cx.call_id(), "call_1");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    call_id: Arc<str>,
+    tool: Arc<str>,
+    idempotency_key: Option<Arc<str>>,
+    run_id: Option<Arc<str>>,
+    session_id: Option<Arc<str>>,
+    attempt: u32,
+    max_attempts: u32,
+    cancel: CancelToken,
+    cancel_grace: Duration,
+    default_timeout: Option<Duration>,
+    executor: Arc<dyn Executor>,
+    /// Of the run; shadows `shared`.
+    state: StateMap,
+    /// Of the registry.
+    shared: StateMap,
+}
+
+impl ToolContext {
+    /// A context without state, for tools that need none.
+    pub fn new() -> Self {
+        Self { inner: Arc::new(Inner::default()) }
+    }
+
+    /// Starts a context, for a test or for a driver of one's own.
+    pub fn builder() -> ToolContextBuilder {
+        ToolContextBuilder { inner: Inner::default(), duplicate: None }
+    }
+
+    /// The state of type `T`, if there is any: that of the run, else that of the registry.
+    pub fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
+        self.inner.state.get().or_else(|| self.inner.shared.get())
+    }
+
+    /// Whether there is state of this type.
+    pub fn has(&self, key: &StateKey) -> bool {
+        self.inner.state.contains(key) || self.inner.shared.contains(key)
+    }
+
+    /// The id that the model's provider gave this call; empty outside of a call.
+    pub fn call_id(&self) -> &str {
+        &self.inner.call_id
+    }
+
+    /// The name under which the tool was called; empty outside of a call.
+    pub fn tool(&self) -> &str {
+        &self.inner.tool
+    }
+
+    /// The same for every attempt at this call and for no other call: hand it to services that remove
+    /// duplicates. It is the step's key in a run, the call id otherwise.
+    pub fn idempotency_key(&self) -> &str {
+        self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
+    }
+
+    /// The run that this call belongs to.
+    pub fn run_id(&self) -> Option<&str> {
+        self.inner.run_id.as_deref()
+    }
+
+    /// The session that the run belongs to.
+    pub fn session_id(&self) -> Option<&str> {
+        self.inner.session_id.as_deref()
+    }
+
+    /// Which attempt at running the body this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.inner.attempt
+    }
+
+    /// How many attempts there are at most.
+    pub fn max_attempts(&self) -> u32 {
+        self.inner.max_attempts
+    }
+
+    /// Whether the caller wants the call to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancel.is_cancelled()
+    }
+
+    /// Completes when the caller wants the call to stop. A body that returns within the grace period keeps
+    /// its result.
+    pub fn cancelled(&self) -> Cancelled {
+        self.inner.cancel.cancelled()
+    }
+
+    /// The token of this call, to hand on to work that it starts.
+    pub fn cancel_token(&self) -> &CancelToken {
+        &self.inner.cancel
+    }
+
+    /// Where blocking work and waiting go.
+    pub fn executor(&self) -> &dyn Executor {
+        &*self.inner.executor
+    }
+
+    pub(crate) fn cancel_grace(&self) -> Duration {
+        self.inner.cancel_grace
+    }
+
+    pub(crate) fn default_timeout(&self) -> Option<Duration> {
+        self.inner.default_timeout
+    }
+
+    /// The context of one call: its own token, its names, and the registry's state below the run's.
+    pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
+        let mut inner = (*self.inner).clone();
+        inner.call_id = call_id.into();
+        inner.tool = tool.clone();
+        inner.cancel = inner.cancel.child();
+        inner.shared = shared.clone();
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same context for one step.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn with_idempotency_key(&self, key: String) -> Self {
+        let mut inner = (*self.inner).clone();
+        inner.idempotency_key = Some(key.into());
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Starts from this context, to change some of it.
+    pub fn to_builder(&self) -> ToolContextBuilder {
+        ToolContextBuilder { inner: (*self.inner).clone(), duplicate: None }
+    }
+}
+
+impl Default for ToolContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            call_id: "".into(),
+            tool: "".into(),
+            idempotency_key: None,
+            run_id: None,
+            session_id: None,
+            attempt: 1,
+            max_attempts: 1,
+            cancel: CancelToken::new(),
+            cancel_grace: CANCEL_GRACE,
+            default_timeout: None,
+            executor: crate::default_executor(),
+            state: StateMap::default(),
+            shared: StateMap::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("call_id", &self.call_id)
+            .field("tool", &self.tool)
+            .field("run_id", &self.run_id)
+            .field("attempt", &self.attempt)
+            .field("cancel", &self.cancel)
+            .field("state", &self.state)
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`ToolContext`].
+#[derive(Debug)]
+#[must_use = "call `build`"]
+pub struct ToolContextBuilder {
+    inner: Inner,
+    duplicate: Option<DuplicateState>,
+}
+
+impl ToolContextBuilder {
+    /// Adds a value that `&T` parameters receive.
+    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.shared_state(Arc::new(value))
+    }
+
+    /// Adds a value that is shared with others; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// # use agent::ToolContext;
+    /// trait Clock: Send + Sync { fn now(&self) -> u64; }
+    /// struct Fixed(u64);
+    /// impl Clock for Fixed { fn now(&self) -> u64 { self.0 } }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock: Arc<dyn Clock> = Arc::new(Fixed(5));
+    /// let cx = ToolContext::builder().shared_state(clock).build()?;
+    /// assert_eq!(cx.get::<dyn Clock>().map(|c| c.now()), Some(5));
+    /// # Ok(()) }
+    /// ```
+    pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
+        if let Err(twice) = self.inner.state.insert(value) {
+            self.duplicate.get_or_insert(twice);
+        }
+        self
+    }
+
+    /// The id of the call.
+    pub fn call_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.inner.call_id = id.into();
+        self
+    }
+
+    /// The key that is the same for every attempt at this call.
+    pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.inner.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// The run that calls belong to.
+    pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.inner.run_id = Some(id.into());
+        self
+    }
+
+    /// The session that the run belongs to.
+    pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.inner.session_id = Some(id.into());
+        self
+    }
+
+    /// Which attempt this is, from 1, and how many there are at most.
+    pub fn attempt(mut self, attempt: u32, max_attempts: u32) -> Self {
+        self.inner.attempt = attempt;
+        self.inner.max_attempts = max_attempts;
+        self
+    }
+
+    /// The token that stops calls made with this context.
+    pub fn cancel(mut self, token: CancelToken) -> Self {
+        self.inner.cancel = token;
+        self
+    }
+
+    /// How long a cancelled body may go on before it is dropped; 5 s by default.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.inner.cancel_grace = grace;
+        self
+    }
+
+    /// The timeout of tools that do not say their own; none by default.
+    pub fn default_timeout(mut self, after: Duration) -> Self {
+        self.inner.default_timeout = Some(after);
+        self
+    }
+
+    /// Where blocking work and waiting go; tokio's with the feature `runtime`.
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.inner.executor = executor;
+        self
+    }
+
+    /// The context.
+    ///
+    /// # Errors
+    /// When two values of one type were given.
+    pub fn build(self) -> Result<ToolContext, DuplicateState> {
+        match self.duplicate {
+            None => Ok(ToolContext { inner: Arc::new(self.inner) }),
+            Some(twice) => Err(twice),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a `#[tool]` function returns, as an outcome.
+//!
+//! There is no blanket conversion: `Result` implements `Serialize` too. Instead the generated code asks step by
+//! step, on the concrete type, and each step picks by method resolution, which sees through aliases: an inherent
+//! method wins where its bounds hold, else a trait's method is found. The steps that pick have no bounds; the
+//! step that converts has, so that a compile error speaks of the value's or of the error's type.
+
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::unused_self,
+    clippy::needless_pass_by_value,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
+
+use super::error::ToolError;
+use super::outcome::{IntoOutcome, ToolOutcome};
+use super::output::ToolOutput;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt::Display;
+
+/// What a `#[tool]` function may return, alone or as the value of a `Result`.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "return `()`, text, a number, `ToolOutput`, anything `Serialize`, or a `Result` of one of these",
+    note = "for a type of your own write `#[derive(ToolOutput)]` (or serde's `Serialize`) above it"
+)]
+pub trait ReturnValue {
+    fn outcome(&self) -> ToolOutcome;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> ReturnValue for T {
+    fn outcome(&self) -> ToolOutcome {
+        ToolOutput::json(self).into_outcome()
+    }
+}
+
+/// What may stand in the `Err` of a tool's `Result`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a tool",
+    label = "the model reads the error's text: implement `std::fmt::Display`"
+)]
+pub trait ReturnError {
+    fn text(&self) -> String;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Display> ReturnError for E {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Step 1: is it a `Result`?
+#[derive(Debug)]
+pub struct Returned<T>(pub T);
+
+impl<T, E> Returned<Result<T, E>> {
+    /// A result is itself.
+    pub fn peel(self) -> Result<T, E> {
+        self.0
+    }
+}
+
+/// Step 1 for everything else.
+pub trait PlainValue {
+    type Value;
+    fn peel(self) -> Result<Self::Value, Infallible>;
+}
+
+impl<T> PlainValue for Returned<T> {
+    type Value = T;
+    fn peel(self) -> Result<T, Infallible> {
+        Ok(self.0)
+    }
+}
+
+/// Step 2: what kind of value?
+#[derive(Debug)]
+pub struct OfValue<'a, T>(pub &'a T);
+
+/// Step 2, the answer: the value is an outcome of its own.
+#[derive(Debug)]
+pub struct OwnOutcome;
+
+/// Step 2, the answer: the value goes out as JSON.
+#[derive(Debug)]
+pub struct AsJson;
+
+impl<T: IntoOutcome> OfValue<'_, T> {
+    pub fn kind(&self) -> OwnOutcome {
+        OwnOutcome
+    }
+}
+
+/// Step 2 for everything else.
+pub trait ValueUnknown {
+    fn kind(&self) -> AsJson {
+        AsJson
+    }
+}
+
+impl<T> ValueUnknown for OfValue<'_, T> {}
+
+impl OwnOutcome {
+    pub fn outcome<T: IntoOutcome>(self, value: T) -> ToolOutcome {
+        value.into_outcome()
+    }
+}
+
+impl AsJson {
+    pub fn outcome<T: ReturnValue>(self, value: T) -> ToolOutcome {
+        value.outcome()
+    }
+}
+
+/// Step 3: what kind of error?
+#[derive(Debug)]
+pub struct OfError<'a, E>(pub &'a E);
+
+/// Step 3, the answer: an error with a source to keep for the operator.
+#[derive(Debug)]
+pub struct WithSource;
+
+/// Step 3, the answer: a text.
+#[derive(Debug)]
+pub struct TextOnly;
+
+impl OfError<'_, ToolError> {
+    pub fn kind(&self) -> OwnOutcome {
+        OwnOutcome
+    }
+}
+
+impl OfError<'_, ToolOutcome> {
+    pub fn kind(&self) -> OwnOutcome {
+        OwnOutcome
+    }
+}
+
+/// Step 3 for errors.
+pub trait ErrorWithSource {
+    fn kind(&self) -> WithSource {
+        WithSource
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> ErrorWithSource for OfError<'_, E> {}
+
+/// Step 3 for everything else: one reference further away.
+pub trait ErrorUnknown {
+    fn kind(&self) -> TextOnly {
+        TextOnly
+    }
+}
+
+impl<E> ErrorUnknown for &OfError<'_, E> {}
+
+impl WithSource {
+    pub fn outcome<E: Error + Send + Sync + 'static>(self, error: E) -> ToolOutcome {
+        ToolError::new(error.to_string()).with_source(error).into()
+    }
+}
+
+impl TextOnly {
+    pub fn outcome<E: ReturnError>(self, error: E) -> ToolOutcome {
+        ToolError::new(error.text()).into()
+    }
+}

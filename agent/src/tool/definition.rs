@@ -1,0 +1,221 @@
+//! What a model is shown of a tool.
+
+use crate::args::{Plan, SchemaError};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest name that every provider takes.
+pub(crate) const MAX_NAME: usize = 64;
+
+/// Name, description and parameters of a tool: all that a model knows of it. Cloning is one reference count.
+///
+/// The parameters are those of its [`Plan`], which also checks the arguments, so what a model is shown and
+/// what is accepted cannot differ. It serialises to `{"name", "description", "parameters"}`, with `title`,
+/// `output_schema` and `annotations` where they were given.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::ToolDefinition;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+/// let plan = Plan::compile("get_weather", &schema, PlanOptions::default())?;
+/// let definition = ToolDefinition::new(plan, "The weather in a city.")?;
+/// assert_eq!(serde_json::to_value(&definition)?["parameters"], schema);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct ToolDefinition {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    /// Its name is the tool's.
+    plan: Plan,
+    name: Arc<str>,
+    description: Arc<str>,
+    title: Option<Arc<str>>,
+    annotations: ToolAnnotations,
+    output_schema: Option<Value>,
+}
+
+impl ToolDefinition {
+    /// The definition of a tool whose arguments are checked by `plan`; the plan's name is the tool's name.
+    ///
+    /// # Errors
+    /// When the name is not `[A-Za-z0-9_-]{1,64}`, the form that every provider takes, or the description is
+    /// blank.
+    pub fn new(plan: Plan, description: impl Into<Arc<str>>) -> Result<Self, DefinitionError> {
+        let (name, description): (Arc<str>, Arc<str>) = (plan.name().into(), description.into());
+        if !is_valid_name(&name) {
+            return Err(DefinitionError::Name { name: name.to_string() });
+        }
+        if description.trim().is_empty() {
+            return Err(DefinitionError::NoDescription);
+        }
+        let annotations = ToolAnnotations::default();
+        Ok(Self {
+            inner: Arc::new(Inner { plan, name, description, title: None, annotations, output_schema: None }),
+        })
+    }
+
+    /// The name that the model calls.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.inner.name
+    }
+
+    /// What the tool does, for the model.
+    pub fn description(&self) -> &str {
+        &self.inner.description
+    }
+
+    /// The JSON Schema of the arguments, as the model is shown it.
+    pub fn parameters(&self) -> &Value {
+        self.inner.plan.schema()
+    }
+
+    /// What checks the arguments.
+    pub fn plan(&self) -> &Plan {
+        &self.inner.plan
+    }
+
+    /// A name for people, where there is one.
+    pub fn title(&self) -> Option<&str> {
+        self.inner.title.as_deref()
+    }
+
+    /// Hints for clients about what the tool does to the world.
+    pub fn annotations(&self) -> &ToolAnnotations {
+        &self.inner.annotations
+    }
+
+    /// The JSON Schema of the structured result, where it is known.
+    pub fn output_schema(&self) -> Option<&Value> {
+        self.inner.output_schema.as_ref()
+    }
+
+    /// Sets the name for people.
+    pub fn with_title(mut self, title: impl Into<Arc<str>>) -> Self {
+        Arc::make_mut(&mut self.inner).title = Some(title.into());
+        self
+    }
+
+    /// Sets the hints for clients.
+    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
+        Arc::make_mut(&mut self.inner).annotations = annotations;
+        self
+    }
+
+    /// Sets the JSON Schema of the structured result.
+    pub fn with_output_schema(mut self, schema: Value) -> Self {
+        Arc::make_mut(&mut self.inner).output_schema = Some(schema);
+        self
+    }
+}
+
+/// Whether every provider takes this name: `[A-Za-z0-9_-]{1,64}`.
+pub(crate) fn is_valid_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+impl PartialEq for ToolDefinition {
+    /// Whether a model is shown the same.
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (&*self.inner, &*other.inner);
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || (a.name == b.name
+                && a.description == b.description
+                && a.title == b.title
+                && a.annotations == b.annotations
+                && a.output_schema == b.output_schema
+                && a.plan.schema() == b.plan.schema())
+    }
+}
+
+impl fmt::Debug for ToolDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolDefinition")
+            .field("name", &self.inner.name)
+            .field("description", &self.inner.description)
+            .field("parameters", self.parameters())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Serialize for ToolDefinition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let inner = &*self.inner;
+        let annotated = inner.annotations != ToolAnnotations::default();
+        let extra = usize::from(inner.title.is_some())
+            + usize::from(inner.output_schema.is_some())
+            + usize::from(annotated);
+        let mut s = serializer.serialize_struct("ToolDefinition", 3 + extra)?;
+        s.serialize_field("name", &*inner.name)?;
+        s.serialize_field("description", &*inner.description)?;
+        s.serialize_field("parameters", self.parameters())?;
+        if let Some(title) = &inner.title {
+            s.serialize_field("title", &**title)?;
+        }
+        if let Some(schema) = &inner.output_schema {
+            s.serialize_field("output_schema", schema)?;
+        }
+        if annotated {
+            s.serialize_field("annotations", &inner.annotations)?;
+        }
+        s.end()
+    }
+}
+
+/// Hints about a tool for clients and people, in MCP's words. They are hints: nothing is enforced by them.
+///
+/// Source: `ToolAnnotations` of the Model Context Protocol's schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ToolAnnotations {
+    /// It changes nothing.
+    #[serde(rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// It may delete or overwrite.
+    #[serde(rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Calling it again with the same arguments changes nothing more.
+    #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// It talks to a world outside of the application.
+    #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl ToolAnnotations {
+    /// No hints.
+    pub const NONE: Self = Self { read_only: None, destructive: None, idempotent: None, open_world: None };
+}
+
+/// A tool cannot be defined like this.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinitionError {
+    /// The name would be refused by a provider.
+    #[error("a tool cannot be named {name:?}: use 1 to 64 letters, digits, `_` or `-`")]
+    Name {
+        /// The name that was given.
+        name: String,
+    },
+    /// A model chooses tools by their descriptions.
+    #[error("the description is empty: say what the tool does")]
+    NoDescription,
+    /// The schema cannot be compiled; says where and why.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}

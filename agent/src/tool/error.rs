@@ -1,0 +1,92 @@
+//! Errors that tools return: data for the model, with a cause for the operator.
+
+use super::outcome::{DenialCode, FailureCode, ToolOutcome};
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a tool's body returns when it cannot give a result. The message goes to the model; a source, if there
+/// is one, goes to the log only.
+///
+/// Any error type will do as a tool's error; this one is for saying more than a text: that the model should
+/// [try a better call](Self::retry), that the call is [refused](Self::denied), or a [code](Self::with_code) of
+/// one's own.
+///
+/// ```
+/// use agent::{ToolError, ToolOutcome};
+///
+/// let error = ToolError::retry("there is no city `Pariss`; use its English name");
+/// assert!(matches!(ToolOutcome::from(error), ToolOutcome::Retry { .. }));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ToolError {
+    outcome: Kind,
+    message: String,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Failed(FailureCode),
+    Retry,
+    Denied,
+}
+
+impl ToolError {
+    /// The call failed, and saying it again will not help.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { outcome: Kind::Failed(FailureCode::TOOL_ERROR), message: message.into(), source: None }
+    }
+
+    /// The model should call again with better arguments; the message says how.
+    pub fn retry(message: impl Into<String>) -> Self {
+        Self { outcome: Kind::Retry, ..Self::new(message) }
+    }
+
+    /// The tool refuses this call.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self { outcome: Kind::Denied, ..Self::new(message) }
+    }
+
+    /// A failure with a code of one's own, for the application.
+    pub fn with_code(mut self, code: impl Into<FailureCode>) -> Self {
+        self.outcome = Kind::Failed(code.into());
+        self
+    }
+
+    /// Keeps the cause, for the operator. The model never sees it.
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// The text for the model.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for ToolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<ToolError> for ToolOutcome {
+    fn from(error: ToolError) -> Self {
+        if let Some(source) = &error.source {
+            tracing::warn!(error = %error.message, source = &**source as &dyn Error, "a tool failed");
+        }
+        match error.outcome {
+            Kind::Failed(code) => Self::Failed { code, message: error.message },
+            Kind::Retry => Self::Retry { message: error.message },
+            Kind::Denied => Self::Denied { code: DenialCode::Denied, message: error.message },
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What tools need of the world around them: somewhere to block, and a clock to wait by.
+
+use super::BoxFuture;
+use std::time::Duration;
+
+/// Runs blocking work and waits. The `runtime` feature supplies tokio's; tests can bring their own.
+///
+/// A call is handed its executor by the [`ToolContext`](crate::ToolContext), so nothing in the library asks
+/// for a particular asynchronous runtime.
+pub trait Executor: Send + Sync + 'static {
+    /// Runs `work` where blocking does no harm; the future completes when it is done. `work` does not panic:
+    /// a panic of a tool's body is caught inside it.
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+
+    /// Completes after `duration`; `None` when this executor has no clock.
+    fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// Without a runtime: blocking work runs where it is awaited, and there is no clock.
+#[cfg(not(feature = "runtime"))]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InlineExecutor;
+
+#[cfg(not(feature = "runtime"))]
+impl Executor for InlineExecutor {
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { work() })
+    }
+
+    fn sleep(&self, _duration: Duration) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}

@@ -1,0 +1,336 @@
+//! What generated code calls: a typed tool from what was said about it and a function that runs it.
+
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::result_large_err,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
+
+use super::BoxFuture;
+use super::arguments::{Argument, ToolArgs};
+use super::context::ToolContext;
+use super::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+use super::outcome::{FailureCode, ToolOutcome, ToolReply};
+use super::policy::{Effect, ToolPolicy};
+use super::set::Entry;
+use super::state::StateKey;
+use super::traits::Tool;
+use crate::args::{Coercion, CoercionPolicy, InvalidArguments, Plan, PlanOptions, UnknownKeys};
+use schemars::Schema;
+use serde_json::Value;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A tool without its body, or its name and why it cannot be one.
+pub type Compiled = Result<Blueprint, (String, DefinitionError)>;
+
+/// What was said about a tool.
+#[derive(Debug)]
+pub struct Spec {
+    name: &'static str,
+    description: &'static str,
+    title: Option<&'static str>,
+    annotations: ToolAnnotations,
+    policy: ToolPolicy,
+    options: PlanOptions,
+}
+
+impl Spec {
+    pub fn new(name: &'static str, description: &'static str) -> Self {
+        let (annotations, policy, options) =
+            (ToolAnnotations::NONE, ToolPolicy::DEFAULT, PlanOptions::default());
+        Self { name, description, title: None, annotations, policy, options }
+    }
+
+    pub fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    /// A hint, and what follows from it: what changes nothing may be run any number of times.
+    pub fn read_only(mut self, hint: bool) -> Self {
+        self.annotations.read_only = Some(hint);
+        if hint {
+            self.policy.effect = Effect::Pure;
+        }
+        self
+    }
+
+    pub fn destructive(mut self, hint: bool) -> Self {
+        self.annotations.destructive = Some(hint);
+        self
+    }
+
+    pub fn idempotent(mut self, hint: bool) -> Self {
+        self.annotations.idempotent = Some(hint);
+        if hint && self.policy.effect != Effect::Pure {
+            self.policy.effect = Effect::Idempotent;
+        }
+        self
+    }
+
+    pub fn open_world(mut self, hint: bool) -> Self {
+        self.annotations.open_world = Some(hint);
+        self
+    }
+
+    pub fn timeout_millis(mut self, millis: u64) -> Self {
+        self.policy = self.policy.with_timeout(Duration::from_millis(millis));
+        self
+    }
+
+    pub fn redact_errors(mut self) -> Self {
+        self.policy = self.policy.with_redacted_errors();
+        self
+    }
+
+    pub fn coerce(mut self, policy: CoercionPolicy) -> Self {
+        self.options = self.options.coercion(policy);
+        self
+    }
+
+    pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
+        self.options = self.options.unknown(unknown);
+        self
+    }
+
+    /// Compiles the plan for arguments of type `A`.
+    pub fn compile<A: Argument>(self) -> Compiled {
+        let Self { name, description, title, annotations, policy, options } = self;
+        let define = || -> Result<ToolDefinition, DefinitionError> {
+            let plan = Plan::for_type::<A>(name, options)?;
+            let definition = ToolDefinition::new(plan, description)?.with_annotations(annotations);
+            Ok(match title {
+                Some(title) => definition.with_title(title),
+                None => definition,
+            })
+        };
+        match define() {
+            Ok(definition) => Ok(Blueprint { definition, policy }),
+            Err(error) => Err((name.to_owned(), error)),
+        }
+    }
+}
+
+/// A tool without its body. One for each `#[tool]`, compiled when it is first listed.
+#[derive(Debug)]
+pub struct Blueprint {
+    definition: ToolDefinition,
+    policy: ToolPolicy,
+}
+
+/// A tool whose arguments are an `A`.
+struct TypedTool<A, F> {
+    blueprint: &'static Blueprint,
+    requires: Vec<StateKey>,
+    run: F,
+    arguments: PhantomData<fn() -> A>,
+}
+
+/// The entry of a tool that checks its arguments by the blueprint and hands them to `run`.
+pub fn typed<A, F>(blueprint: &'static LazyLock<Compiled>, requires: Vec<StateKey>, run: F) -> Entry
+where
+    A: Argument,
+    F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+{
+    match &**blueprint {
+        Ok(blueprint) => Ok(Arc::new(TypedTool { blueprint, requires, run, arguments: PhantomData })),
+        Err(error) => Err(error.clone()),
+    }
+}
+
+impl<A, F> Tool for TypedTool<A, F>
+where
+    A: Argument,
+    F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
+{
+    fn definition(&self) -> &ToolDefinition {
+        &self.blueprint.definition
+    }
+
+    fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+        let parsed = match self.definition().plan().parse::<A>(arguments) {
+            Ok(parsed) => parsed,
+            Err(refusal) => return Box::pin(std::future::ready(refusal.into())),
+        };
+        let (running, coercions) = ((self.run)(parsed.value, cx), parsed.coercions);
+        Box::pin(async move { ToolReply::new(running.await).with_coercions(coercions) })
+    }
+
+    fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
+        self.definition().plan().parse::<A>(arguments).map(|parsed| parsed.coercions)
+    }
+
+    fn policy(&self) -> &ToolPolicy {
+        &self.blueprint.policy
+    }
+
+    fn requires(&self) -> &[StateKey] {
+        &self.requires
+    }
+}
+
+/// Runs a synchronous body on the context's executor.
+///
+/// The body gets a context of its own, since it may outlive the caller's wish to wait for it: a body cannot be
+/// stopped half way, but one that has not begun when the call is given up does not begin. A panic arrives at the
+/// caller as the panic it was.
+pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
+where
+    B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
+{
+    type Slot = Mutex<Option<thread::Result<ToolOutcome>>>;
+    let own = cx.clone();
+    Box::pin(async move {
+        let slot: Arc<Slot> = Arc::default();
+        let given_up = Arc::downgrade(&slot);
+        let work = move || {
+            let Some(slot) = given_up.upgrade() else { return };
+            let end = catch_unwind(AssertUnwindSafe(|| body(&own)));
+            // Nothing that can panic runs under this lock.
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        };
+        cx.executor().run_blocking(Box::new(work)).await;
+        let end = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match end {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(panic)) => resume_unwind(panic),
+            None => {
+                tracing::error!(tool = cx.tool(), "the executor dropped a tool's body without running it");
+                ToolOutcome::failed(
+                    FailureCode::TOOL_ERROR,
+                    "The tool was not run: the application is stopping.",
+                )
+            }
+        }
+    })
+}
+
+/// States that a future can be sent to another thread, at the place where it is named.
+pub fn sendable<'a, F: Future + Send + 'a>(future: F) -> F {
+    future
+}
+
+/// A type that a `&T` parameter names. `&ToolContext` is the context itself: its inherent functions win over those
+/// of [`InjectState`], which look for state of the application.
+#[derive(Debug)]
+pub struct Inject<T: ?Sized>(PhantomData<T>);
+
+impl Inject<ToolContext> {
+    pub fn key() -> Option<StateKey> {
+        None
+    }
+
+    pub fn get(cx: &ToolContext) -> Result<&ToolContext, ToolOutcome> {
+        Ok(cx)
+    }
+}
+
+/// What can be state of an application.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be state of an application",
+    label = "`&T` is injected state: `T` must be `Send`, `Sync` and `'static`",
+    note = "text and lists are arguments when they are spelled `&str` and `&[T]`"
+)]
+pub trait State: Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: ?Sized + Send + Sync + 'static> State for T {}
+
+/// Looks for state of type `T`. The bound is stated in one place, so that one mistake is one message.
+pub trait InjectState<T: ?Sized + 'static> {
+    fn key() -> Option<StateKey>
+    where
+        T: State;
+    fn get(cx: &ToolContext) -> Result<&T, ToolOutcome>;
+}
+
+impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
+    fn key() -> Option<StateKey>
+    where
+        T: State,
+    {
+        Some(StateKey::of::<T>())
+    }
+
+    fn get(cx: &ToolContext) -> Result<&T, ToolOutcome> {
+        // A registry has looked for it before the call; this is for tools that are called by hand.
+        cx.get::<T>().ok_or_else(|| {
+            tracing::error!(
+                tool = cx.tool(),
+                state = StateKey::of::<T>().name(),
+                "the application gives no such state"
+            );
+            ToolOutcome::failed(
+                FailureCode::TOOL_ERROR,
+                "The tool cannot run: the application did not set it up.",
+            )
+        })
+    }
+}
+
+/// The state among what is injected.
+pub fn keys(injected: &[Option<StateKey>]) -> Vec<StateKey> {
+    let mut keys: Vec<StateKey> = Vec::new();
+    for key in injected.iter().copied().flatten() {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// A default whose JSON may be known through [`ToolArgs`]; that of a `Serialize` type is found by schemars.
+#[derive(Debug)]
+pub struct DefaultValue<T>(pub T);
+
+/// For every other type.
+pub trait JsonUnknown {
+    fn json(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl<T> JsonUnknown for DefaultValue<T> {}
+
+impl<T: ToolArgs> DefaultValue<T> {
+    pub fn json(&self) -> Option<Value> {
+        self.0.__json()
+    }
+}
+
+/// Shows a default in the schema where schemars could not.
+pub fn show_default(schema: &mut Schema, value: Option<Value>) {
+    if let Some(value) = value
+        && schema.get("default").is_none()
+    {
+        schema.insert("default".to_owned(), value);
+    }
+}
+
+/// `#[arg(length(…))]`: the keywords for what the schema says the type is; all where it does not say.
+pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
+    let is = |kind: &str| match schema.get("type") {
+        None => true,
+        Some(Value::String(own)) => own == kind,
+        Some(Value::Array(own)) => own.iter().any(|own| own == kind),
+        Some(_) => false,
+    };
+    let kinds = [
+        (is("string"), "minLength", "maxLength"),
+        (is("array"), "minItems", "maxItems"),
+        (is("object"), "minProperties", "maxProperties"),
+    ];
+    for (applies, at_least, at_most) in kinds {
+        for (keyword, end) in [(at_least, min), (at_most, max)] {
+            if let (true, Some(end)) = (applies, end) {
+                schema.insert(keyword.to_owned(), end.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! One call that cannot fail: panics caught, time kept, cancellation honoured.
+
+use super::BoxFuture;
+use super::cancel::Cancelled;
+use super::context::ToolContext;
+use super::outcome::{FailureCode, ToolOutcome, ToolReply};
+use super::policy::{Timeout, ToolPolicy};
+use super::traits::Tool;
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// What the model reads when a tool keeps its errors to itself.
+const REDACTED: &str = "The tool failed. Its error is not shown here.";
+
+/// Runs `tool` once. `cx` is that of this call, with a token of its own.
+pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -> ToolReply {
+    if let Some(reason) = cx.cancel_token().reason() {
+        return ToolReply::new(ToolOutcome::aborted(&reason));
+    }
+    if let Some(missing) = tool.requires().iter().find(|key| !cx.has(key)) {
+        tracing::error!(tool = cx.tool(), state = missing.name(), "the application gives no such state");
+        return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.");
+    }
+    let policy = tool.policy();
+    let limit = match policy.timeout {
+        Timeout::After(limit) => Some(limit),
+        Timeout::Inherit => cx.default_timeout(),
+        Timeout::Never => None,
+    };
+    let timer = match limit.map(|limit| cx.executor().sleep(limit)) {
+        None => None,
+        Some(Some(timer)) => Some(timer),
+        Some(None) => {
+            tracing::error!(
+                tool = cx.tool(),
+                "a timeout needs an executor with a clock, such as a tokio runtime"
+            );
+            return failed(
+                FailureCode::TOOL_ERROR,
+                "The tool cannot run: the application cannot keep its time limit.",
+            );
+        }
+    };
+    let (mut call, cancelled) = (Call::start(tool, arguments, cx), cx.cancelled());
+    let end = supervise(&mut call, timer, cancelled, cx).await;
+    // Told before the body is dropped, so that work which it started elsewhere can stop too.
+    if let End::TimedOut = end {
+        cx.cancel_token().cancel("the tool's time is up");
+    }
+    call.stop();
+    let mut reply = match end {
+        End::Replied(reply) => reply,
+        End::Panicked(message) => {
+            tracing::error!(tool = cx.tool(), panic = %message, "a tool panicked");
+            failed(FailureCode::PANIC, "The tool crashed. It is not known whether it took effect.")
+        }
+        End::TimedOut => failed(
+            FailureCode::TIMEOUT,
+            format!("The tool did not finish within {}.", seconds(limit.unwrap_or_default())),
+        ),
+        End::Cancelled => ToolReply::new(aborted(cx)),
+    };
+    // A body that gives up because it was told to stop was interrupted; it did not fail.
+    if cx.is_cancelled() && is_own_error(&reply.outcome) {
+        reply.outcome = aborted(cx);
+    }
+    redact(policy, cx, &mut reply.outcome);
+    reply
+}
+
+fn failed(code: FailureCode, message: impl Into<String>) -> ToolReply {
+    ToolReply::new(ToolOutcome::failed(code, message))
+}
+
+fn aborted(cx: &ToolContext) -> ToolOutcome {
+    ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled"))
+}
+
+/// Whether the body itself said that it failed.
+fn is_own_error(outcome: &ToolOutcome) -> bool {
+    match outcome {
+        ToolOutcome::Retry { .. } => true,
+        ToolOutcome::Failed { code, .. } => {
+            *code != FailureCode::INVALID_ARGUMENTS
+                && *code != FailureCode::PANIC
+                && *code != FailureCode::TIMEOUT
+        }
+        _ => false,
+    }
+}
+
+fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
+    if let ToolOutcome::Failed { code, message } = outcome
+        && policy.redact_errors
+        && *code == FailureCode::TOOL_ERROR
+    {
+        tracing::warn!(tool = cx.tool(), error = %message, "a tool failed");
+        REDACTED.clone_into(message);
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+enum End {
+    Replied(ToolReply),
+    Panicked(String),
+    TimedOut,
+    Cancelled,
+}
+
+/// Waits for the body, its time limit, and the caller's wish to stop, which leaves the body a grace period.
+async fn supervise(
+    call: &mut Call<'_>,
+    mut timer: Option<BoxFuture<'static, ()>>,
+    mut cancelled: Cancelled,
+    cx: &ToolContext,
+) -> End {
+    let mut grace: Option<BoxFuture<'static, ()>> = None;
+    poll_fn(|task| {
+        match call.poll(task) {
+            Ok(Poll::Ready(reply)) => return Poll::Ready(End::Replied(reply)),
+            Ok(Poll::Pending) => {}
+            Err(message) => return Poll::Ready(End::Panicked(message)),
+        }
+        if timer.as_mut().is_some_and(|timer| timer.as_mut().poll(task).is_ready()) {
+            return Poll::Ready(End::TimedOut);
+        }
+        if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
+            match cx.executor().sleep(cx.cancel_grace()) {
+                Some(wait) => grace = Some(wait),
+                // No clock to measure a grace period with.
+                None => return Poll::Ready(End::Cancelled),
+            }
+        }
+        match grace.as_mut().map(|wait| wait.as_mut().poll(task)) {
+            Some(Poll::Ready(())) => Poll::Ready(End::Cancelled),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// A body whose panics are values: when it is made, polled and dropped.
+struct Call<'a> {
+    body: Option<BoxFuture<'a, ToolReply>>,
+    panicked: Option<String>,
+}
+
+impl<'a> Call<'a> {
+    fn start(tool: &'a dyn Tool, arguments: &'a str, cx: &'a ToolContext) -> Self {
+        match catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx))) {
+            Ok(body) => Self { body: Some(body), panicked: None },
+            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)) },
+        }
+    }
+
+    fn poll(&mut self, task: &mut Context<'_>) -> Result<Poll<ToolReply>, String> {
+        if let Some(message) = self.panicked.take() {
+            return Err(message);
+        }
+        let Some(body) = &mut self.body else { return Ok(Poll::Pending) };
+        match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task))) {
+            Ok(poll) => Ok(poll),
+            Err(payload) => {
+                self.stop();
+                Err(panic_text(payload))
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        let body = self.body.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(body))) {
+            tracing::error!(panic = %panic_text(payload), "a tool panicked while it was stopped");
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    /// The caller may drop the call at any time.
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => match payload.downcast::<&'static str>() {
+            Ok(text) => (*text).to_owned(),
+            Err(_) => "a panic without a text".to_owned(),
+        },
+    }
+}

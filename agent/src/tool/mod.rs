@@ -1,0 +1,38 @@
+//! Tools: what they are, what they get, what they give back, and the registry that runs them.
+//!
+//! Rooms: [`traits`] the one tool trait; [`definition`] what a model is shown; [`policy`] how a tool may be
+//! run; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
+//! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
+//! arguments to result; [`dynamic`] tools made at
+//! run time; [`set`], [`glue`], [`convert`] what the macros stand on.
+//!
+//! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
+
+pub(crate) mod arguments;
+pub(crate) mod cancel;
+pub(crate) mod context;
+#[cfg(feature = "macros")]
+pub(crate) mod convert;
+pub(crate) mod definition;
+pub(crate) mod dynamic;
+pub(crate) mod error;
+pub(crate) mod executor;
+#[cfg(feature = "macros")]
+pub(crate) mod glue;
+pub(crate) mod invoke;
+pub(crate) mod outcome;
+pub(crate) mod output;
+pub(crate) mod policy;
+#[cfg(feature = "macros")]
+pub(crate) mod probe;
+pub(crate) mod problem;
+pub(crate) mod registry;
+pub(crate) mod set;
+pub(crate) mod state;
+pub(crate) mod traits;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future that may be sent to another thread; what object-safe asynchronous methods return.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,357 @@
+//! How a call ended. Every way of ending is data, and all but one are a result for the model.
+
+use super::error::ToolError;
+use super::output::ToolOutput;
+use crate::args::{Coercion, InvalidArguments};
+use crate::message::{OutcomeKind, Part, ToolResultMessage};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// How a tool call ended.
+///
+/// A call never fails a run: an unknown name, bad arguments, an error, a panic and a timeout are all outcomes,
+/// and the model is told of each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolOutcome {
+    /// The body returned a value.
+    Completed(ToolOutput),
+    /// The body asks the model for a better call.
+    Retry {
+        /// What to do better, for the model.
+        message: String,
+    },
+    /// The call failed, and that is final for this call.
+    Failed {
+        /// Why, for the application.
+        code: FailureCode,
+        /// Why, for the model.
+        message: String,
+    },
+    /// The call was not allowed.
+    Denied {
+        /// By whom.
+        code: DenialCode,
+        /// Why, for the model.
+        message: String,
+    },
+    /// The call was stopped, or never began.
+    Interrupted {
+        /// By what.
+        code: InterruptionCode,
+        /// Why, for the model.
+        reason: String,
+    },
+    /// There is no result yet: it arrives from outside under this handle.
+    Deferred {
+        /// What the result will be delivered under.
+        handle: String,
+    },
+}
+
+/// Why a call failed: one of the constants, or a word of the tool's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FailureCode(Cow<'static, str>);
+
+macro_rules! failure_codes {
+    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
+        impl FailureCode {
+            $($(#[$doc])* pub const $name: Self = Self(Cow::Borrowed($word));)*
+        }
+    };
+}
+
+failure_codes! {
+    /// No tool has that name.
+    UNKNOWN_TOOL = "unknown_tool";
+    /// The arguments were refused; the text is the full report.
+    INVALID_ARGUMENTS = "invalid_arguments";
+    /// The body returned an error.
+    TOOL_ERROR = "tool_error";
+    /// The body panicked.
+    PANIC = "panic";
+    /// The tool's time was up.
+    TIMEOUT = "timeout";
+    /// The model's reply was cut by its token limit, so the call was not run.
+    TRUNCATED = "truncated";
+}
+
+impl FailureCode {
+    /// A code of one's own.
+    pub fn new(word: impl Into<Cow<'static, str>>) -> Self {
+        Self(word.into())
+    }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&'static str> for FailureCode {
+    fn from(word: &'static str) -> Self {
+        Self::new(word)
+    }
+}
+
+impl From<String> for FailureCode {
+    fn from(word: String) -> Self {
+        Self::new(word)
+    }
+}
+
+impl fmt::Display for FailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who did not allow a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DenialCode {
+    /// A hook of the application.
+    Blocked,
+    /// A person, a policy, or the tool itself.
+    Denied,
+}
+
+impl DenialCode {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What stopped a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InterruptionCode {
+    /// The run was cancelled.
+    Aborted,
+    /// A new message came first.
+    Steered,
+    /// No result was recorded; whether the call took effect is not known.
+    Lost,
+}
+
+impl InterruptionCode {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Aborted => "aborted",
+            Self::Steered => "steered",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl ToolOutcome {
+    /// A failure with a code and a text for the model.
+    pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
+        Self::Failed { code, message: message.into() }
+    }
+
+    /// The outcome of a call that was stopped because its run was cancelled for `reason`.
+    pub fn aborted(reason: &str) -> Self {
+        Self::Interrupted {
+            code: InterruptionCode::Aborted,
+            reason: format!("The call was stopped: {reason}."),
+        }
+    }
+
+    /// Whether the model is told of an error.
+    pub fn is_error(&self) -> bool {
+        !matches!(self, Self::Completed(_) | Self::Deferred { .. })
+    }
+
+    /// The output of a completed call.
+    pub fn output(&self) -> Option<&ToolOutput> {
+        match self {
+            Self::Completed(output) => Some(output),
+            _ => None,
+        }
+    }
+
+    /// The code of a failure, a denial or an interruption.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Failed { code, .. } => Some(code.as_str()),
+            Self::Denied { code, .. } => Some(code.as_str()),
+            Self::Interrupted { code, .. } => Some(code.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Its text for the model; of a completed call, the text parts of its content.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Completed(output) => output.text_content(),
+            Self::Retry { message } | Self::Failed { message, .. } | Self::Denied { message, .. } => {
+                message.into()
+            }
+            Self::Interrupted { reason, .. } => reason.into(),
+            Self::Deferred { .. } => "".into(),
+        }
+    }
+
+    /// The word for this kind of outcome in a result message; `None` while the result is still to come.
+    pub fn kind(&self) -> Option<OutcomeKind> {
+        match self {
+            Self::Completed(_) => Some(OutcomeKind::Completed),
+            Self::Retry { .. } => Some(OutcomeKind::Retry),
+            Self::Failed { .. } => Some(OutcomeKind::Failed),
+            Self::Denied { .. } => Some(OutcomeKind::Denied),
+            Self::Interrupted { .. } => Some(OutcomeKind::Interrupted),
+            Self::Deferred { .. } => None,
+        }
+    }
+}
+
+impl From<ToolOutput> for ToolOutcome {
+    fn from(output: ToolOutput) -> Self {
+        Self::Completed(output)
+    }
+}
+
+impl From<InvalidArguments> for ToolOutcome {
+    fn from(refusal: InvalidArguments) -> Self {
+        Self::failed(FailureCode::INVALID_ARGUMENTS, refusal.to_text())
+    }
+}
+
+/// What [`Tool::call`](crate::Tool::call) gives: how it ended, and what was coerced on the way in.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolReply {
+    /// How the call ended.
+    pub outcome: ToolOutcome,
+    /// What was changed in the arguments so that they fit, in order.
+    pub coercions: Vec<Coercion>,
+}
+
+impl ToolReply {
+    /// A reply without coercions.
+    pub fn new(outcome: impl Into<ToolOutcome>) -> Self {
+        Self { outcome: outcome.into(), coercions: Vec::new() }
+    }
+
+    /// Adds what was changed in the arguments.
+    pub fn with_coercions(mut self, coercions: Vec<Coercion>) -> Self {
+        self.coercions = coercions;
+        self
+    }
+}
+
+impl<T: IntoOutcome> From<T> for ToolReply {
+    fn from(value: T) -> Self {
+        Self::new(value.into_outcome())
+    }
+}
+
+/// What a closure or a hand-written tool may return. (`#[tool]` functions may return anything `Serialize`
+/// besides; the macro picks the conversion for the type at hand.)
+#[diagnostic::on_unimplemented(
+    message = "a tool made at run time cannot return `{Self}`",
+    label = "return `ToolOutput`, `Json<T>`, text, `()`, `ToolOutcome`, or a `Result` of one of them with `ToolError`"
+)]
+pub trait IntoOutcome {
+    /// The outcome that this value stands for.
+    fn into_outcome(self) -> ToolOutcome;
+}
+
+impl IntoOutcome for ToolOutcome {
+    fn into_outcome(self) -> ToolOutcome {
+        self
+    }
+}
+
+impl IntoOutcome for ToolOutput {
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::Completed(self)
+    }
+}
+
+impl IntoOutcome for ToolError {
+    fn into_outcome(self) -> ToolOutcome {
+        self.into()
+    }
+}
+
+impl IntoOutcome for InvalidArguments {
+    fn into_outcome(self) -> ToolOutcome {
+        self.into()
+    }
+}
+
+impl IntoOutcome for () {
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutput::empty().into()
+    }
+}
+
+impl IntoOutcome for String {
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutput::text(self).into()
+    }
+}
+
+impl IntoOutcome for &str {
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutput::text(self).into()
+    }
+}
+
+impl<T: IntoOutcome, E: IntoOutcome> IntoOutcome for Result<T, E> {
+    fn into_outcome(self) -> ToolOutcome {
+        match self {
+            Ok(value) => value.into_outcome(),
+            Err(error) => error.into_outcome(),
+        }
+    }
+}
+
+/// The result of one call, ready to become the message that answers it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The id of the call.
+    pub call_id: String,
+    /// The name that was called.
+    pub tool: String,
+    /// How it ended.
+    pub outcome: ToolOutcome,
+    /// What was changed in the arguments so that they fit, in order.
+    pub coercions: Vec<Coercion>,
+}
+
+impl ToolResult {
+    /// The result of the call `call_id` of `tool`.
+    pub fn new(call_id: impl Into<String>, tool: impl Into<String>, reply: impl Into<ToolReply>) -> Self {
+        let ToolReply { outcome, coercions } = reply.into();
+        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions }
+    }
+
+    /// The message that answers the call; `None` while its result is still to come.
+    pub fn to_message(&self) -> Option<ToolResultMessage> {
+        let kind = self.outcome.kind()?;
+        let message = ToolResultMessage::new(&*self.call_id, &*self.tool, kind);
+        Some(match &self.outcome {
+            ToolOutcome::Completed(output) => message
+                .with_content(output.content.clone())
+                .with_structured(output.structured.clone())
+                .with_metadata(output.metadata.clone()),
+            other => message
+                .with_content(vec![Part::text(other.text())])
+                .with_code(other.code().map(str::to_owned)),
+        })
+    }
+}

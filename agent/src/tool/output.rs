@@ -1,0 +1,154 @@
+//! What a tool gives back.
+
+use super::error::ToolError;
+use super::outcome::{IntoOutcome, ToolOutcome};
+use crate::message::Part;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// The result of a call that completed: content for the model, the same as data, and what only the
+/// application sees.
+///
+/// ```
+/// use agent::ToolOutput;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), agent::ToolError> {
+/// let output = ToolOutput::json(&json!({"degrees": 21}))?.with_metadata("cache", "hit");
+/// assert_eq!(output.text_content(), r#"{"degrees":21}"#);
+/// assert_eq!(output.structured, Some(json!({"degrees": 21})));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Vec<Part>,
+    /// The result as data: a JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// For the application and the loop, never for a model.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    /// Whether the run goes on.
+    #[serde(skip_serializing_if = "is_default")]
+    pub control: Control,
+}
+
+/// Whether a run goes on after a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Control {
+    /// The model is asked again.
+    #[default]
+    Continue,
+    /// The run ends when every result of the turn says so.
+    EndIfAll,
+    /// The run ends after this turn's calls.
+    EndNow,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl ToolOutput {
+    /// No content.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::parts(vec![Part::text(text)])
+    }
+
+    /// Any parts: texts, images, documents, resources.
+    pub fn parts(content: Vec<Part>) -> Self {
+        Self { content, ..Self::default() }
+    }
+
+    /// An image, from its bytes and MIME type.
+    pub fn image(bytes: impl Into<Vec<u8>>, mime_type: impl Into<String>) -> Self {
+        Self::parts(vec![Part::image(bytes.into(), mime_type)])
+    }
+
+    /// A value as JSON text; text stays text and nothing (`null`) is no content. An object is kept as
+    /// [`structured`](Self::structured) data too.
+    ///
+    /// # Errors
+    /// When the value cannot be JSON: a map whose keys are not text, or an error of its own `Serialize`.
+    ///
+    /// ```
+    /// # use agent::ToolOutput;
+    /// # fn main() -> Result<(), agent::ToolError> {
+    /// assert_eq!(ToolOutput::json(&[1, 2])?.text_content(), "[1,2]");
+    /// assert_eq!(ToolOutput::json("plain")?.text_content(), "plain");
+    /// # Ok(()) }
+    /// ```
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
+        let value = serde_json::to_value(value)
+            .map_err(|e| ToolError::new("the tool's result cannot be written as JSON").with_source(e))?;
+        Ok(match value {
+            Value::Null => Self::empty(),
+            Value::String(text) => Self::text(text),
+            value => {
+                Self { structured: value.is_object().then(|| value.clone()), ..Self::text(value.to_string()) }
+            }
+        })
+    }
+
+    /// Adds a value that only the application sees. `stop_loop: true` ends the run, like
+    /// [`Control::EndNow`].
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        let (key, value) = (key.into(), value.into());
+        if key == "stop_loop" && value == Value::Bool(true) {
+            self.control = Control::EndNow;
+        }
+        self.metadata.insert(key, value);
+        self
+    }
+
+    /// Sets the result as data.
+    pub fn with_structured(mut self, structured: Value) -> Self {
+        self.structured = Some(structured);
+        self
+    }
+
+    /// Sets whether the run goes on.
+    pub fn with_control(mut self, control: Control) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// The text parts, joined by line breaks.
+    pub fn text_content(&self) -> Cow<'_, str> {
+        let mut texts = self.content.iter().filter_map(Part::as_text);
+        match (texts.next(), texts.next()) {
+            (None, _) => "".into(),
+            (Some(only), None) => only.into(),
+            (Some(first), Some(second)) => {
+                let mut all = format!("{first}\n{second}");
+                for text in texts {
+                    all.push('\n');
+                    all.push_str(text);
+                }
+                all.into()
+            }
+        }
+    }
+}
+
+/// A value that is returned as JSON by a closure or a hand-written tool. (`#[tool]` functions return the value
+/// itself.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoOutcome for Json<T> {
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutput::json(&self.0).into_outcome()
+    }
+}

@@ -1,0 +1,149 @@
+//! What can be wrong with a set of tools, and with the name of one.
+
+use super::definition::DefinitionError;
+use super::state::{DuplicateState, StateKey};
+use std::fmt::{self, Write};
+
+/// How many tools the text about an unknown one lists.
+const LISTED: usize = 40;
+
+/// There is no tool of that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTool {
+    name: String,
+    suggestions: Vec<String>,
+    known: Vec<String>,
+    more: usize,
+}
+
+impl UnknownTool {
+    pub(super) fn new<'n>(
+        name: &str,
+        suggestions: &[&str],
+        known: impl ExactSizeIterator<Item = &'n str>,
+    ) -> Self {
+        Self {
+            name: cut(name),
+            suggestions: suggestions.iter().map(|&name| name.to_owned()).collect(),
+            more: known.len().saturating_sub(LISTED),
+            known: known.take(LISTED).map(str::to_owned).collect(),
+        }
+    }
+
+    /// The name that was asked for, cut when it is long.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Names of tools that may have been meant, best first.
+    pub fn suggestions(&self) -> &[String] {
+        &self.suggestions
+    }
+}
+
+impl fmt::Display for UnknownTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "There is no tool {:?}", self.name)?;
+        if self.suggestions.is_empty() {
+            f.write_char('.')?;
+        } else {
+            let quoted: Vec<String> = self.suggestions.iter().map(|name| format!("{name:?}")).collect();
+            write!(f, "; did you mean {}?", quoted.join(" or "))?;
+        }
+        match (self.known.is_empty(), self.more) {
+            (true, _) => f.write_str(" There are no tools."),
+            (false, 0) => write!(f, " Tools: {}.", self.known.join(", ")),
+            (false, more) => write!(f, " Tools: {} and {more} more.", self.known.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownTool {}
+
+/// Tools that cannot be put together; says everything that is wrong, a line each.
+#[derive(Clone, Debug)]
+pub struct RegistryError {
+    problems: Vec<RegistryProblem>,
+}
+
+impl RegistryError {
+    pub(super) fn one(problem: RegistryProblem) -> Self {
+        Self { problems: vec![problem] }
+    }
+
+    pub(crate) fn none_of(problems: Vec<RegistryProblem>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
+    }
+
+    /// Everything that is wrong.
+    pub fn problems(&self) -> &[RegistryProblem] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.problems.iter().enumerate() {
+            if n > 0 {
+                f.write_char('\n')?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for RegistryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problems.first().and_then(std::error::Error::source)
+    }
+}
+
+/// One thing that is wrong with a set of tools.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryProblem {
+    /// Two tools of one name.
+    #[error("two tools are named `{name}`")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A tool cannot be defined like this.
+    #[error("tool `{tool}` cannot be defined: {source}")]
+    Definition {
+        /// The tool.
+        tool: String,
+        /// What is wrong with it.
+        source: DefinitionError,
+    },
+    /// A tool wants state that nobody gives.
+    #[error("tool `{tool}` needs state `{state}`: add it with `.state(…)`")]
+    MissingState {
+        /// The tool.
+        tool: String,
+        /// The type of the state.
+        state: StateKey,
+    },
+    /// Two values of one type.
+    #[error(transparent)]
+    State(#[from] DuplicateState),
+    /// A time limit, but no clock.
+    #[error("tool `{tool}` has a timeout, which needs the feature `runtime`")]
+    NoClock {
+        /// The tool.
+        tool: String,
+    },
+    /// There is no such tool.
+    #[error(transparent)]
+    Unknown(#[from] UnknownTool),
+}
+
+/// A name out of a model, short enough to be said again.
+fn cut(name: &str) -> String {
+    const MOST: usize = 64;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,271 @@
+//! Tools by name, and the one way to run them.
+
+use super::context::ToolContext;
+use super::definition::ToolDefinition;
+use super::invoke::invoke;
+use super::outcome::{FailureCode, ToolOutcome, ToolResult};
+use super::policy::Timeout;
+use super::problem::{RegistryError, RegistryProblem, UnknownTool};
+use super::set::ToolSet;
+use super::state::StateMap;
+use super::traits::Tool;
+use crate::args::{Coercion, InvalidArguments, did_you_mean};
+use crate::message::ToolCall;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The tools of an application. Written at the start, then read by many; cloning is one reference count.
+///
+/// The order of registration is kept: it is the order in which models are shown the tools.
+///
+/// ```
+/// use agent::{Registry, ToolContext, ToolOutcome, message::ToolCall, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Registry::new(tools![add])?;
+/// let call = ToolCall::new("call_1", "add", r#"{"a": "40", "b": 2}"#);
+/// let result = registry.call(&call, &ToolContext::new()).await;
+/// assert_eq!(result.outcome.text(), "42");
+/// assert_eq!(result.coercions[0].path, "/a");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone, Default)]
+struct Inner {
+    tools: Vec<Arc<dyn Tool>>,
+    by_name: HashMap<Arc<str>, usize>,
+    definitions: Arc<[ToolDefinition]>,
+    state: StateMap,
+}
+
+impl Registry {
+    /// The tools of a [`tools!`](crate::tools) list.
+    ///
+    /// # Errors
+    /// Lists everything that is wrong: two tools of one name, a schema that cannot be compiled, a timeout where
+    /// there is no clock (without the feature `runtime`).
+    pub fn new(set: ToolSet) -> Result<Self, RegistryError> {
+        let (mut registry, mut problems) = (Inner::default(), Vec::new());
+        for entry in set.into_entries() {
+            match entry {
+                Ok(tool) => problems.extend(registry.add(tool).err()),
+                Err((tool, source)) => problems.push(RegistryProblem::Definition { tool, source }),
+            }
+        }
+        registry.publish();
+        RegistryError::none_of(problems)?;
+        Ok(Self { inner: Arc::new(registry) })
+    }
+
+    /// Adds one tool at the end.
+    ///
+    /// # Errors
+    /// When there is one of that name, or it wants a timeout where there is no clock.
+    pub fn register(&mut self, tool: impl Tool) -> Result<&mut Self, RegistryError> {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.add(Arc::new(tool)).map_err(RegistryError::one)?;
+        inner.publish();
+        Ok(self)
+    }
+
+    /// Gives the tools a piece of state: `&T` parameters receive it, unless the context of a call has one of
+    /// the same type.
+    ///
+    /// # Errors
+    /// When there is state of that type.
+    pub fn with_state<T: Send + Sync + 'static>(self, value: T) -> Result<Self, RegistryError> {
+        self.with_shared_state(Arc::new(value))
+    }
+
+    /// The same for a value that is shared, or known by a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    ///
+    /// # Errors
+    /// When there is state of that type.
+    pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(
+        mut self,
+        value: Arc<T>,
+    ) -> Result<Self, RegistryError> {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.state.insert(value).map_err(|twice| RegistryError::one(RegistryProblem::State(twice)))?;
+        Ok(self)
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.inner.tools.get(*self.inner.by_name.get(name)?)
+    }
+
+    /// The tool of this name, or an error that says what there is.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn fetch(&self, name: &str) -> Result<&Arc<dyn Tool>, UnknownTool> {
+        self.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    /// Whether there is a tool of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.inner.by_name.contains_key(name)
+    }
+
+    /// The names, in order of registration.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.inner.definitions.iter().map(ToolDefinition::name)
+    }
+
+    /// What a model is shown, in order of registration. Shared, not copied.
+    pub fn definitions(&self) -> Arc<[ToolDefinition]> {
+        self.inner.definitions.clone()
+    }
+
+    /// Some of the tools, in the order asked for, with the same state.
+    ///
+    /// # Errors
+    /// When there is no tool of one of the names.
+    pub fn subset<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, RegistryError> {
+        let (mut subset, mut problems) =
+            (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
+        for name in names {
+            match self.fetch(name) {
+                Ok(tool) => problems.extend(subset.add(tool.clone()).err()),
+                Err(unknown) => problems.push(RegistryProblem::Unknown(unknown)),
+            }
+        }
+        subset.publish();
+        RegistryError::none_of(problems)?;
+        Ok(Self { inner: Arc::new(subset) })
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.inner.tools.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.inner.tools.is_empty()
+    }
+
+    /// Whether a call with this context would find all state that the tools want.
+    ///
+    /// # Errors
+    /// Lists every tool and type that is missing.
+    pub fn check_state(&self, cx: &ToolContext) -> Result<(), RegistryError> {
+        let missing = self.inner.tools.iter().flat_map(|tool| {
+            let wanted = tool.requires().iter().filter(|key| !cx.has(key) && !self.inner.state.contains(key));
+            wanted.map(|key| RegistryProblem::MissingState {
+                tool: tool.definition().name().to_owned(),
+                state: *key,
+            })
+        });
+        RegistryError::none_of(missing.collect())
+    }
+
+    /// Checks a call without running it.
+    ///
+    /// # Errors
+    /// When there is no such tool, or its arguments are refused: the full report.
+    ///
+    /// ```
+    /// # use agent::{Registry, message::ToolCall, tool, tools};
+    /// # /// Adds.
+    /// # #[tool] fn add(a: i64, b: i64) -> i64 { a + b }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Registry::new(tools![add])?;
+    /// let error = registry.validate(&ToolCall::new("c", "add", r#"{"a": "many"}"#)).unwrap_err();
+    /// assert!(error.to_string().contains("2 problems"));
+    /// # Ok(()) }
+    /// ```
+    pub fn validate(&self, call: &ToolCall) -> Result<CheckedCall, CallError> {
+        let tool = self.fetch(&call.name)?;
+        let coercions = tool.validate(call.args.text())?;
+        let args = tool.definition().plan().parse::<Value>(call.args.text())?.value;
+        Ok(CheckedCall { call_id: call.id.clone(), tool: call.name.clone(), args, coercions })
+    }
+
+    /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model is told
+    /// of each.
+    ///
+    /// Dropping the future stops the call.
+    pub async fn call(&self, call: &ToolCall, cx: &ToolContext) -> ToolResult {
+        let reply = match self.fetch(&call.name) {
+            Ok(tool) => {
+                let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
+                invoke(&**tool, call.args.text(), &cx).await
+            }
+            Err(unknown) => ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string()).into(),
+        };
+        ToolResult::new(&*call.id, &*call.name, reply)
+    }
+
+    fn unknown(&self, name: &str) -> UnknownTool {
+        let suggestions = did_you_mean(name, self.names());
+        UnknownTool::new(name, &suggestions, self.names())
+    }
+}
+
+impl Inner {
+    fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryProblem> {
+        let name = tool.definition().shared_name().clone();
+        if self.by_name.contains_key(&name) {
+            return Err(RegistryProblem::Duplicate { name: name.to_string() });
+        }
+        if cfg!(not(feature = "runtime")) && matches!(tool.policy().timeout, Timeout::After(_)) {
+            return Err(RegistryProblem::NoClock { tool: name.to_string() });
+        }
+        self.by_name.insert(name, self.tools.len());
+        self.tools.push(tool);
+        Ok(())
+    }
+
+    fn publish(&mut self) {
+        self.definitions = self.tools.iter().map(|tool| tool.definition().clone()).collect();
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("tools", &self.names().collect::<Vec<_>>())
+            .field("state", &self.inner.state)
+            .finish()
+    }
+}
+
+/// A call that may run: its arguments as they are after coercion.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CheckedCall {
+    /// The id of the call.
+    pub call_id: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments after coercion.
+    pub args: Value,
+    /// What was changed so that they fit.
+    pub coercions: Vec<Coercion>,
+}
+
+/// A call that may not run. Its text is what the model would read.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// There is no such tool.
+    #[error(transparent)]
+    UnknownTool(#[from] UnknownTool),
+    /// The arguments are refused.
+    #[error(transparent)]
+    InvalidArguments(#[from] InvalidArguments),
+}

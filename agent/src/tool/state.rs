@@ -1,0 +1,107 @@
+//! Application state by type: what `&T` parameters of tools are taken from.
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The type of a piece of state, with its name for messages.
+///
+/// ```
+/// # use agent::StateKey;
+/// assert_eq!(StateKey::of::<u8>().name(), "u8");
+/// ```
+#[derive(Clone, Copy)]
+pub struct StateKey {
+    id: TypeId,
+    name: &'static str,
+}
+
+impl StateKey {
+    /// The key of `T`; trait objects and slices have one too.
+    pub fn of<T: ?Sized + 'static>() -> Self {
+        Self { id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+
+    /// The type's name, as `std::any::type_name` gives it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl PartialEq for StateKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for StateKey {}
+
+impl Hash for StateKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Display for StateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Two values of one type were given; which one is meant cannot be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("state of type `{0}` is given twice")]
+pub struct DuplicateState(pub(crate) StateKey);
+
+impl DuplicateState {
+    /// The type that was given twice.
+    pub fn key(&self) -> StateKey {
+        self.0
+    }
+}
+
+/// Values by type, cheap to clone. Each is an `Arc<T>`, kept as `Any`, so that `T` may be unsized.
+#[derive(Clone, Default)]
+pub(crate) struct StateMap {
+    values: Arc<HashMap<StateKey, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl StateMap {
+    pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(
+        &mut self,
+        value: Arc<T>,
+    ) -> Result<(), DuplicateState> {
+        let key = StateKey::of::<T>();
+        if self.contains(&key) {
+            return Err(DuplicateState(key));
+        }
+        Arc::make_mut(&mut self.values).insert(key, Arc::new(value));
+        Ok(())
+    }
+
+    pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
+        if self.values.is_empty() {
+            return None;
+        }
+        self.values.get(&StateKey::of::<T>())?.downcast_ref::<Arc<T>>().map(|value| &**value)
+    }
+
+    pub(crate) fn contains(&self, key: &StateKey) -> bool {
+        self.values.contains_key(key)
+    }
+}
+
+impl fmt::Debug for StateMap {
+    /// The types only: values may be secret, and need not be `Debug`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}

@@ -1,0 +1,70 @@
+//! The one tool trait.
+
+use super::BoxFuture;
+use super::context::ToolContext;
+use super::definition::ToolDefinition;
+use super::outcome::ToolReply;
+use super::policy::ToolPolicy;
+use super::state::StateKey;
+use crate::args::{Coercion, InvalidArguments};
+use serde_json::Value;
+
+static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
+
+/// Something that a model can call. `#[tool]` writes this; by hand it is a definition and a call:
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::{BoxFuture, Json, Tool, ToolContext, ToolDefinition, ToolReply};
+/// use serde_json::{Value, json};
+///
+/// struct Echo(ToolDefinition);
+///
+/// impl Tool for Echo {
+///     fn definition(&self) -> &ToolDefinition {
+///         &self.0
+///     }
+///     fn call<'a>(&'a self, arguments: &'a str, _cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+///         Box::pin(async move {
+///             match self.0.plan().parse::<Value>(arguments) {
+///                 Ok(checked) => ToolReply::from(Json(checked.value)).with_coercions(checked.coercions),
+///                 Err(refusal) => refusal.into(),
+///             }
+///         })
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+/// let plan = Plan::compile("echo", &schema, PlanOptions::default())?;
+/// let registry = agent::Registry::new(agent::tools![Echo(ToolDefinition::new(plan, "Says it again.")?)])?;
+/// # Ok(()) }
+/// ```
+pub trait Tool: Send + Sync + 'static {
+    /// What a model is shown. The same value at each call.
+    fn definition(&self) -> &ToolDefinition;
+
+    /// Checks the arguments, which are the text as the model sent it, and runs the body.
+    ///
+    /// It is called through a [`Registry`](crate::Registry), which finds the tool, catches panics, and keeps
+    /// time and cancellation. `cx` is that of this call. Dropping the future stops the call.
+    fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply>;
+
+    /// Checks the arguments without running anything.
+    ///
+    /// # Errors
+    /// When they are refused: the full report.
+    fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
+        self.definition().plan().parse::<Value>(arguments).map(|parsed| parsed.coercions)
+    }
+
+    /// How it may be run.
+    fn policy(&self) -> &ToolPolicy {
+        &DEFAULT_POLICY
+    }
+
+    /// The state that its body takes from the context.
+    fn requires(&self) -> &[StateKey] {
+        &[]
+    }
+}

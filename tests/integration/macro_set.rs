@@ -1,0 +1,93 @@
+//! `tools![…]` and what is found when a registry is built.
+
+use agent::args::{Plan, PlanOptions};
+use agent::{
+    BoxFuture, DynamicTool, Registry, Tool, ToolContext, ToolDefinition, ToolReply, ToolSet, tool, tools,
+};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Adds.
+#[tool]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+struct Counter;
+#[tool]
+impl Counter {
+    /// Counts.
+    #[tool]
+    fn count(&self) -> u8 {
+        1
+    }
+}
+
+struct Echo(ToolDefinition);
+impl Tool for Echo {
+    fn definition(&self) -> &ToolDefinition {
+        &self.0
+    }
+    fn call<'a>(&'a self, arguments: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+        Box::pin(async move { arguments.into() })
+    }
+}
+
+fn echo() -> Echo {
+    let plan = Plan::compile("echo", &json!({"type": "object"}), PlanOptions::default()).expect("sound");
+    Echo(ToolDefinition::new(plan, "Echo.").expect("sound"))
+}
+
+#[test]
+fn everything_that_can_be_listed() {
+    let dynamic =
+        DynamicTool::new("dynamic", "Made.", json!({"type": "object"}), |_, _| async { "x" }).expect("ok");
+    let shared: Arc<dyn Tool> = Arc::new(echo());
+    let nothing: Option<ToolSet> = None;
+    let set = tools![
+        add,
+        inner::deep,
+        { Counter },
+        { dynamic },
+        { shared },
+        tools![],
+        ToolSet::new(),
+        { nothing },
+        vec![Arc::new(echo()) as Arc<dyn Tool>],
+    ];
+    assert_eq!(format!("{set:?}"), r#"["add", "deep", "count", "dynamic", "echo", "echo"]"#);
+    assert_eq!(set.len(), 6);
+}
+
+mod inner {
+    /// Deep.
+    #[agent::tool]
+    pub(super) fn deep() {}
+}
+
+#[test]
+fn names_of_values_are_compared_when_the_registry_is_built() {
+    let error = Registry::new(tools![{ Counter }, { echo() }].with(Counter).with(echo())).expect_err("twice");
+    assert_eq!(error.to_string(), "two tools are named `count`\ntwo tools are named `echo`");
+}
+
+/// Its pattern is none.
+#[tool(name = "broken_one")]
+fn broken(#[arg(pattern = "(")] word: String) -> usize {
+    word.len()
+}
+
+#[test]
+fn a_schema_that_cannot_be_compiled_is_an_error_of_the_registry() {
+    let set = tools![broken, add];
+    assert_eq!(set.names().collect::<Vec<_>>(), ["broken_one", "add"]);
+    let error = Registry::new(set).expect_err("the pattern does not compile");
+    assert!(error.to_string().starts_with("tool `broken_one` cannot be defined: "), "{error}");
+}
+
+#[test]
+fn plans_are_compiled_once() {
+    let definition = || Registry::new(tools![add]).expect("sound").definitions()[0].clone();
+    let (first, second) = (definition(), definition());
+    assert!(std::ptr::eq(first.plan().schema(), second.plan().schema()));
+}

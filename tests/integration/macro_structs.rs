@@ -1,0 +1,69 @@
+//! `#[tool]` on structs.
+
+use crate::macro_support::{definition, failure, text};
+use agent::{RunTool, ToolArgs, ToolContext, tool, tools};
+
+/// Adds two numbers.
+#[tool(read_only)]
+#[derive(Debug)]
+struct AddNumbers {
+    /// First term.
+    a: i64,
+    /// Second term.
+    #[arg(default = 1)]
+    b: i64,
+}
+impl RunTool for AddNumbers {
+    type Output = i64;
+    async fn run(self, _cx: &ToolContext) -> i64 {
+        self.a + self.b
+    }
+}
+
+/// Ends in an error, and derives its arguments itself.
+#[tool(name = "fail-now", description = "Fails.")]
+#[derive(ToolArgs)]
+struct Fail {
+    #[serde(rename = "why")]
+    reason: String,
+}
+impl RunTool for Fail {
+    type Output = Result<(), String>;
+    fn run(self, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send {
+        let id = cx.call_id().to_owned();
+        async move { Err(format!("{} {id}", self.reason)) }
+    }
+}
+
+/// Says pong.
+#[tool]
+struct HTTPPing {}
+impl RunTool for HTTPPing {
+    type Output = &'static str;
+    async fn run(self, _: &ToolContext) -> &'static str {
+        "pong"
+    }
+}
+
+#[tokio::test]
+async fn structs_run() {
+    assert_eq!(text(tools![AddNumbers], "add_numbers", r#"{"a": 41}"#).await, "42");
+    assert_eq!(text(tools![HTTPPing], "http_ping", "").await, "pong");
+    let failed = failure(tools![Fail], "fail-now", r#"{"why": "because"}"#).await;
+    assert_eq!(failed, ("tool_error".into(), "because call_1".into()));
+}
+
+#[test]
+fn fields_are_the_parameters() {
+    let definition = definition(tools![AddNumbers]);
+    assert_eq!(definition.description(), "Adds two numbers.");
+    let properties = &definition.parameters()["properties"];
+    assert_eq!(properties["a"]["description"], "First term.");
+    assert_eq!(properties["b"]["default"], 1);
+    assert_eq!(definition.annotations().read_only, Some(true));
+}
+
+#[test]
+fn a_struct_tool_is_a_plain_struct_too() {
+    assert_eq!(format!("{:?}", AddNumbers { a: 1, b: 2 }), "AddNumbers { a: 1, b: 2 }");
+}

@@ -1,0 +1,11 @@
+#![allow(unused)]
+use agent::ToolOutput;
+
+struct No;
+
+#[derive(ToolOutput)]
+struct A {
+    a: No,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+#![allow(unused)]
+use agent::tool;
+
+#[doc = concat!("Does ", "it.")]
+#[tool]
+fn f() {}
+
+fn main() {}

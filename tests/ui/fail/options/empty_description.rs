@@ -1,0 +1,7 @@
+#![allow(unused)]
+use agent::tool;
+
+#[tool(description = " ")]
+fn f() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+#![allow(unused)]
+use agent::tool;
+
+/// Does it.
+#[tool(name = "get weather")]
+fn f() {}
+
+fn main() {}

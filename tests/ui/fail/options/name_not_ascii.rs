@@ -1,0 +1,8 @@
+#![allow(unused)]
+use agent::tool;
+
+/// Does it.
+#[tool]
+fn größe() {}
+
+fn main() {}

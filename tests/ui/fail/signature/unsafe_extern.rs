@@ -1,0 +1,8 @@
+#![allow(unused)]
+use agent::tool;
+
+/// Does it.
+#[tool]
+unsafe extern "C" fn f(a: u8) {}
+
+fn main() {}

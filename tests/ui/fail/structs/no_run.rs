@@ -1,0 +1,10 @@
+#![allow(unused)]
+use agent::tool;
+
+/// Does it.
+#[tool]
+struct A {
+    a: u8,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+#![allow(unused)]
+use agent::tool;
+
+struct NotArgs;
+
+/// Does it.
+#[tool]
+fn f(a: u8, x: NotArgs) {}
+
+fn main() {}
