@@ -95,6 +95,8 @@ fn text() {
     ok(r#"{"v":"é"}"#, w('é'));
     ok(r#"{"v":[1,"a",2.5]}"#, w(vec!["1".to_string(), "a".into(), "2.5".into()]));
     ok(r#"{"v":null}"#, w(None::<String>));
+    // It would be rounded on the way.
+    bad::<W<Vec<String>>>(r#"{"v":[12345678901234567890123]}"#, &[("/v/0", "type")]);
     bad::<W<String>>(r#"{"v":1.10}"#, &[("/v", "type")]);
     bad::<W<String>>(r#"{"v":5}"#, &[("/v", "type")]);
     bad::<W<String>>(r#"{"v":null}"#, &[("/v", "type")]);

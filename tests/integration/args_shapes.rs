@@ -474,6 +474,17 @@ enum WideUntagged {
     S(String),
 }
 
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct WideField {
+    w: u128,
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct FlatWide {
+    #[serde(flatten)]
+    inner: WideField,
+}
+
 #[test]
 fn what_serde_cannot_buffer() {
     ok(r#"{"v":{"k":"M","m":{"1":"2"}}}"#, w(Buffered::M { m: BTreeMap::from([(1, 2)]) }));
@@ -481,6 +492,9 @@ fn what_serde_cannot_buffer() {
     let error =
         agent::args::Plan::for_type::<W<WideUntagged>>("t", PlanOptions::default()).expect_err("128 bits");
     assert_eq!((error.keyword(), error.tool()), ("format", "t"), "{error}");
+    // schemars does not show that a struct was flattened: there the value is refused when it comes.
+    ok(r#"{"w":"17"}"#, FlatWide { inner: WideField { w: 17 } });
+    bad::<FlatWide>(&format!("{{\"w\":{}}}", u128::MAX), &[("/w", "value")]);
     let one = agent::args::Plan::for_type::<W<WideInTag>>("t", PlanOptions::default());
     assert!(one.is_err(), "{one:?}");
 }

@@ -156,9 +156,10 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The text that a number sent for a string becomes.
-pub(crate) fn number_text(number: &Value) -> String {
-    number.to_string()
+/// The text that a number sent for a string becomes. None if it may have been rounded when it was read.
+pub(crate) fn number_text(number: &Value) -> Option<String> {
+    let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() > EXACT_FLOAT);
+    (!rounded).then(|| number.to_string())
 }
 
 impl IntSpec {

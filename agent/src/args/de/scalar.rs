@@ -78,7 +78,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         if spec.format.is_some() || !self.node.rules.number_to_text(whole) {
             return Err(refused("type"));
         }
-        let text = number_text(&from);
+        let Some(text) = number_text(&from) else { return Err(refused("type")) };
         if !spec.takes(&text) {
             return Err(refused("text"));
         }

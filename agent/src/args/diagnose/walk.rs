@@ -251,7 +251,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             return None;
         }
         self.found.coerced = true;
-        Some(number_text(&value))
+        number_text(&value)
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
