@@ -30,8 +30,8 @@ impl std::fmt::Display for SchemaError {
     }
 }
 
-impl std::error::Error for SchemaError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Error for SchemaError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.inner.source()
     }
 }
