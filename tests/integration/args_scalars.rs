@@ -1,6 +1,6 @@
 //! Scalars under the default policy.
 
-use super::{bad, ok, w, W};
+use super::{W, bad, ok, w};
 
 #[test]
 fn integers() {
@@ -14,7 +14,19 @@ fn integers() {
     ok(r#"{"v":18446744073709551615}"#, w(u64::MAX));
     ok(r#"{"v":"18446744073709551615"}"#, w(u64::MAX));
     ok(r#"{"v":-9223372036854775808}"#, w(i64::MIN));
-    for text in ["1.5", "\"1.5\"", "\"1e3\"", "\"1_000\"", "\"\"", "\" \"", "\"0x10\"", "true", "1e300", "null", "[1]"] {
+    for text in [
+        "1.5",
+        "\"1.5\"",
+        "\"1e3\"",
+        "\"1_000\"",
+        "\"\"",
+        "\" \"",
+        "\"0x10\"",
+        "true",
+        "1e300",
+        "null",
+        "[1]",
+    ] {
         bad::<W<i64>>(&format!("{{\"v\":{text}}}"), &[("/v", "type")]);
     }
 }
@@ -83,6 +95,8 @@ fn text() {
     ok(r#"{"v":"é"}"#, w('é'));
     ok(r#"{"v":[1,"a",2.5]}"#, w(vec!["1".to_string(), "a".into(), "2.5".into()]));
     ok(r#"{"v":null}"#, w(None::<String>));
+    // It would be rounded on the way.
+    bad::<W<Vec<String>>>(r#"{"v":[12345678901234567890123]}"#, &[("/v/0", "type")]);
     bad::<W<String>>(r#"{"v":1.10}"#, &[("/v", "type")]);
     bad::<W<String>>(r#"{"v":5}"#, &[("/v", "type")]);
     bad::<W<String>>(r#"{"v":null}"#, &[("/v", "type")]);

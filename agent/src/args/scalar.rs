@@ -68,13 +68,16 @@ impl Digits {
 
 /// `1.0` and `-0.0` are integers; `1.5` and everything above 2^53 is not.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-#[expect(clippy::float_cmp, reason = "a fraction is exactly zero or it is one")]
 pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() <= EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
 /// `[+-]?[0-9]+(\.0+)?` after trimming. The digits are exact, so there is no limit of 2^53 here.
 pub(crate) fn int_from_text(text: &str) -> Digits {
+    // Most are a few digits and nothing else.
+    if (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
+        return Digits::Int(Int::Signed(text.bytes().fold(0, |n, b| n * 10 + i64::from(b - b'0'))));
+    }
     let text = text.trim();
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|b| b == b'0') => whole,
@@ -153,9 +156,10 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The text that a number sent for a string becomes.
-pub(crate) fn number_text(number: &Value) -> String {
-    number.to_string()
+/// The text that a number sent for a string becomes. None if it may have been rounded when it was read.
+pub(crate) fn number_text(number: &Value) -> Option<String> {
+    let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() > EXACT_FLOAT);
+    (!rounded).then(|| number.to_string())
 }
 
 impl IntSpec {
@@ -171,7 +175,7 @@ impl NumSpec {
     #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
     pub(crate) fn takes(&self, f: f64) -> bool {
         f.is_finite()
-            && !(self.single && !(f as f32).is_finite())
+            && (!self.single || (f as f32).is_finite())
             && self.min.is_none_or(|m| f >= m)
             && self.max.is_none_or(|m| f <= m)
             && self.above.is_none_or(|m| f > m)
@@ -245,6 +249,7 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
+#[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 fn same_float(a: Option<f64>, b: Option<f64>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if a == b && a.abs() <= EXACT_FLOAT)
 }

@@ -20,14 +20,12 @@ pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     if text.len() <= max {
         return out.push_str(text);
     }
-    match text.char_indices().nth(max) {
-        None => out.push_str(text),
-        Some(_) => {
-            let end = text.char_indices().nth(max.saturating_sub(1)).map_or(0, |(at, _)| at);
-            out.push_str(text.get(..end).unwrap_or_default());
-            out.push('…');
-        }
+    if text.char_indices().nth(max).is_none() {
+        return out.push_str(text);
     }
+    let end = text.char_indices().nth(max.saturating_sub(1)).map_or(0, |(at, _)| at);
+    out.push_str(text.get(..end).unwrap_or_default());
+    out.push('…');
 }
 
 /// `text` as a JSON string, escaped, cut to `max` characters before that.

@@ -5,7 +5,7 @@ use crate::args::{
     UnknownKeys,
 };
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Definitions used in several places are written out in each, which can multiply.
 const MAX_NODES: usize = 20_000;
@@ -14,12 +14,14 @@ const SAFE: u128 = 1 << 53;
 
 /// The schema of the whole, with the definitions that recursion needs.
 pub(super) fn canonical(graph: &Graph) -> Result<Value, SchemaError> {
-    let mut renderer = Renderer { graph, open: Vec::new(), wanted: BTreeSet::new(), written: 0 };
-    let mut schema = renderer.node(graph.root)?;
+    let recursive =
+        graph.names.keys().copied().filter(|id| *id != graph.root && leads_back(graph, *id)).collect();
+    let mut renderer = Renderer { graph, recursive, wanted: BTreeSet::new(), written: 0 };
+    let mut schema = renderer.written_out(graph.root)?;
     let mut definitions = BTreeMap::new();
     while let Some(id) = renderer.wanted.pop_first() {
         if let std::collections::btree_map::Entry::Vacant(place) = definitions.entry(id) {
-            let definition = renderer.node(id)?;
+            let definition = renderer.written_out(id)?;
             place.insert(definition);
         }
     }
@@ -30,10 +32,25 @@ pub(super) fn canonical(graph: &Graph) -> Result<Value, SchemaError> {
     Ok(schema)
 }
 
+/// Can this node be reached from itself?
+fn leads_back(graph: &Graph, id: NodeId) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = graph.children(id);
+    while let Some(next) = open.pop() {
+        if next == id {
+            return true;
+        }
+        if seen.insert(next) {
+            open.extend(graph.children(next));
+        }
+    }
+    false
+}
+
 struct Renderer<'g> {
     graph: &'g Graph,
-    /// The nodes around the one being written.
-    open: Vec<NodeId>,
+    /// Definitions that contain themselves. Every cycle goes through one, or through the root.
+    recursive: HashSet<NodeId>,
     /// Definitions that are referred to.
     wanted: BTreeSet<NodeId>,
     written: usize,
@@ -45,24 +62,25 @@ impl Renderer<'_> {
     }
 
     fn node(&mut self, id: NodeId) -> Result<Value, SchemaError> {
-        let graph = self.graph;
-        if self.open.contains(&id) {
-            let named = graph.names.get(&id).is_some_and(|name| name != "#");
-            if id == graph.root && !named {
-                return Ok(json!({"$ref": "#"}));
-            }
+        // The root, or the same compiled for another policy.
+        if id == self.graph.root || self.graph.names.get(&id).is_some_and(|name| name == "#") {
+            return Ok(json!({"$ref": "#"}));
+        }
+        if self.recursive.contains(&id) {
             self.wanted.insert(id);
             let name = self.name(id).replace('~', "~0").replace('/', "~1");
             return Ok(json!({"$ref": format!("#/$defs/{name}")}));
         }
+        self.written_out(id)
+    }
+
+    fn written_out(&mut self, id: NodeId) -> Result<Value, SchemaError> {
         self.written += 1;
         if self.written > MAX_NODES {
             return Err(SchemaError::too_large());
         }
-        self.open.push(id);
         let mut schema = self.kind(id)?;
-        self.open.pop();
-        add_notes(&mut schema, graph.notes(id));
+        add_notes(&mut schema, self.graph.notes(id));
         Ok(schema)
     }
 

@@ -83,7 +83,8 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
                 return Some(chosen);
             }
             let document = Document::parse(text).ok()?;
-            let (chosen, nested) = diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
+            let (chosen, nested) =
+                diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
             cx.remember_choices(nested.into_iter());
             chosen
         }
@@ -103,7 +104,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
     let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
     let coerced = *member != sent;
     if coerced && let Some(rule) = rule_for(member) {
-        cx.record(path, sent, member.clone(), rule);
+        cx.record(path, sent.into(), member.clone().into(), rule);
     }
     match member {
         Value::Bool(b) if coerced => visitor.visit_bool(*b),

@@ -1,6 +1,6 @@
 //! What one parse carries along.
 
-use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
+use crate::args::coercion::{Coercion, CoercionRule, Note, Noted};
 use crate::args::plan::{Graph, Node, NodeId};
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
@@ -67,7 +67,7 @@ pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which tells where we are without reading twice.
     text: &'c str,
-    pub(super) log: RefCell<Vec<Coercion>>,
+    pub(super) log: RefCell<Vec<Note>>,
     /// Where the first refusal came from.
     failed_at: RefCell<Option<String>>,
     /// The branches chosen for unions, by place in the text: chosen once for everything nested.
@@ -94,7 +94,7 @@ impl<'c> Context<'c> {
     }
 
     pub(crate) fn into_coercions(self) -> Vec<Coercion> {
-        self.log.into_inner()
+        self.log.into_inner().into_iter().map(Coercion::from).collect()
     }
 
     pub(crate) fn into_failed_at(self) -> Option<String> {
@@ -102,26 +102,26 @@ impl<'c> Context<'c> {
     }
 
     #[cold]
-    pub(super) fn record(&self, path: &Path<'_>, from: Value, to: Value, rule: CoercionRule) {
+    pub(super) fn record(&self, path: &Path<'_>, from: Noted, to: Noted, rule: CoercionRule) {
         self.push(path, from, to, rule, path.secret);
     }
 
     /// A dropped key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, path: &Path<'_>, from: Value) {
-        self.push(path, from, Value::Null, CoercionRule::UnknownDropped, self.graph.has_secrets());
+        self.push(path, from.into(), Noted::Null, CoercionRule::UnknownDropped, self.graph.has_secrets());
     }
 
-    fn push(&self, path: &Path<'_>, from: Value, to: Value, rule: CoercionRule, secret: bool) {
+    fn push(&self, path: &Path<'_>, from: Noted, to: Noted, rule: CoercionRule, secret: bool) {
         if self.silent {
             return;
         }
-        let (from, to) = if secret { (HIDDEN.into(), HIDDEN.into()) } else { (recorded(from), recorded(to)) };
+        let (from, to) = if secret { (Noted::Hidden, Noted::Hidden) } else { (from, to) };
         let mut log = self.log.borrow_mut();
         if log.is_empty() {
             log.reserve(8);
         }
-        log.push(Coercion { path: path.pointer(), from, to, rule });
+        log.push(Note { path: path.pointer(), from, to, rule });
     }
 
     /// Remembers the innermost place of a refusal.

@@ -1,6 +1,6 @@
 //! Externally tagged enums: a unit name, or an object of exactly one entry.
 //!
-//! Not through serde_json's own `deserialize_enum`, which would also take `{"Unit": null}`: the schema does not offer it.
+//! Not through `serde_json`'s own `deserialize_enum`, which would also take `{"Unit": null}`: the schema does not offer it.
 
 use super::PlanSeed;
 use super::context::{Context, Path, refused};

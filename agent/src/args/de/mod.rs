@@ -25,7 +25,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
-/// serde_json reads 127 containers in each other; re-reading a subtree must not start that count anew.
+/// `serde_json` reads 127 containers in each other; re-reading a subtree must not start that count anew.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {

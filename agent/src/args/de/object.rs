@@ -2,7 +2,7 @@
 
 use super::PlanSeed;
 use super::context::{Context, Path, nested, refused};
-use crate::args::coercion::CoercionRule;
+use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{Child, NodeId, ObjectSpec, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use serde::de::value::StrDeserializer;
@@ -82,8 +82,8 @@ impl<'de> Given<'de> {
         word.is_some_and(|w| w & 1 << (index % 64) != 0)
     }
 
-    fn add_other(&mut self, key: &Cow<'de, str>) -> bool {
-        self.others.get_or_insert_default().insert(key.clone())
+    fn add_other(&mut self, key: Cow<'de, str>) -> bool {
+        self.others.get_or_insert_default().insert(key)
     }
 
     #[inline]
@@ -134,7 +134,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             }
             None => return Err(refused("unknown key")),
         };
-        if !self.given.add_other(key) {
+        if !self.given.add_other(key.clone()) {
             return Err(refused("duplicate"));
         }
         self.given.count += 1;
@@ -167,8 +167,8 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         }
         self.cx.record(
             &self.path.key(key, prop.secret),
-            Value::Null,
-            Value::Null,
+            Noted::Null,
+            Noted::Null,
             CoercionRule::NullAsAbsent,
         );
         self.given.count -= 1;
@@ -221,7 +221,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                 Cow::Owned(_) => None,
             };
             return seed
-                .deserialize(Key { key: &self.next.key, borrowed, integer, error: PhantomData })
+                .deserialize(Key { text: &self.next.key, borrowed, integer, error: PhantomData })
                 .map(Some);
         }
     }
@@ -272,7 +272,7 @@ impl<'de> Visitor<'de> for KeyText {
 
 /// A key for a field name, or for the key type of a map: text, integer, bool, enum, newtype of those.
 struct Key<'k, 'de, E> {
-    key: &'k str,
+    text: &'k str,
     borrowed: Option<&'de str>,
     integer: bool,
     error: PhantomData<E>,
@@ -283,7 +283,7 @@ impl<'de, E: Error> Key<'_, 'de, E> {
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
         match self.borrowed {
             Some(key) => visitor.visit_borrowed_str(key),
-            None => visitor.visit_str(self.key),
+            None => visitor.visit_str(self.text),
         }
     }
 }
@@ -291,7 +291,7 @@ impl<'de, E: Error> Key<'_, 'de, E> {
 macro_rules! parsed_keys {
     ($($method:ident $visit:ident $type:ty;)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-            match self.key.parse::<$type>() {
+            match self.text.parse::<$type>() {
                 Ok(key) => visitor.$visit(key),
                 Err(error) => Err(E::custom(error)),
             }
@@ -330,7 +330,7 @@ impl<'de, E: Error> Deserializer<'de> for Key<'_, 'de, E> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, E> {
-        visitor.visit_enum(StrDeserializer::new(self.key))
+        visitor.visit_enum(StrDeserializer::new(self.text))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Path, refused};
 use super::{Hint, PlanDe};
-use crate::args::coercion::CoercionRule;
+use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
 use crate::args::scalar::{
@@ -39,13 +39,13 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         self,
         spec: &IntSpec,
         int: Int,
-        from: Value,
+        from: Noted,
         rule: CoercionRule,
     ) -> Result<V::Value, E> {
         if !spec.takes(int) {
             return Err(refused("range"));
         }
-        self.cx.record(self.path, from, int.to_value(), rule);
+        self.cx.record(self.path, from, int.into(), rule);
         self.give_int(int)
     }
 
@@ -64,10 +64,10 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         // Whole numbers stay whole for a type that can tell them apart, such as `Value`.
         let whole = if text.contains('.') { None } else { int_from_text(text).int() };
         if let Some(Int::Signed(v)) = whole {
-            self.cx.record(self.path, text.into(), v.into(), CoercionRule::TextToNumber);
+            self.cx.record(self.path, text.into(), Noted::Signed(v), CoercionRule::TextToNumber);
             return self.visitor.visit_i64(v);
         }
-        self.cx.record(self.path, text.into(), f.into(), CoercionRule::TextToNumber);
+        self.cx.record(self.path, text.into(), Noted::Float(f), CoercionRule::TextToNumber);
         self.visitor.visit_f64(f)
     }
 
@@ -78,11 +78,11 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         if spec.format.is_some() || !self.node.rules.number_to_text(whole) {
             return Err(refused("type"));
         }
-        let text = number_text(&from);
+        let Some(text) = number_text(&from) else { return Err(refused("type")) };
         if !spec.takes(&text) {
             return Err(refused("text"));
         }
-        self.cx.record(self.path, from, text.as_str().into(), CoercionRule::NumberToText);
+        self.cx.record(self.path, from.into(), text.as_str().into(), CoercionRule::NumberToText);
         self.visitor.visit_string(text)
     }
 
@@ -95,7 +95,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
             Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
                 Some(b) => {
-                    self.cx.record(self.path, text.into(), b.into(), CoercionRule::TextToBoolean);
+                    self.cx.record(self.path, text.into(), Noted::Bool(b), CoercionRule::TextToBoolean);
                     self.visitor.visit_bool(b)
                 }
                 None => Err(refused("boolean")),
@@ -149,13 +149,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     #[inline]
     fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Int(spec) if spec.surely_takes(v) || spec.takes(Int::Signed(v)) => {
-                self.visitor.visit_i64(v)
+            Kind::Int(spec) => {
+                if spec.surely_takes(v) || spec.takes(Int::Signed(v)) {
+                    self.visitor.visit_i64(v)
+                } else {
+                    Err(refused("range"))
+                }
             }
-            Kind::Int(_) => Err(refused("range")),
             #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
-            Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_i64(v),
-            Kind::Num(_) => Err(refused("range")),
+            Kind::Num(spec) => {
+                if spec.takes(v as f64) {
+                    self.visitor.visit_i64(v)
+                } else {
+                    Err(refused("range"))
+                }
+            }
             _ => self.num_as_text(v.into(), true),
         }
     }
@@ -163,15 +171,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     #[inline]
     fn visit_u64<E: Error>(self, v: u64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Int(spec)
-                if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) =>
-            {
-                self.visitor.visit_u64(v)
+            Kind::Int(spec) => {
+                if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) {
+                    self.visitor.visit_u64(v)
+                } else {
+                    Err(refused("range"))
+                }
             }
-            Kind::Int(_) => Err(refused("range")),
             #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
-            Kind::Num(spec) if spec.takes(v as f64) => self.visitor.visit_u64(v),
-            Kind::Num(_) => Err(refused("range")),
+            Kind::Num(spec) => {
+                if spec.takes(v as f64) {
+                    self.visitor.visit_u64(v)
+                } else {
+                    Err(refused("range"))
+                }
+            }
             _ => self.num_as_text(v.into(), true),
         }
     }
@@ -181,7 +195,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             Kind::Num(spec) if spec.takes(f) => self.visitor.visit_f64(f),
             Kind::Num(_) => Err(refused("range")),
             Kind::Int(spec) => match int_from_f64(f) {
-                Some(int) => self.coerced_int(spec, int, f.into(), CoercionRule::FloatToInteger),
+                Some(int) => self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger),
                 None => Err(refused("type")),
             },
             _ => self.num_as_text(f.into(), false),
@@ -216,7 +230,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 }
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// 128 bits: read from the token, because serde_json's numbers end at 64.
+    /// 128 bits: read from the token, because `serde_json`'s numbers end at 64.
     #[inline(never)]
     pub(super) fn wide<V: Visitor<'de>>(self, visitor: V, spec: &IntSpec) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;

@@ -1,5 +1,6 @@
 //! JSON text as a tree that forgets nothing: duplicate keys, the digits of numbers, where everything stands.
 
+use crate::args::text::{MAX_VALUE, cut, key_list, quoted};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::{borrow::Cow, fmt};
@@ -25,7 +26,7 @@ pub(crate) enum Shape<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// serde_json decides what is JSON, and words the error.
+    /// `serde_json` decides what is JSON, and words the error.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
         let mut de = serde_json::Deserializer::from_str(text);
         Checked::deserialize(&mut de)?;
@@ -55,7 +56,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Does the number token say an integer? `-0` is read as a float by serde_json.
+    /// Does the number token say an integer? `-0` is read as a float by `serde_json`.
     pub(crate) fn is_integer_token(&self) -> bool {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
@@ -64,22 +65,23 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
-    /// The value as serde_json reads it; later duplicates win.
+    /// The value as `serde_json` reads it; later duplicates win.
     pub(crate) fn to_value(&self) -> Value {
         serde_json::from_str(self.raw).unwrap_or_default()
     }
 
-    /// Enough of the value to show it.
-    pub(crate) fn outline(&self) -> Value {
+    /// The value in a few words: its kind and a short JSON text; containers by size or keys.
+    pub(crate) fn shown(&self) -> String {
         match &self.shape {
-            Shape::Array(items) => Value::Array(vec![Value::Null; items.len()]),
-            Shape::Object(entries) => Value::Object(
-                entries.iter().take(32).map(|(k, _)| (k.clone().into_owned(), Value::Null)).collect(),
-            ),
-            Shape::Text(text) => text.chars().take(100).collect::<String>().into(),
-            Shape::Null => Value::Null,
-            Shape::Bool(b) => (*b).into(),
-            Shape::Number => self.to_value(),
+            Shape::Null => "null".into(),
+            Shape::Bool(b) => format!("boolean {b}"),
+            Shape::Number => format!("number {}", cut(self.raw, MAX_VALUE + 2)),
+            Shape::Text(text) => format!("string {}", quoted(text, MAX_VALUE)),
+            Shape::Array(items) => format!("array of {}", items.len()),
+            Shape::Object(entries) if entries.is_empty() => "object {}".into(),
+            Shape::Object(entries) => {
+                format!("object with {}", key_list(entries.iter().map(|(key, _)| key.as_ref())))
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use super::issue::{Issue, IssueCode};
 use super::plan::Graph;
 use super::policy::Rules;
-use super::text::{cut, shown};
+use super::text::cut;
 use serde_json::{Value, json};
 
 /// Arguments that the plan refuses.
@@ -97,8 +97,7 @@ fn check<'t>(
     if !matches!(root.shape, Shape::Object(_)) {
         let mut issue = Issue::new(String::new(), IssueCode::Type, "must be one JSON object");
         let hidden = graph.has_secrets() && !matches!(root.shape, Shape::Array(_) | Shape::Null);
-        issue.received =
-            Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { shown(&root.outline()) });
+        issue.received = Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { root.shown() });
         issue.expected = Some("an object with the parameters below".into());
         return Err(Refusal { issues: vec![issue], count: 1, sent: Some(text.into()) });
     }

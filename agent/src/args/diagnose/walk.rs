@@ -16,7 +16,7 @@ use crate::args::scalar::{
     Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
 };
 use crate::args::suggest::did_you_mean;
-use crate::args::text::{cut, push_index, push_segment, shown};
+use crate::args::text::{push_index, push_segment};
 use serde::de::Deserialize;
 use serde_json::Value;
 
@@ -116,8 +116,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         match &doc.shape {
             Shape::Null => "null".into(),
             _ if self.secret || holds => format!("{} {HIDDEN}", doc.kind()),
-            Shape::Number => format!("number {}", cut(doc.raw, 62)),
-            _ => shown(&doc.outline()),
+            _ => doc.shown(),
         }
     }
 
@@ -252,7 +251,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             return None;
         }
         self.found.coerced = true;
-        Some(number_text(&value))
+        number_text(&value)
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
@@ -354,25 +353,23 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     fn external(&mut self, id: NodeId, external: &'w ExternalSpec, doc: &'w Doc<'_>) {
         match &doc.shape {
-            Shape::Text(text) => match pick(external.unit_names(), text, self.graph.node(id).rules) {
-                Some(unit) => self.found.coerced |= unit != text,
-                None => {
-                    let names =
-                        external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
-                    self.not_a_word(Some(id), names, Some(text), doc);
+            Shape::Text(text) => {
+                if let Some(unit) = pick(external.unit_names(), text, self.graph.node(id).rules) {
+                    self.found.coerced |= unit != text;
+                } else {
+                    self.not_a_word(Some(id), external.names(), Some(text), doc);
                 }
-            },
-            Shape::Object(entries) => match entries.first() {
-                Some((key, _)) if entries.iter().all(|(k, _)| k == key) => {
-                    if external.variant(key).is_some() {
-                        return self.check(external.object, doc);
-                    }
-                    let names =
-                        external.unit_names().chain(external.variants.iter().map(|v| v.name.as_str()));
-                    self.not_a_word(Some(id), names, Some(key), doc);
+            }
+            Shape::Object(entries) => {
+                let Some((key, _)) = entries.first().filter(|(key, _)| entries.iter().all(|(k, _)| k == key))
+                else {
+                    return self.wrong(id, doc);
+                };
+                if external.variant(key).is_some() {
+                    return self.check(external.object, doc);
                 }
-                _ => self.wrong(id, doc),
-            },
+                self.not_a_word(Some(id), external.names(), Some(key), doc);
+            }
             _ => self.wrong(id, doc),
         }
     }

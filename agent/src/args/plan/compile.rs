@@ -1,15 +1,16 @@
 //! JSON Schema to nodes: merge first, close after.
 
 use super::error::SchemaError;
+use super::finish::{mark_secrets, redirect, settle, takes_objects, turns_in_place};
 use super::keywords::{self, BESIDE_REF, NOTES};
 use super::merge::merge;
-use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec, Rest};
+use super::node::{Kind, Node, NodeId, Notes, ObjectSpec, Rest};
 use super::{Graph, PlanOptions};
 use crate::args::policy::Rules;
 use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::OnceLock};
 
-/// A schema nested deeper than this is refused; serde_json reads no deeper values either.
+/// A schema nested deeper than this is refused; `serde_json` reads no deeper values either.
 const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
 /// `$ref` to `$ref` to …
@@ -122,125 +123,6 @@ fn id_of(index: usize) -> Result<NodeId> {
     u32::try_from(index).map(NodeId).map_err(|_| SchemaError::new("$schema", "", "is too large"))
 }
 
-fn takes_objects(nodes: &[Node], id: NodeId, depth: usize) -> bool {
-    match &nodes[id.0 as usize].kind {
-        Kind::Object(_) | Kind::Tagged { .. } => true,
-        Kind::External(external) => external.units.is_empty(),
-        Kind::Union { branches, .. } if depth < MAX_HOPS => {
-            branches.iter().all(|b| takes_objects(nodes, *b, depth + 1))
-        }
-        _ => false,
-    }
-}
-
-fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
-    // A slot leads to a node compiled later, so this ends; the bound is for a reference to itself.
-    for _ in 0..MAX_HOPS {
-        match slots.get(&id) {
-            Some(next) if *next != id => id = *next,
-            _ => break,
-        }
-    }
-    id
-}
-
-fn children(kind: &Kind) -> Vec<NodeId> {
-    match kind {
-        Kind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
-        Kind::Object(object) => {
-            let rest = match object.rest {
-                Rest::Accepted(id) => Some(id),
-                Rest::Denied | Rest::Unsaid => None,
-            };
-            object
-                .props
-                .iter()
-                .map(|p| p.node)
-                .chain(object.patterns.iter().map(|p| p.1))
-                .chain(rest)
-                .collect()
-        }
-        Kind::Nullable(id) => vec![*id],
-        Kind::Tagged { variants, .. } => variants.iter().map(|v| v.1).collect(),
-        Kind::External(external) => {
-            external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
-        }
-        Kind::Union { branches, .. } => branches.clone(),
-        _ => Vec::new(),
-    }
-}
-
-/// Replaces the places that were kept free for recursive references.
-fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
-    let fix = |id: &mut NodeId| *id = settle(*id);
-    match kind {
-        Kind::Array(ArraySpec { prefix, items, .. }) => prefix.iter_mut().chain(items).for_each(fix),
-        Kind::Object(object) => {
-            object.props.iter_mut().for_each(|p| fix(&mut p.node));
-            object.patterns.iter_mut().for_each(|p| fix(&mut p.1));
-            if let Rest::Accepted(id) = &mut object.rest {
-                fix(id);
-            }
-        }
-        Kind::Nullable(id) => fix(id),
-        Kind::Tagged { variants, .. } => variants.iter_mut().for_each(|v| fix(&mut v.1)),
-        Kind::External(external) => {
-            external.variants.iter_mut().for_each(|v| fix(&mut v.node));
-            fix(&mut external.object);
-        }
-        Kind::Union { branches, .. } => branches.iter_mut().for_each(fix),
-        _ => {}
-    }
-}
-
-/// Is there an alternative of alternatives that leads back to itself for the same value? Checking would not end.
-fn turns_in_place(nodes: &[Node]) -> bool {
-    // 0: not seen, 1: on the way, 2: done.
-    let mut state = vec![0u8; nodes.len()];
-    for start in 0..nodes.len() {
-        let mut stack = vec![(start, false)];
-        while let Some((i, leave)) = stack.pop() {
-            if leave {
-                state[i] = 2;
-                continue;
-            }
-            match state[i] {
-                1 => return true,
-                2 => continue,
-                _ => {}
-            }
-            state[i] = 1;
-            stack.push((i, true));
-            let next = match &nodes[i].kind {
-                Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => children(&nodes[i].kind),
-                _ => Vec::new(),
-            };
-            // Siblings wait on the stack unmarked, so only a node on the way to itself is a cycle.
-            stack.extend(next.into_iter().map(|id| (id.0 as usize, false)).filter(|(i, _)| state[*i] != 2));
-        }
-    }
-    false
-}
-
-/// Marks every node from which a secret parameter can be reached.
-fn mark_secrets(nodes: &mut [Node]) {
-    let mut parents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
-    let mut open: Vec<usize> = Vec::new();
-    for (i, node) in nodes.iter().enumerate() {
-        for child in children(&node.kind) {
-            parents[child.0 as usize].push(i);
-        }
-        if matches!(&node.kind, Kind::Object(o) if o.props.iter().any(|p| p.secret)) {
-            open.push(i);
-        }
-    }
-    while let Some(i) = open.pop() {
-        if !std::mem::replace(&mut nodes[i].holds_secret, true) {
-            open.extend(&parents[i]);
-        }
-    }
-}
-
 pub(super) struct Compiler<'s> {
     pub(super) foreign: bool,
     root: &'s Value,
@@ -337,7 +219,7 @@ impl<'s> Compiler<'s> {
             if map.contains_key(keyword) {
                 let exclusive = self.foreign && keyword == "oneOf";
                 let alternatives = self.alternatives(map, 0)?;
-                return self.union(alternatives, exclusive, keyword);
+                return self.union(alternatives, exclusive, keyword, map.get("description"));
             }
         }
         match map.get("type") {
@@ -420,10 +302,22 @@ impl<'s> Compiler<'s> {
             return self.schema(&Value::Object(merged));
         }
         let name = definition_name(reference);
+        let target = self.resolve(reference)?;
+        let before = self.rules;
+        if target.get("type").is_some_and(|t| t == "object") {
+            // Being an item changes nothing for an object: one node is enough.
+            self.rules = before.not_item();
+        }
+        let id = self.shared(reference, name, target);
+        self.rules = before;
+        id
+    }
+
+    /// The node of a definition, compiled once for each policy.
+    fn shared(&mut self, reference: &str, name: String, target: &Value) -> Result<NodeId> {
         if let Some(id) = self.references.get(&(name.clone(), self.rules)) {
             return Ok(*id);
         }
-        let target = self.resolve(reference)?;
         let slot = self.push(Kind::Never);
         self.references.insert((name, self.rules), slot);
         let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
@@ -447,7 +341,7 @@ impl<'s> Compiler<'s> {
             let target = self.lookup(&reference)?;
             match target.get("$ref").and_then(Value::as_str) {
                 Some(next) if target.as_object().is_some_and(|m| m.len() == 1) => {
-                    next.clone_into(&mut reference)
+                    next.clone_into(&mut reference);
                 }
                 _ => return Ok(target),
             }
@@ -476,7 +370,7 @@ impl<'s> Compiler<'s> {
             keywords::check(&map, &self.pointer)?;
             let Some(Value::String(reference)) = map.remove("$ref") else { return Ok(Some(map)) };
             match self.lookup(&reference)? {
-                Value::Object(target) if map.is_empty() => map = target.clone(),
+                Value::Object(target) if map.is_empty() => map.clone_from(target),
                 Value::Object(target) => map = self.merged(&map, target)?,
                 Value::Bool(false) => return Ok(None),
                 _ => return Ok(Some(map)),
@@ -497,16 +391,9 @@ fn percent_decoded(text: &str) -> String {
     while let Some(at) = rest.find('%') {
         let (plain, escaped) = rest.split_at(at);
         out.extend_from_slice(plain.as_bytes());
-        match escaped.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = &escaped[3..];
-            }
-            None => {
-                out.push(b'%');
-                rest = &escaped[1..];
-            }
-        }
+        let byte = escaped.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        out.push(byte.unwrap_or(b'%'));
+        rest = &escaped[if byte.is_some() { 3 } else { 1 }..];
     }
     out.extend_from_slice(rest.as_bytes());
     String::from_utf8_lossy(&out).into_owned()

@@ -1,14 +1,21 @@
 //! Why a schema cannot become a plan.
 
+use std::error::Error;
 use std::sync::Arc;
 
 /// A schema that cannot be used as it is: found when a tool is defined, never when it is called.
 ///
 /// It names the keyword and its place, for example a keyword that the plan cannot honour, a pattern that is no
 /// regular expression, or a reference that leads nowhere.
+#[derive(Clone, Debug)]
+pub struct SchemaError {
+    // Boxed, because it is part of other errors.
+    inner: Box<Inner>,
+}
+
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("schema of `{tool}` refused at `#{pointer}`: `{keyword}` {reason}")]
-pub struct SchemaError {
+struct Inner {
     tool: String,
     keyword: String,
     pointer: String,
@@ -17,26 +24,36 @@ pub struct SchemaError {
     source: Option<Arc<regex::Error>>,
 }
 
+impl std::fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl Error for SchemaError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.inner.source()
+    }
+}
+
 impl SchemaError {
     pub(super) fn new(keyword: &str, pointer: &str, reason: impl Into<String>) -> SchemaError {
         SchemaError {
-            tool: String::new(),
-            keyword: keyword.into(),
-            pointer: pointer.into(),
-            reason: reason.into(),
-            source: None,
+            inner: Box::new(Inner {
+                tool: String::new(),
+                keyword: keyword.into(),
+                pointer: pointer.into(),
+                reason: reason.into(),
+                source: None,
+            }),
         }
     }
 
     pub(super) fn regex(pointer: &str, keyword: &str, error: regex::Error) -> SchemaError {
-        SchemaError {
-            source: Some(Arc::new(error)),
-            ..SchemaError::new(
-                keyword,
-                pointer,
-                "is not a regular expression that can be checked in linear time",
-            )
-        }
+        let reason = "is not a regular expression that can be checked in linear time";
+        let mut out = SchemaError::new(keyword, pointer, reason);
+        out.inner.source = Some(Arc::new(error));
+        out
     }
 
     pub(crate) fn too_large() -> SchemaError {
@@ -48,27 +65,27 @@ impl SchemaError {
     }
 
     pub(super) fn of(mut self, tool: &str) -> SchemaError {
-        self.tool = tool.into();
+        self.inner.tool = tool.into();
         self
     }
 
     /// The tool whose schema it is.
     pub fn tool(&self) -> &str {
-        &self.tool
+        &self.inner.tool
     }
 
     /// The keyword that cannot be honoured.
     pub fn keyword(&self) -> &str {
-        &self.keyword
+        &self.inner.keyword
     }
 
     /// JSON pointer to the schema that has it.
     pub fn pointer(&self) -> &str {
-        &self.pointer
+        &self.inner.pointer
     }
 
     /// Why, in words.
     pub fn reason(&self) -> &str {
-        &self.reason
+        &self.inner.reason
     }
 }

@@ -41,14 +41,10 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Con
                 }
             }
             "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
-                if new.as_f64() > old.as_f64() {
-                    *old = new.clone();
-                }
+                *old = if new.as_f64() > old.as_f64() { new.clone() } else { old.take() };
             }
             "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
-                if new.as_f64() < old.as_f64() {
-                    *old = new.clone();
-                }
+                *old = if new.as_f64() < old.as_f64() { new.clone() } else { old.take() };
             }
             "uniqueItems" => *old = json!(true),
             "unevaluatedProperties" => *old = json!(false),
@@ -58,9 +54,7 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Con
             "items" => *old = json!({"allOf": [old.take(), new]}),
             "additionalProperties" if foreign => *old = json!({"allOf": [old.take(), new]}),
             "additionalProperties" => {
-                if *old == json!(false) {
-                    *old = new.clone();
-                }
+                *old = if *old == json!(false) { new.clone() } else { old.take() };
             }
             "type" => *old = common_types(old, new),
             "enum" => {

@@ -2,6 +2,7 @@
 
 mod compile;
 mod error;
+mod finish;
 mod keywords;
 mod merge;
 mod node;
@@ -81,6 +82,10 @@ impl Graph {
 
     pub(crate) fn signature_cell(&self, id: NodeId) -> &OnceLock<String> {
         &self.signatures[id.0 as usize]
+    }
+
+    pub(crate) fn children(&self, id: NodeId) -> Vec<NodeId> {
+        self.kind(id).children()
     }
 
     /// The object at the root, if it is one.

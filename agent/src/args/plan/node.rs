@@ -54,12 +54,40 @@ pub(crate) enum Kind {
     },
 }
 
+impl Kind {
+    pub(crate) fn children(&self) -> Vec<NodeId> {
+        match self {
+            Kind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
+            Kind::Object(object) => {
+                let rest = match object.rest {
+                    Rest::Accepted(id) => Some(id),
+                    Rest::Denied | Rest::Unsaid => None,
+                };
+                object
+                    .props
+                    .iter()
+                    .map(|p| p.node)
+                    .chain(object.patterns.iter().map(|p| p.1))
+                    .chain(rest)
+                    .collect()
+            }
+            Kind::Nullable(id) => vec![*id],
+            Kind::Tagged { variants, .. } => variants.iter().map(|v| v.1).collect(),
+            Kind::External(external) => {
+                external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
+            }
+            Kind::Union { branches, .. } => branches.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct IntSpec {
     pub(crate) min: Option<i128>,
     pub(crate) max: Option<i128>,
     pub(crate) multiple: Option<i128>,
-    /// 128 bits: literals are read from their text, because serde_json's own numbers end at 64.
+    /// 128 bits: literals are read from their text, because `serde_json`'s own numbers end at 64.
     pub(crate) wide: bool,
     /// Every `i64` in this range is accepted; empty if there is a `multipleOf`.
     fast: (i64, i64),
@@ -254,6 +282,10 @@ pub(crate) struct Variant {
 impl ExternalSpec {
     pub(crate) fn unit_names(&self) -> impl Iterator<Item = &str> + Clone {
         self.units.iter().map(String::as_str)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.unit_names().chain(self.variants.iter().map(|v| v.name.as_str()))
     }
 
     pub(crate) fn variant(&self, name: &str) -> Option<&Variant> {

@@ -16,9 +16,9 @@ impl Compiler<'_> {
         let mut exclusive = false;
         let mut product = self.alternatives(&base, 0)?;
         for part in parts {
-            let Some(part) = self.resolved(part)? else { return Ok(self.push(Kind::Never)) };
-            exclusive |= self.foreign && part.contains_key("oneOf");
-            let options = self.alternatives(&part, 0)?;
+            let Some(meaning) = self.resolved(part)? else { return Ok(self.push(Kind::Never)) };
+            exclusive |= self.foreign && meaning.contains_key("oneOf");
+            let options = self.alternatives(&meaning, 0)?;
             if product.len() > 1 && options.len() > 1 && product.len() * options.len() > MAX_PRODUCT {
                 return Err(
                     self.error("allOf", format!("multiplies to more than {MAX_PRODUCT} alternatives"))
@@ -35,7 +35,7 @@ impl Compiler<'_> {
         if let [only] = &product[..] {
             return self.schema(only);
         }
-        self.union(product, exclusive, "allOf")
+        self.union(product, exclusive, "allOf", map.get("description"))
     }
 
     /// base and (a or b or c) is (base and a) or (base and b) or (base and c).
@@ -49,10 +49,10 @@ impl Compiler<'_> {
             base.remove(keyword);
             base.remove("$defs");
             base.remove("definitions");
-            let bare = base.keys().all(|k| ANNOTATIONS.contains(&k.as_str()));
+            let unrestricted = base.keys().all(|k| ANNOTATIONS.contains(&k.as_str()));
             let mut out = Vec::with_capacity(options.len());
             for option in options {
-                if bare {
+                if unrestricted {
                     // A reference stays one: it may be recursive.
                     out.push(option.clone());
                     continue;
@@ -74,11 +74,13 @@ impl Compiler<'_> {
         Ok(vec![Value::Object(map.clone())])
     }
 
+    /// `described` is what the schema of the whole says about itself.
     pub(super) fn union(
         &mut self,
         alternatives: Vec<Value>,
         exclusive: bool,
         keyword: &str,
+        described: Option<&Value>,
     ) -> Result<NodeId> {
         let is_null =
             |a: &Value| a.get("type") == Some(&json!("null")) || a.get("const") == Some(&Value::Null);
@@ -88,14 +90,14 @@ impl Compiler<'_> {
             0 => return Ok(self.push(Kind::Null)),
             // An enum of one variant is still an enum to serde.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
-                self.choice(&others, exclusive, keyword)?
+                self.choice(&others, exclusive, keyword, described)?
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
                 // An item of an array that is one of several types is no plain string.
                 let before = self.rules;
                 self.rules = before.not_item();
-                let id = self.choice(&others, exclusive, keyword)?;
+                let id = self.choice(&others, exclusive, keyword, described)?;
                 self.rules = before;
                 id
             }
@@ -103,12 +105,18 @@ impl Compiler<'_> {
         Ok(if nulls.is_empty() { id } else { self.push(Kind::Nullable(id)) })
     }
 
-    fn choice(&mut self, alternatives: &[Value], exclusive: bool, keyword: &str) -> Result<NodeId> {
+    fn choice(
+        &mut self,
+        alternatives: &[Value],
+        exclusive: bool,
+        keyword: &str,
+        described: Option<&Value>,
+    ) -> Result<NodeId> {
         let mut resolved = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             resolved.push(self.resolved(alternative)?.unwrap_or_default());
         }
-        if let Some(id) = self.unit_enum(&resolved) {
+        if let Some(id) = self.unit_enum(&resolved, described) {
             return Ok(id);
         }
         if let Some((tag, names)) = tag_of(&resolved) {
@@ -134,11 +142,16 @@ impl Compiler<'_> {
     }
 
     /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
-    fn unit_enum(&mut self, alternatives: &[Object]) -> Option<NodeId> {
+    fn unit_enum(&mut self, alternatives: &[Object], described: Option<&Value>) -> Option<NodeId> {
         let words: Vec<Vec<String>> = alternatives.iter().map(words).collect::<Option<_>>()?;
-        let described = described_words(alternatives, &words);
+        let mut notes = described_words(alternatives, &words);
+        if let (Some(Value::String(variants)), Some(Value::String(whole))) =
+            (notes.get_mut("description"), described)
+        {
+            *variants = format!("{whole}\n{variants}");
+        }
         let id = self.push(Kind::Enum(words.concat()));
-        *self.notes_mut(id) = described;
+        *self.notes_mut(id) = notes;
         Some(id)
     }
 

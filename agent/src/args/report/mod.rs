@@ -115,12 +115,11 @@ impl InvalidArguments {
             out.push_str(line);
             out.push('\n');
         }
-        let _ = match corrected {
-            Some(call) => write!(out, "If this is what you meant, send: {call}"),
-            None => {
-                let these = if count == 1 { "this" } else { "all of these" };
-                write!(out, "Call `{tool}` again with {these} fixed.")
-            }
+        let _ = if let Some(call) = corrected {
+            write!(out, "If this is what you meant, send: {call}")
+        } else {
+            let these = if count == 1 { "this" } else { "all of these" };
+            write!(out, "Call `{tool}` again with {these} fixed.")
         };
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
     }
