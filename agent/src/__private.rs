@@ -39,3 +39,8 @@ pub use {schemars, serde, serde_json};
 pub const fn Some<T>(value: T) -> Option<T> {
     Option::Some(value)
 }
+
+/// Another handle; a function, because the trait `Clone` need not be in scope.
+pub fn share<T>(value: &Arc<T>) -> Arc<T> {
+    Arc::clone(value)
+}
