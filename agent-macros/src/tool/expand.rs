@@ -269,6 +269,7 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
     let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
     let keys = injected.map(|(param, ty)| {
         let (cfgs, at) = (&param.cfgs, ours(param.span));
+        let private = private.at(at);
         quote_spanned!(at=> #(#cfgs)* #private::Inject::<#ty>::key(),)
     });
     quote!({
