@@ -1,6 +1,11 @@
 //! One module per capability.
 
+mod args;
 mod assistant;
+mod assistant_cancel;
+mod assistant_state;
+mod assistant_support;
+mod assistant_vectors;
 mod macro_arguments;
 mod macro_blocks;
 mod macro_functions;

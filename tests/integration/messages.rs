@@ -149,9 +149,10 @@ proptest! {
         let args = ToolArguments::from(text.as_str());
         let form = serde_json::to_string(&args).unwrap();
         let again: ToolArguments = serde_json::from_str(&form).unwrap();
-        match args.value() {
-            Some(value) => prop_assert_eq!(again.value(), Some(value)),
-            None => prop_assert_eq!(again.text(), args.text()),
+        if args.value().is_some() {
+            prop_assert_eq!(again.value(), args.value());
+        } else {
+            prop_assert_eq!(again.text(), args.text());
         }
         prop_assert_eq!(serde_json::to_string(&again).unwrap(), form);
     }

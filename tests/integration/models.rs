@@ -61,11 +61,11 @@ async fn errors_come_after_the_parts() {
     let lost = ModelError::new(ModelErrorKind::Connection, "lost");
     let model = ScriptedModel::new([reply().text("The answer is").error(lost)]);
     let mut stream = model.stream(&StepCx::new(), &ask("hi"));
-    let mut last = None;
+    let mut end = None;
     while let Some(event) = stream.next().await {
-        last = Some(event);
+        end = Some(event);
     }
-    assert!(last.unwrap().unwrap_err().is_connection());
+    assert!(end.unwrap().unwrap_err().is_connection());
     assert_eq!(stream.partial().text(), "The answer is");
 }
 

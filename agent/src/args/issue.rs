@@ -67,7 +67,7 @@ impl std::fmt::Display for IssueCode {
 #[non_exhaustive]
 pub struct Issue {
     /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into what was sent; empty for the whole.
-    /// Pointers above 4,096 bytes are cut and end in `…`.
+    /// Pointers far above 4,096 bytes are cut.
     pub path: String,
     /// The kind of mistake.
     pub code: IssueCode,

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
+/// Pointers are cut somewhere above this many bytes.
+const MAX_POINTER: usize = 4_096;
 
 /// At most `max` characters; what was cut shows as `…`.
 pub(crate) fn cut(text: &str, max: usize) -> String {
@@ -89,8 +91,19 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Adds a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`).
+/// Adds a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`). A long key above many values would be
+/// copied for each of them, so pointers are cut.
 pub(crate) fn push_segment(pointer: &mut String, key: &str) {
+    if pointer.len() > MAX_POINTER {
+        return;
+    }
+    let short;
+    let key = if key.len() > MAX_POINTER {
+        short = cut(key, MAX_POINTER);
+        &short
+    } else {
+        key
+    };
     pointer.push('/');
     if key.bytes().any(|b| b == b'~' || b == b'/') {
         for c in key.chars() {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn round_trip(value: Value) -> Value {
+fn round_trip(value: &Value) -> Value {
     let conversation: Conversation =
         serde_json::from_value(json!({"version": 1, "messages": [value]})).unwrap();
     serde_json::to_value(conversation).unwrap()["messages"][0].take()
@@ -22,7 +22,7 @@ fn what_is_unknown_is_kept_and_written_back() {
                "is_error": true, "cache": "hit"}),
         json!({"role": "custom", "kind": "note", "data": [1], "pinned": true}),
     ] {
-        assert_eq!(round_trip(message.clone()), message);
+        assert_eq!(round_trip(&message), message);
     }
 }
 

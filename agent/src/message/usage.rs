@@ -155,7 +155,7 @@ mod tests {
         let unpriced = Usage::new(1, u64::MAX);
         let sum: Usage = [&Usage::default(), &priced, &unpriced, &priced].into_iter().sum();
         assert_eq!((sum.input, sum.output, sum.reasoning), (21, u64::MAX, 6));
-        assert_eq!(sum.cost.unwrap().total, 1.0);
+        assert_eq!(sum.cost, Some(Cost { total: 1.0, ..Cost::default() }));
         assert_eq!(sum.raw, None);
         let same: Usage = [&Usage::default(), &priced].into_iter().sum();
         assert_eq!(same, priced, "one reply's report is not lost by adding nothing");

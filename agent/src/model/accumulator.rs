@@ -30,6 +30,13 @@ impl Accumulator {
         self.message
     }
 
+    /// Without calls whose arguments are not whole.
+    pub(super) fn into_partial(mut self) -> AssistantMessage {
+        let mut open = self.open.into_iter();
+        self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
+        self.message
+    }
+
     /// Whether the reply said that it is complete.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
@@ -189,18 +196,12 @@ impl Accumulator {
             }
             _ => None,
         };
-        match delta {
-            Some(delta) => {
-                self.begin(index, part, out)?;
-                out.extend(Some(delta).filter(|delta| delta.delta() != Some("")));
-                self.end(index, out);
-            }
-            None => {
-                out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
-                self.begin(index, part, out)?;
-                self.end(index, out);
-            }
+        if delta.is_none() {
+            out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
         }
+        self.begin(index, part, out)?;
+        out.extend(delta.filter(|delta| delta.delta() != Some("")));
+        self.end(index, out);
         Ok(())
     }
 

@@ -70,8 +70,8 @@ impl ModelStream {
         }
     }
 
-    /// A reply that comes as a whole, from a model that does not stream. Its provider, api and model are those of
-    /// `info`.
+    /// A reply that comes as a whole, from a model that does not stream. Its provider and api are those of `info`, its
+    /// model too unless the reply names another.
     pub fn from_reply(
         cx: &StepCx,
         info: &ModelInfo,
@@ -102,8 +102,14 @@ impl ModelStream {
         }
     }
 
-    /// The reply as far as it came, for what goes on without the rest.
-    pub(crate) fn into_partial(self) -> AssistantMessage {
+    /// The reply as far as it came, for who goes on without the rest. Unfinished parts keep their text; a call
+    /// whose arguments are not whole is left out.
+    pub fn into_partial(self) -> AssistantMessage {
+        self.accumulator.into_partial()
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn into_message(self) -> AssistantMessage {
         self.accumulator.into_message()
     }
 

@@ -189,21 +189,21 @@ fn an_error_keeps_what_had_arrived_and_ends_the_stream() {
 
 #[test]
 fn a_cancelled_stream_lets_go_of_its_events() {
-    struct Held(#[expect(dead_code, reason = "held, not read")] std::sync::Arc<()>);
+    struct Held(#[expect(dead_code, reason = "held, not read")] Arc<()>);
     impl Stream for Held {
         type Item = Result<ModelEvent, ModelError>;
         fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
             Poll::Pending
         }
     }
-    let (alive, cx) = (std::sync::Arc::new(()), StepCx::new());
+    let (alive, cx) = (Arc::new(()), StepCx::new());
     let mut stream = ModelStream::new(&cx, &ModelInfo::default(), Held(alive.clone()));
     assert!(std::pin::pin!(stream.next()).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     cx.cancel.cancel("user stop");
     let error = now(stream.next()).unwrap().unwrap_err();
     assert!(error.is_aborted());
     assert_eq!(error.message(), "user stop");
-    assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+    assert_eq!(Arc::strong_count(&alive), 1);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::RunStop;
-use crate::ToolResult;
 use crate::args::Coercion;
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
+use crate::{Control, ToolResult};
 
 /// One thing that happens in a run.
 ///
@@ -76,7 +76,7 @@ pub enum EventKind {
         #[serde(flatten, serialize_with = "call_fields")]
         call: ToolCall,
     },
-    /// A call ended. As JSON: the fields of the result message, and `coercions`.
+    /// A call ended. As JSON: the fields of the result message, `coercions`, and `control` where it says anything.
     #[non_exhaustive]
     ToolExecutionEnd {
         /// How, and what was changed in the arguments so that they fit.
@@ -136,6 +136,10 @@ fn result_fields<S: Serializer>(result: &ToolResult, serializer: S) -> Result<S:
         #[serde(flatten)]
         message: Option<ToolResultMessage>,
         coercions: &'a [Coercion],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        control: Option<Control>,
     }
-    Fields { message: result.to_message(), coercions: &result.coercions }.serialize(serializer)
+    let control = result.outcome.output().map(|output| output.control);
+    let control = control.filter(|control| *control != Control::Continue);
+    Fields { message: result.to_message(), coercions: &result.coercions, control }.serialize(serializer)
 }

@@ -42,13 +42,13 @@ struct Turn {
     stream: Option<(ModelStream, bool)>,
     stop_reason: Option<StopReason>,
     usage: Usage,
-    batch: Vec<Call>,
+    batch: Vec<Slot>,
     /// Whether the batch's results are in the conversation.
     is_settled: bool,
 }
 
 /// One call of the reply and its result.
-struct Call {
+struct Slot {
     call: ToolCall,
     is_started: bool,
     result: Option<ToolResultMessage>,
@@ -160,18 +160,17 @@ impl Run {
             ));
         }
         let at_limit = request.max_tokens.is_some_and(|limit| limit == message.usage.output);
-        self.turn.batch = message.tool_calls().cloned().map(Call::new).collect();
+        self.turn.batch = message.tool_calls().cloned().map(Slot::new).collect();
         Ok(at_limit || message.stop_reason == StopReason::MaxTokens)
     }
 
     /// The streamed message, whole or as far as it came, into the conversation.
     fn end_message(&mut self, failure: Option<&ModelError>) -> Option<AssistantMessage> {
         let (stream, is_started) = self.turn.stream.take()?;
-        let mut message = stream.into_partial();
+        let mut message = if failure.is_some() { stream.into_partial() } else { stream.into_message() };
         if let Some(error) = failure {
             message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
-            message.error =
-                Some(if error.is_aborted() { error.message().to_owned() } else { error.to_string() });
+            message.error = Some(error.message().to_owned());
         }
         self.turn.stop_reason = Some(message.stop_reason.clone());
         self.turn.usage = message.usage.clone();
@@ -213,7 +212,7 @@ impl Run {
             self.end_call(index, result, ran);
         }
         self.add_results();
-        combine(self.turn.batch.iter().map(|call| call.control))
+        combine(&self.turn.batch)
     }
 
     fn start_call(&mut self, index: usize) -> Option<ToolCall> {
@@ -291,9 +290,9 @@ impl Run {
         let (stop, detail) = match end {
             End::Completed => (RunStop::Completed, None),
             End::Terminated => (RunStop::Terminated, None),
-            End::MaxTurns => (RunStop::Limit, Some("max_turns".to_owned())),
+            End::MaxTurns => (RunStop::Limit, Some("turns".to_owned())),
             End::Aborted(reason) => (RunStop::Aborted, Some(reason.clone())),
-            End::Failed(error) => (RunStop::Error, Some(error.to_string())),
+            End::Failed(error) => (RunStop::Error, Some(error.message().to_owned())),
         };
         self.end_turn();
         let (messages, usage) = (self.added.clone(), self.usage.clone());
@@ -324,23 +323,24 @@ impl Run {
     }
 }
 
+const DROPPED: &str = "the prompt was dropped";
+
 impl Drop for Run {
     /// Dropped before its end: whatever is open is closed as if it had been cancelled.
     fn drop(&mut self) {
         if self.is_over {
             return;
         }
-        const REASON: &str = "the prompt was dropped";
-        self.cancel.cancel(REASON);
-        self.end_message(Some(&ModelError::aborted(REASON)));
+        self.cancel.cancel(DROPPED);
+        self.end_message(Some(&ModelError::aborted(DROPPED)));
         if !self.turn.is_settled {
             self.add_results();
         }
-        self.end(&End::Aborted(REASON.to_owned()));
+        self.end(&End::Aborted(DROPPED.to_owned()));
     }
 }
 
-impl Call {
+impl Slot {
     fn new(call: ToolCall) -> Self {
         Self { call, is_started: false, result: None, control: Control::Continue }
     }
@@ -365,11 +365,10 @@ fn is_update(event: &ModelEvent) -> bool {
 }
 
 /// What the results of a turn say together.
-fn combine(controls: impl Iterator<Item = Control> + Clone) -> Control {
-    let mut all = controls.clone().peekable();
-    if controls.clone().any(|control| control == Control::EndNow) {
+fn combine(batch: &[Slot]) -> Control {
+    if batch.iter().any(|slot| slot.control == Control::EndNow) {
         Control::EndNow
-    } else if all.peek().is_some() && all.all(|control| control != Control::Continue) {
+    } else if !batch.is_empty() && batch.iter().all(|slot| slot.control != Control::Continue) {
         Control::EndIfAll
     } else {
         Control::Continue

@@ -71,7 +71,10 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
         Kind::External(external) => Some(external.object),
         Kind::Tagged { tag, variants } => {
             let mut de = serde_json::Deserializer::from_str(text);
-            let name = de.deserialize_map(TagFinder { tag }).ok()??;
+            let mut name = None;
+            // It stops at the tag, which serde_json takes for a mistake.
+            let _ = de.deserialize_map(TagFinder { tag, name: &mut name });
+            let name = name?;
             let name = pick(variants.iter().map(|v| v.0.as_str()), &name, node.rules)?;
             variants.iter().find(|v| v.0 == name).map(|v| v.1)
         }
@@ -80,7 +83,7 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
                 return Some(chosen);
             }
             let document = Document::parse(text).ok()?;
-            let (chosen, nested) = diagnose::choose(cx.graph, node, &document.root, path.is_root());
+            let (chosen, nested) = diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
             cx.remember_choices(nested.into_iter());
             chosen
         }
@@ -123,30 +126,30 @@ fn rule_for(member: &Value) -> Option<CoercionRule> {
     }
 }
 
-/// Finds the tag of an object and reads nothing else.
-struct TagFinder<'t> {
+/// Finds the tag of an object and reads no further.
+struct TagFinder<'t, 'n> {
     tag: &'t str,
+    name: &'n mut Option<String>,
 }
 
-impl<'de> Visitor<'de> for TagFinder<'_> {
-    type Value = Option<String>;
+impl<'de> Visitor<'de> for TagFinder<'_, '_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Option<String>, A::Error> {
-        let mut found = None;
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         while let Some(is_tag) = access.next_key_seed(IsTag(self.tag))? {
-            if is_tag && found.is_none() {
+            if is_tag {
                 // Not a string: no variant has it.
                 let raw: &'de RawValue = access.next_value()?;
-                found = Some(serde_json::from_str::<String>(raw.get()).ok());
-            } else {
-                access.next_value::<IgnoredAny>()?;
+                *self.name = serde_json::from_str(raw.get()).ok();
+                break;
             }
+            access.next_value::<IgnoredAny>()?;
         }
-        Ok(found.flatten())
+        Ok(())
     }
 }
 

@@ -5,14 +5,16 @@ use super::walk::{Findings, Walk};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use std::{cell::Cell, cell::RefCell, collections::HashMap};
 
-/// Comparisons with candidates in one diagnosis; after that mistakes are listed without suggestions.
-const SUGGESTION_BUDGET: usize = 20_000;
+/// Candidates times characters compared in one diagnosis; after that mistakes are listed without suggestions.
+const SUGGESTION_BUDGET: usize = 200_000;
 
 /// What all walks of one diagnosis know.
 pub(super) struct Shared<'w> {
     pub(super) graph: &'w Graph,
     /// Where the arguments as a whole begin, if they are looked at.
     root: Option<usize>,
+    /// Sets may repeat: they are being looked at in order to be compared, and to look again would multiply.
+    pub(super) silent: bool,
     /// By union node and place in the text. Without it nested unions would be tried again for every branch around them.
     choices: RefCell<HashMap<(usize, usize), Choice>>,
     suggestions: Cell<usize>,
@@ -37,9 +39,9 @@ pub(super) enum Choice {
 }
 
 impl<'w> Shared<'w> {
-    pub(super) fn new(graph: &'w Graph, root: Option<&Doc<'_>>) -> Shared<'w> {
+    pub(super) fn new(graph: &'w Graph, root: Option<&Doc<'_>>, silent: bool) -> Shared<'w> {
         let root = root.map(|doc| doc.raw.as_ptr().addr());
-        Shared { graph, root, choices: RefCell::default(), suggestions: Cell::new(SUGGESTION_BUDGET) }
+        Shared { graph, root, silent, choices: RefCell::default(), suggestions: Cell::new(SUGGESTION_BUDGET) }
     }
 
     /// Is this the text of the arguments as a whole?
@@ -47,9 +49,9 @@ impl<'w> Shared<'w> {
         self.root == Some(raw.as_ptr().addr())
     }
 
-    /// May that many candidates be compared?
-    pub(super) fn may_suggest(&self, candidates: usize) -> bool {
-        match self.suggestions.get().checked_sub(candidates) {
+    /// May that many candidates be compared with this?
+    pub(super) fn may_suggest(&self, candidates: usize, sent: &str) -> bool {
+        match self.suggestions.get().checked_sub(candidates.saturating_mul(sent.len().clamp(8, 64))) {
             Some(left) => {
                 self.suggestions.set(left);
                 true
@@ -113,10 +115,10 @@ impl<'w> Shared<'w> {
 pub(crate) type Choices = Vec<((usize, usize), NodeId)>;
 
 /// The branch of the union `node` for this value, if one fits, and those of everything nested in it.
-/// `root`: the value is the arguments as a whole.
-pub(crate) fn choose(graph: &Graph, node: &Node, doc: &Doc<'_>, root: bool) -> (Option<NodeId>, Choices) {
+/// `root`: the value is the arguments as a whole. `silent`: sets may repeat.
+pub(crate) fn choose(graph: &Graph, node: &Node, doc: &Doc<'_>, root: bool, silent: bool) -> (Option<NodeId>, Choices) {
     let Kind::Union { branches, exclusive } = &node.kind else { return (None, Vec::new()) };
-    let shared = Shared::new(graph, root.then_some(doc));
+    let shared = Shared::new(graph, root.then_some(doc), silent);
     let chosen = match shared.choose(node, branches, *exclusive, doc) {
         Choice::Fits { branch, .. } => Some(branch),
         _ => None,

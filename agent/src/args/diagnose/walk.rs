@@ -24,8 +24,6 @@ use serde_json::Value;
 const MAX_KEPT: usize = 10_000;
 /// Closed sets are listed for that many issues: they can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
-/// Longer pointers are cut.
-const MAX_POINTER: usize = 4_096;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Findings {
@@ -38,7 +36,7 @@ pub(crate) struct Findings {
 
 /// Adds all issues of the arguments and returns their number.
 pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) -> usize {
-    let shared = Shared::new(graph, Some(root));
+    let shared = Shared::new(graph, Some(root), false);
     let mut walk = Walk::new(&shared, Some(issues));
     walk.check(graph.root, root);
     walk.found.count
@@ -46,7 +44,7 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 
 /// What there is to say about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
-    Walk::count(&Shared::new(graph, root.then_some(doc)), node, doc)
+    Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
 }
 
 #[derive(Clone, Copy)]
@@ -82,9 +80,6 @@ impl<'w, 'o> Walk<'w, 'o> {
             match segment {
                 Segment::Key(key) => push_segment(&mut out, key),
                 Segment::Index(index) => push_index(&mut out, *index),
-            }
-            if out.len() > MAX_POINTER {
-                return cut(&out, MAX_POINTER);
             }
         }
         out
@@ -164,7 +159,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 issue.allowed = words.clone().map(Value::from).collect();
             }
             if let Some(sent) = sent.filter(|_| !walk.secret)
-                && walk.shared.may_suggest(words.clone().count())
+                && walk.shared.may_suggest(words.clone().count(), sent)
             {
                 issue.suggestions = did_you_mean(sent, words).into_iter().map(String::from).collect();
             }
@@ -307,6 +302,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             self.below(Segment::Index(i), |walk| walk.check(node, item));
         }
         if array.unique
+            && !self.shared.silent
             && let Some((first, second)) = self.coerced_items(id, doc).and_then(|items| repeated(&items))
             && let Some(item) = items.get(second)
         {

@@ -91,6 +91,16 @@ impl Graph {
         }
     }
 
+    fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
+        match self.kind(id) {
+            Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
+            Kind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
+            Kind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
+            Kind::External(external) => self.add_names(external.object, names),
+            _ => {}
+        }
+    }
+
     pub(crate) fn has_secrets(&self) -> bool {
         self.node(self.root).holds_secret
     }
@@ -156,9 +166,12 @@ impl Plan {
         &self.graph.schema
     }
 
-    /// The names of the top-level parameters, as declared.
+    /// The names of the top-level parameters, as declared; for an enum at the root those of all its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
-        self.graph.root_object().into_iter().flat_map(|object| object.props.iter().map(|p| p.name.as_str()))
+        let mut names: Vec<&str> = Vec::new();
+        self.graph.add_names(self.graph.root, &mut names);
+        let mut told = std::collections::HashSet::new();
+        names.into_iter().filter(move |name| told.insert(*name))
     }
 
     /// What the plan was compiled with.

@@ -86,6 +86,10 @@ impl Compiler<'_> {
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(Kind::Never),
             0 => return Ok(self.push(Kind::Null)),
+            // An enum of one variant is still an enum to serde.
+            1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
+                self.choice(&others, exclusive, keyword)?
+            }
             1 => self.schema(&others.remove(0))?,
             _ => {
                 // An item of an array that is one of several types is no plain string.
@@ -190,6 +194,16 @@ impl Compiler<'_> {
             object,
         }))))
     }
+}
+
+/// Not one flattened into a struct: that is the struct.
+fn is_enum_of_one(alternative: &Value) -> bool {
+    let variant = object(alternative);
+    words(variant).is_some()
+        || single_entry(variant).is_some()
+        || tag_of(std::slice::from_ref(variant)).is_some_and(|(tag, _)| {
+            variant.get("properties").and_then(Value::as_object).and_then(|p| p.keys().next()) == Some(&tag)
+        })
 }
 
 const ANNOTATIONS: [&str; 9] =

@@ -1,0 +1,81 @@
+//! The argument engine on derived types: what is accepted, what is refused, and where.
+
+use agent::args::{Coercion, CoercionPolicy, Issue, Plan, PlanOptions};
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use std::fmt::Debug;
+
+#[path = "args_foreign.rs"]
+mod foreign;
+#[path = "args_policies.rs"]
+mod policies;
+#[path = "args_properties.rs"]
+mod properties;
+#[path = "args_reports.rs"]
+mod reports;
+#[path = "args_robust.rs"]
+mod robust;
+#[path = "args_scalars.rs"]
+mod scalars;
+#[path = "args_schema.rs"]
+mod schema;
+#[path = "args_shapes.rs"]
+mod shapes;
+#[path = "args_vectors.rs"]
+mod vectors;
+
+/// One parameter.
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct W<T> {
+    v: T,
+}
+
+fn w<T>(v: T) -> W<T> {
+    W { v }
+}
+
+fn options(policy: CoercionPolicy) -> PlanOptions {
+    PlanOptions::default().coercion(policy)
+}
+
+#[track_caller]
+fn plan<T: JsonSchema>(options: PlanOptions) -> Plan {
+    Plan::for_type::<T>("t", options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The value, and every record as its path and rule.
+#[track_caller]
+fn parse<T: DeserializeOwned + JsonSchema>(
+    policy: CoercionPolicy,
+    text: &str,
+) -> Result<(T, Vec<(String, &'static str)>), Vec<Issue>> {
+    match plan::<T>(options(policy)).parse::<T>(text) {
+        Ok(parsed) => Ok((parsed.value, records(&parsed.coercions))),
+        Err(error) => Err(error.issues().to_vec()),
+    }
+}
+
+fn records(coercions: &[Coercion]) -> Vec<(String, &'static str)> {
+    coercions.iter().map(|c| (c.path.clone(), c.rule.as_str())).collect()
+}
+
+#[track_caller]
+fn ok<T: DeserializeOwned + JsonSchema + PartialEq + Debug>(text: &str, want: T) {
+    match plan::<T>(PlanOptions::default()).parse::<T>(text) {
+        Ok(parsed) => assert_eq!(parsed.value, want, "{text}"),
+        Err(error) => panic!("{text}\n{error}"),
+    }
+}
+
+/// Refused with exactly these issues, in this order.
+#[track_caller]
+fn bad<T: DeserializeOwned + JsonSchema + Debug>(text: &str, want: &[(&str, &str)]) {
+    match plan::<T>(PlanOptions::default()).parse::<T>(text) {
+        Ok(parsed) => panic!("{text} was taken as {parsed:?}"),
+        Err(error) => {
+            let got: Vec<(&str, &str)> =
+                error.issues().iter().map(|i| (i.path.as_str(), i.code.as_str())).collect();
+            assert_eq!(got, want, "{text}\n{error}");
+        }
+    }
+}
