@@ -82,7 +82,10 @@ fn references_that_lead_nowhere() {
     }
     let turns = json!({"type": "object", "properties": {"v": {"$ref": "#/$defs/a"}},
         "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, {"type": "integer"}]}, "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}}});
-    assert_eq!(Plan::compile("t", &turns, PlanOptions::default()).expect_err("turns in place").keyword(), "$ref");
+    assert_eq!(
+        Plan::compile("t", &turns, PlanOptions::default()).expect_err("turns in place").keyword(),
+        "$ref"
+    );
 }
 
 #[test]
@@ -110,7 +113,8 @@ fn keywords_that_are_not_modelled_are_refused_by_name_and_place() {
         ("required", json!(["a", 1])),
         ("items", json!(1)),
     ] {
-        let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {keyword: value}}}});
+        let schema =
+            json!({"type": "object", "properties": {"a": {"type": "array", "items": {keyword: value}}}});
         let error = Plan::compile("find", &schema, PlanOptions::default()).map(|_| ()).expect_err(keyword);
         assert_eq!(error.keyword(), keyword, "{error}");
         assert_eq!(error.pointer(), "/properties/a/items", "{error}");
@@ -120,16 +124,28 @@ fn keywords_that_are_not_modelled_are_refused_by_name_and_place() {
     let error = Plan::compile("t", &bad, PlanOptions::default()).expect_err("no regex");
     assert!(std::error::Error::source(&error).is_some());
     // Not under properties: there it is a name.
-    let names = json!({"type": "object", "properties": {"not": {"type": "integer"}, "if": {"type": "integer"}}});
+    let names =
+        json!({"type": "object", "properties": {"not": {"type": "integer"}, "if": {"type": "integer"}}});
     assert_eq!(compile(&names).parameter_names().collect::<Vec<_>>(), ["not", "if"]);
 }
 
 #[test]
 fn the_root_is_an_object() {
-    for schema in [json!({"type": "string"}), json!({"type": ["object", "null"]}), json!(false), json!({"enum": [1]}), json!(5)] {
+    for schema in [
+        json!({"type": "string"}),
+        json!({"type": ["object", "null"]}),
+        json!(false),
+        json!({"enum": [1]}),
+        json!(5),
+    ] {
         assert!(Plan::compile("t", &schema, PlanOptions::default()).is_err(), "{schema}");
     }
-    for schema in [json!({}), json!(true), json!({"type": "object"}), json!({"anyOf": [{"type": "object"}, {"properties": {"a": {}}}]})] {
+    for schema in [
+        json!({}),
+        json!(true),
+        json!({"type": "object"}),
+        json!({"anyOf": [{"type": "object"}, {"properties": {"a": {}}}]}),
+    ] {
         let plan = compile(&schema);
         assert!(plan.parse::<Value>(r#"{"a":1}"#).is_ok(), "{schema}");
         assert!(plan.parse::<Value>("[]").is_err(), "{schema}");
@@ -144,7 +160,9 @@ fn arrays_of_both_drafts() {
     refuses(&open, &json!([1, 2]), &[("/v/1", "type")]);
     let closed = one(json!({"type": "array", "items": [{"type": "integer"}], "additionalItems": false}));
     refuses(&closed, &json!([1, 2]), &[("/v", "length")]);
-    let rest = one(json!({"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "boolean"}, "minItems": 2}));
+    let rest = one(
+        json!({"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "boolean"}, "minItems": 2}),
+    );
     takes(&rest, &json!([1, "true", false]), &json!([1, true, false]));
     refuses(&rest, &json!([1]), &[("/v", "length")]);
     refuses(&rest, &json!([1, 2]), &[("/v/1", "type")]);
@@ -196,10 +214,12 @@ fn combinations() {
     takes(&both, &json!({"a": "3", "b": "x"}), &json!({"a": 3, "b": "x"}));
     refuses(&both, &json!({"a": 2, "c": 1}), &[("/v/c", "unknown"), ("/v/a", "range")]);
     let closed = json!({"type": "object", "allOf": [{"properties": {"a": {}}, "additionalProperties": false}, {"properties": {"b": {}}}]});
-    let error = Plan::compile("t", &closed, PlanOptions::default()).expect_err("b is forbidden by the first part");
+    let error =
+        Plan::compile("t", &closed, PlanOptions::default()).expect_err("b is forbidden by the first part");
     assert_eq!(error.keyword(), "additionalProperties");
     // oneOf is exactly one.
-    let one_of = one(json!({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 10}, {"type": "string"}]}));
+    let one_of =
+        one(json!({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 10}, {"type": "string"}]}));
     takes(&one_of, &json!(5), &json!(5));
     takes(&one_of, &json!(10.5), &json!(10.5));
     refuses(&one_of, &json!(12), &[("/v", "value")]);
@@ -212,21 +232,30 @@ fn objects() {
     let counted = one(json!({"type": "object", "minProperties": 1, "maxProperties": 2}));
     refuses(&counted, &json!({}), &[("/v", "length")]);
     refuses(&counted, &json!({"a": 1, "b": 2, "c": 3}), &[("/v", "length")]);
-    let patterns = one(json!({"type": "object", "properties": {"x1": {"minimum": 3}}, "patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": {"type": "boolean"}}));
+    let patterns = one(
+        json!({"type": "object", "properties": {"x1": {"minimum": 3}}, "patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": {"type": "boolean"}}),
+    );
     takes(&patterns, &json!({"x1": "3", "x2": "1", "y": "true"}), &json!({"x1": 3, "x2": 1, "y": true}));
-    refuses(&patterns, &json!({"x1": 1, "x2": "a", "y": 1}), &[("/v/x1", "range"), ("/v/x2", "type"), ("/v/y", "type")]);
+    refuses(
+        &patterns,
+        &json!({"x1": 1, "x2": "a", "y": 1}),
+        &[("/v/x1", "range"), ("/v/x2", "type"), ("/v/y", "type")],
+    );
     // Required, but described nowhere.
     let required = one(json!({"type": "object", "required": ["a"], "properties": {"b": {}}}));
     takes(&required, &json!({"a": [1]}), &json!({"a": [1]}));
     refuses(&required, &json!({"b": 1}), &[("/v/a", "missing")]);
     // Null is a value where the schema says so, and absent elsewhere.
-    let nulls = compile(&json!({"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "string"}}}));
+    let nulls = compile(
+        &json!({"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "string"}}}),
+    );
     assert_eq!(nulls.parse::<Value>(r#"{"a":null,"b":null}"#).expect("fits").value, json!({"a": null}));
 }
 
 #[test]
 fn many_properties_are_found_by_hash() {
-    let properties: serde_json::Map<String, Value> = (0..200).map(|i| (format!("p{i}"), json!({"type": "integer"}))).collect();
+    let properties: serde_json::Map<String, Value> =
+        (0..200).map(|i| (format!("p{i}"), json!({"type": "integer"}))).collect();
     let required: Vec<String> = (0..200).map(|i| format!("p{i}")).collect();
     let plan = compile(&json!({"type": "object", "properties": properties, "required": required}));
     let mut all: Vec<String> = (0..200).rev().map(|i| format!("\"p{i}\":\"{i}\"")).collect();
@@ -236,7 +265,10 @@ fn many_properties_are_found_by_hash() {
     let error = plan.parse::<Value>(&format!("{{{}}}", all.join(","))).expect_err("missing");
     assert_eq!(issues(&error), [("/p149", "missing")]);
     let twice = format!("{{{},\"p3\":1}}", all.join(","));
-    assert_eq!(issues(&plan.parse::<Value>(&twice).expect_err("twice")), [("/p3", "duplicate"), ("/p149", "missing")]);
+    assert_eq!(
+        issues(&plan.parse::<Value>(&twice).expect_err("twice")),
+        [("/p3", "duplicate"), ("/p149", "missing")]
+    );
 }
 
 #[test]

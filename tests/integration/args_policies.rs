@@ -53,8 +53,10 @@ struct Deep {
 
 #[test]
 fn coercions_are_recorded_with_paths() {
-    let (_, got) = parse::<Deep>(STRICT, r#"{"a":[{"v":1},{"v":"2"},{"v":3.0}],"b":{"x/y":"true"}}"#).expect("fits");
-    let want = [("/a/1/v", "text_to_integer"), ("/a/2/v", "float_to_integer"), ("/b/x~1y", "text_to_boolean")];
+    let (_, got) =
+        parse::<Deep>(STRICT, r#"{"a":[{"v":1},{"v":"2"},{"v":3.0}],"b":{"x/y":"true"}}"#).expect("fits");
+    let want =
+        [("/a/1/v", "text_to_integer"), ("/a/2/v", "float_to_integer"), ("/b/x~1y", "text_to_boolean")];
     assert_eq!(got, owned(want));
     assert!(parse::<Deep>(STRICT, r#"{"a":[],"b":{}}"#).expect("fits").1.is_empty());
     assert_eq!(parse::<W<Option<i32>>>(STRICT, "null").expect("empty").1, owned([("", "null_as_empty")]));
@@ -143,7 +145,8 @@ fn repairs_reach_into_enums_and_keep_digits() {
         parse::<W<Either>>(LENIENT, r#"{"v":"{\"n\":2,\"tags\":\"a\"}"}"#).expect("repaired");
     assert_eq!(value.v, Either::Many(Inner { n: 2, tags: vec!["a".into()] }));
     assert_eq!(records, owned([("/v", "json_text_decoded"), ("/v/tags", "one_value_wrapped")]));
-    let (value, _) = parse::<W<Vec<u128>>>(LENIENT, &format!("{{\"v\":\"[{}]\"}}", u128::MAX)).expect("repaired");
+    let (value, _) =
+        parse::<W<Vec<u128>>>(LENIENT, &format!("{{\"v\":\"[{}]\"}}", u128::MAX)).expect("repaired");
     assert_eq!(value.v, [u128::MAX]);
     let (value, _) = parse::<W<Wrapped>>(LENIENT, r#"{"v":{"Wide":18446744073709551615}}"#).expect("wrapped");
     assert_eq!(value.v, Wrapped::Wide(vec![u64::MAX]));
@@ -163,9 +166,11 @@ struct PerField {
 
 #[test]
 fn policies_of_single_fields() {
-    let issues = parse::<PerField>(STRICT, r#"{"id":"1","n":"2","list":["[1]"],"key":"x9secret"}"#).expect_err("exact");
+    let issues = parse::<PerField>(STRICT, r#"{"id":"1","n":"2","list":["[1]"],"key":"x9secret"}"#)
+        .expect_err("exact");
     assert_eq!(issues.iter().map(|i| i.path.as_str()).collect::<Vec<_>>(), ["/id", "/key"]);
-    let (value, records) = parse::<PerField>(EXACT, r#"{"id":1,"n":2,"list":["[1]",2]}"#).expect("lenient below");
+    let (value, records) =
+        parse::<PerField>(EXACT, r#"{"id":1,"n":2,"list":["[1]",2]}"#).expect("lenient below");
     assert_eq!(value.list, Some(vec![vec![1], vec![2]]));
     assert_eq!(records, owned([("/list/0", "json_text_decoded"), ("/list/1", "one_value_wrapped")]));
 }

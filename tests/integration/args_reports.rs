@@ -97,7 +97,8 @@ fn example_1_one_mend_each() {
 
 #[test]
 fn example_2_text_and_json() {
-    let error = refused::<Search>("search_notes", r#"{"qury":7,"max_results":"lots","priority":"hihg","zz":null}"#);
+    let error =
+        refused::<Search>("search_notes", r#"{"qury":7,"max_results":"lots","priority":"hihg","zz":null}"#);
     let want = expect![[r#"
         Invalid arguments for `search_notes`: 5 problems. The tool was not run.
         1. /qury: unknown parameter; did you mean "query"?
@@ -281,8 +282,14 @@ fn corrected_calls() {
     // A required parameter that is there under a name like it.
     assert_eq!(corrected(r#"{"Query":"a"}"#).as_deref(), Some(r#"{"query":"a"}"#));
     assert_eq!(corrected(r#"{"query":7}"#).as_deref(), Some(r#"{"query":"7"}"#));
-    assert_eq!(corrected(r#"{"query":"a","tags":"one"}"#).as_deref(), Some(r#"{"query":"a","tags":["one"]}"#));
-    assert_eq!(corrected(r#"{"query":"a","priority":"hihg"}"#).as_deref(), Some(r#"{"query":"a","priority":"high"}"#));
+    assert_eq!(
+        corrected(r#"{"query":"a","tags":"one"}"#).as_deref(),
+        Some(r#"{"query":"a","tags":["one"]}"#)
+    );
+    assert_eq!(
+        corrected(r#"{"query":"a","priority":"hihg"}"#).as_deref(),
+        Some(r#"{"query":"a","priority":"high"}"#)
+    );
     // A list in text, a missing value, a number out of range, a name that was given as well: not ours to decide.
     assert_eq!(corrected(r#"{"query":"a","tags":"one, two"}"#), None);
     assert_eq!(corrected(r#"{"max_results":1}"#), None);

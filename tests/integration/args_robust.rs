@@ -51,7 +51,19 @@ enum Tagged {
 
 #[test]
 fn texts_that_are_no_arguments() {
-    for text in ["", " ", "{", "}", "nul", "\u{feff}{}", "{\"v\":\"\\ud800\"}", "{\"v\":1e999}", "\"\\\"", "{\"v\":1}x", "\0"] {
+    for text in [
+        "",
+        " ",
+        "{",
+        "}",
+        "nul",
+        "\u{feff}{}",
+        "{\"v\":\"\\ud800\"}",
+        "{\"v\":1e999}",
+        "\"\\\"",
+        "{\"v\":1}x",
+        "\0",
+    ] {
         bounded::<W<i64>>(text);
         bounded::<W<Either>>(text);
     }
@@ -59,7 +71,8 @@ fn texts_that_are_no_arguments() {
 
 #[test]
 fn deep_nesting() {
-    for open in ["[", "{\"v\":", "{\"a\":", "{\"op\":\"Add\",\"left\":", "{\"v\":{\"op\":\"Add\",\"right\":"] {
+    for open in ["[", "{\"v\":", "{\"a\":", "{\"op\":\"Add\",\"left\":", "{\"v\":{\"op\":\"Add\",\"right\":"]
+    {
         let text = open.repeat(50_000);
         bounded::<W<i64>>(&text);
         bounded::<Tree>(&text);
@@ -78,7 +91,8 @@ fn deep_nesting() {
     };
     bounded::<W<Tagged>>(&nested(5_000));
     assert!(plan::<W<Tagged>>(PlanOptions::default()).parse::<W<Tagged>>(&nested(100)).is_ok());
-    let error = plan::<W<Tagged>>(PlanOptions::default()).parse::<W<Tagged>>(&nested(130)).expect_err("too deep");
+    let error =
+        plan::<W<Tagged>>(PlanOptions::default()).parse::<W<Tagged>>(&nested(130)).expect_err("too deep");
     assert_eq!(error.issues()[0].code.as_str(), "json");
 }
 
@@ -129,11 +143,13 @@ fn many_issues() {
 
 #[test]
 fn suggestions_are_bounded() {
-    let properties: serde_json::Map<String, Value> =
-        (0..100).map(|i| (format!("{}{i}", "parameter_name_".repeat(4)), json!({"type": "string"}))).collect();
+    let properties: serde_json::Map<String, Value> = (0..100)
+        .map(|i| (format!("{}{i}", "parameter_name_".repeat(4)), json!({"type": "string"})))
+        .collect();
     let schema = json!({"type": "object", "properties": properties});
     let plan = Plan::compile("t", &schema, PlanOptions::default()).expect("a plan");
-    let many: Vec<String> = (0..10_000).map(|i| format!("\"{}{i}\":1", "parameter_nane_".repeat(4))).collect();
+    let many: Vec<String> =
+        (0..10_000).map(|i| format!("\"{}{i}\":1", "parameter_nane_".repeat(4))).collect();
     answer::<Value>(&plan, &format!("{{{}}}", many.join(",")));
     let error = plan.parse::<Value>(&format!("{{{}}}", many.join(","))).expect_err("unknown");
     assert_eq!(error.count(), 10_000);
@@ -171,9 +187,11 @@ fn schemas_are_bounded_too() {
     definitions.insert("d0".into(), json!({"type": "integer"}));
     for i in 1..60 {
         let below = json!({"$ref": format!("#/$defs/d{}", i - 1)});
-        definitions.insert(format!("d{i}"), json!({"type": "object", "properties": {"a": below, "b": below}}));
+        definitions
+            .insert(format!("d{i}"), json!({"type": "object", "properties": {"a": below, "b": below}}));
     }
-    let schema = json!({"type": "object", "properties": {"v": {"$ref": "#/$defs/d59"}}, "$defs": definitions});
+    let schema =
+        json!({"type": "object", "properties": {"v": {"$ref": "#/$defs/d59"}}, "$defs": definitions});
     let start = Instant::now();
     let plan = Plan::compile("t", &schema, PlanOptions::default()).expect("shared nodes");
     answer::<Value>(&plan, r#"{"v":{"a":1}}"#);

@@ -147,7 +147,8 @@ fn enums_of_one_variant() {
     ok(r#"{"v":{"t":"A","x":"1"}}"#, w(Some(OnlyTagged::A { x: 1 })));
     ok(r#"{"q":1,"t":"A","x":"1"}"#, FlatOnly { q: 1, only: OnlyTagged::A { x: 1 } });
     bad::<W<OnlyTagged>>(r#"{"v":{"t":"B","x":1}}"#, &[("/v/t", "enum")]);
-    let names: Vec<String> = plan::<Shape>(PlanOptions::default()).parameter_names().map(String::from).collect();
+    let names: Vec<String> =
+        plan::<Shape>(PlanOptions::default()).parameter_names().map(String::from).collect();
     assert_eq!(names, ["kind", "r", "w", "h"]);
 }
 
@@ -234,15 +235,36 @@ fn flattened() {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is compiled")]
 #[serde(tag = "a")]
-enum A { A1 { x: i8 }, A2 { x: i8 }, A3 { x: i8 }, A4 { x: i8 }, A5 { x: i8 }, A6 { x: i8 }, A7 { x: i8 }, A8 { x: i8 } }
+enum A {
+    A1 { x: i8 },
+    A2 { x: i8 },
+    A3 { x: i8 },
+    A4 { x: i8 },
+    A5 { x: i8 },
+    A6 { x: i8 },
+    A7 { x: i8 },
+    A8 { x: i8 },
+}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is compiled")]
 #[serde(tag = "b")]
-enum B { B1 { y: i8 }, B2 { y: i8 }, B3 { y: i8 }, B4 { y: i8 }, B5 { y: i8 }, B6 { y: i8 }, B7 { y: i8 }, B8 { y: i8 } }
+enum B {
+    B1 { y: i8 },
+    B2 { y: i8 },
+    B3 { y: i8 },
+    B4 { y: i8 },
+    B5 { y: i8 },
+    B6 { y: i8 },
+    B7 { y: i8 },
+    B8 { y: i8 },
+}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is compiled")]
 #[serde(tag = "c")]
-enum C { C1 { z: i8 }, C2 { z: i8 } }
+enum C {
+    C1 { z: i8 },
+    C2 { z: i8 },
+}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is compiled")]
 struct Multiplied {
@@ -264,7 +286,8 @@ struct TwoFlattened {
 
 #[test]
 fn flattened_enums_are_multiplied_up_to_a_cap() {
-    let error = agent::args::Plan::for_type::<Multiplied>("t", PlanOptions::default()).expect_err("128 alternatives");
+    let error =
+        agent::args::Plan::for_type::<Multiplied>("t", PlanOptions::default()).expect_err("128 alternatives");
     assert!(error.to_string().contains("64 alternatives"), "{error}");
     let plan = plan::<TwoFlattened>(PlanOptions::default());
     assert!(plan.parse::<TwoFlattened>(r#"{"a":"A3","x":"1","c":"C2","z":2}"#).is_ok());
@@ -299,7 +322,10 @@ fn serde_attributes() {
     );
     // Null means absent, so the default of the whole holds.
     ok(r#"{"maybe":null,"qty":null}"#, Attributes::default());
-    bad::<Attributes>(r#"{"some_field":1,"hidden":1}"#, &[("/some_field", "unknown"), ("/hidden", "unknown")]);
+    bad::<Attributes>(
+        r#"{"some_field":1,"hidden":1}"#,
+        &[("/some_field", "unknown"), ("/hidden", "unknown")],
+    );
     bad::<Attributes>(r#"{"qty":1,"quantity":2}"#, &[("/quantity", "duplicate")]);
     bad::<Attributes>(r#"{"qty":"x"}"#, &[("/qty", "type")]);
 }
@@ -371,7 +397,10 @@ fn constraints() {
         r#"{"n":"11","s":"x","p":"A","l":[1,-1,2]}"#,
         &[("/n", "range"), ("/s", "length"), ("/p", "pattern"), ("/l", "length"), ("/l/1", "range")],
     );
-    ok(r#"{"n":"10","s":"xx","p":"a","l":["1"]}"#, Limits { n: 10, s: "xx".into(), p: "a".into(), l: vec![1] });
+    ok(
+        r#"{"n":"10","s":"xx","p":"a","l":["1"]}"#,
+        Limits { n: 10, s: "xx".into(), p: "a".into(), l: vec![1] },
+    );
     bad::<Limits>(r#"{"n":1,"s":"é","p":"a","l":[]}"#, &[("/s", "length")]);
 }
 
@@ -449,7 +478,8 @@ enum WideUntagged {
 fn what_serde_cannot_buffer() {
     ok(r#"{"v":{"k":"M","m":{"1":"2"}}}"#, w(Buffered::M { m: BTreeMap::from([(1, 2)]) }));
     // One variant is no alternative, so look at what the message is about and not only at the fact.
-    let error = agent::args::Plan::for_type::<W<WideUntagged>>("t", PlanOptions::default()).expect_err("128 bits");
+    let error =
+        agent::args::Plan::for_type::<W<WideUntagged>>("t", PlanOptions::default()).expect_err("128 bits");
     assert_eq!((error.keyword(), error.tool()), ("format", "t"), "{error}");
     let one = agent::args::Plan::for_type::<W<WideInTag>>("t", PlanOptions::default());
     assert!(one.is_err(), "{one:?}");
@@ -457,12 +487,16 @@ fn what_serde_cannot_buffer() {
 
 #[test]
 fn unknown_keys() {
-    let with = |unknown| plan::<Flat>(PlanOptions::default().unknown(unknown)).parse::<Flat>(r#"{"q":"a","limit":1,"zz":[1]}"#);
+    let with = |unknown| {
+        plan::<Flat>(PlanOptions::default().unknown(unknown)).parse::<Flat>(r#"{"q":"a","limit":1,"zz":[1]}"#)
+    };
     assert!(with(UnknownKeys::Deny).is_err());
     let stripped = with(UnknownKeys::Strip).expect("dropped");
     assert_eq!(super::records(&stripped.coercions), [("/zz".to_string(), "unknown_dropped")]);
     assert!(with(UnknownKeys::Keep).expect("kept").coercions.is_empty());
     let nested = r#"{"id":1,"name":"n","inner":{"n":1,"zz":1},"list":[]}"#;
-    assert!(plan::<Outer>(PlanOptions::default().unknown(UnknownKeys::Strip)).parse::<Outer>(nested).is_err());
+    assert!(
+        plan::<Outer>(PlanOptions::default().unknown(UnknownKeys::Strip)).parse::<Outer>(nested).is_err()
+    );
     assert!(plan::<Outer>(PlanOptions::default().unknown(UnknownKeys::Keep)).parse::<Outer>(nested).is_ok());
 }

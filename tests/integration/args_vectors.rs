@@ -45,7 +45,8 @@ fn same(a: &Value, b: &Value) -> bool {
 
 /// What differs, if anything does.
 fn run(case: &Value, policy: &str, want: &Value) -> Option<String> {
-    let say = |what: String| Some(format!("{} {policy}: {what}; arguments {}", case["id"], case["arguments"]));
+    let say =
+        |what: String| Some(format!("{} {policy}: {what}; arguments {}", case["id"], case["arguments"]));
     let options = PlanOptions::default()
         .coercion(CoercionPolicy::from_name(policy).expect("a policy"))
         .unknown(case["unknown"].as_str().and_then(UnknownKeys::from_name).expect("a policy"));
@@ -58,7 +59,8 @@ fn run(case: &Value, policy: &str, want: &Value) -> Option<String> {
             if !same(&parsed.value, &want["value"]) {
                 return say(format!("value {} instead of {}", parsed.value, want["value"]));
             }
-            let mut got: Vec<Value> = records(&parsed.coercions).into_iter().map(|(p, r)| json!([p, r])).collect();
+            let mut got: Vec<Value> =
+                records(&parsed.coercions).into_iter().map(|(p, r)| json!([p, r])).collect();
             got.sort_by_key(Value::to_string);
             let mut want = want["coercions"].as_array().cloned().unwrap_or_default();
             want.sort_by_key(Value::to_string);
@@ -117,7 +119,8 @@ fn other_systems() {
 fn suggestions() {
     let (mut checks, mut wrong) = (0, vec![]);
     for case in cases("didyoumean.json", "cases") {
-        let names: Vec<&str> = case["names"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+        let names: Vec<&str> =
+            case["names"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
         let got = did_you_mean(case["input"].as_str().expect("text"), names);
         checks += 1;
         if json!(got) != case["suggestions"] {
@@ -152,10 +155,16 @@ fn reference_calls() {
         }
         for fault in case["mutated"].as_array().expect("a list") {
             checks += 1;
-            match (plan.parse::<Value>(fault["arguments"].as_str().expect("text")), fault["expect"] == "accept") {
+            match (
+                plan.parse::<Value>(fault["arguments"].as_str().expect("text")),
+                fault["expect"] == "accept",
+            ) {
                 (Ok(_), true) => {}
-                (Err(error), false) if error.issues().iter().any(|i| fault["issue_at"] == i.path.as_str()) => {}
-                (Ok(parsed), _) => wrong.push(format!("{} {} accepted: {}", case["id"], fault["kind"], parsed.value)),
+                (Err(error), false)
+                    if error.issues().iter().any(|i| fault["issue_at"] == i.path.as_str()) => {}
+                (Ok(parsed), _) => {
+                    wrong.push(format!("{} {} accepted: {}", case["id"], fault["kind"], parsed.value))
+                }
                 (Err(error), _) => wrong.push(format!("{} {} refused: {error}", case["id"], fault["kind"])),
             }
         }

@@ -3,8 +3,8 @@ use crate::grammar::Keys;
 use quote::quote;
 
 /// The expansion as text, and the messages of its compile errors.
-fn expanded(options: TokenStream, item: TokenStream) -> (String, Vec<String>) {
-    let text = expand(options, &item).to_string();
+fn expanded(options: TokenStream, item: &TokenStream) -> (String, Vec<String>) {
+    let text = expand(options, item).to_string();
     let messages = text.split("compile_error ! { \"").skip(1);
     let messages = messages.filter_map(|rest| rest.split("\" }").next()).map(str::to_owned).collect();
     (text, messages)
@@ -61,7 +61,7 @@ fn the_item_is_emitted_whatever_happens() {
         ),
         (quote!(), quote!(fn f(), ), "fn f () ,"),
     ] {
-        let (text, messages) = expanded(options, item);
+        let (text, messages) = expanded(options, &item);
         assert!(!messages.is_empty(), "{text}");
         assert!(text.contains(kept), "{kept} is not in {text}");
         assert!(!text.contains("arg (") && !text.contains("# [tool]"), "{text}");
@@ -72,7 +72,7 @@ fn the_item_is_emitted_whatever_happens() {
 fn mistakes_are_reported_together() {
     let (_, messages) = expanded(
         quote!(nmae = "x", timeout = "1"),
-        quote!(
+        &quote!(
             unsafe fn f<T>((a, b): (u8, u8), c: &mut u8, #[arg(defualt = 1)] d: u8) {}
         ),
     );
@@ -83,12 +83,12 @@ fn mistakes_are_reported_together() {
 fn after_a_mistake_the_type_is_still_a_tool() {
     let (text, _) = expanded(
         quote!(),
-        quote!(
+        &quote!(
             fn f(a: &mut u8) {}
         ),
     );
     assert!(text.contains("struct f { }") && text.contains(":: StaticTool for f"), "{text}");
-    let (text, _) = expanded(quote!(), quote!(impl F { #[tool] fn f(&mut self) {} }));
+    let (text, _) = expanded(quote!(), &quote!(impl F { #[tool] fn f(&mut self) {} }));
     assert!(text.contains(":: IntoTools for F"), "{text}");
 }
 
@@ -96,7 +96,7 @@ fn after_a_mistake_the_type_is_still_a_tool() {
 fn a_method_alone_emits_nothing_beside_itself() {
     let (text, messages) = expanded(
         quote!(description = "x"),
-        quote!(
+        &quote!(
             fn f(&self) {}
         ),
     );
@@ -109,7 +109,7 @@ fn all_that_is_generated_is_rooted() {
     // In the whole expansion of a tool, no path begins with a name of the prelude or of the standard library.
     let (text, messages) = expanded(
         quote!(description = "x", title = "t", coerce = "exact", unknown = "strip", timeout = "1s"),
-        quote!(
+        &quote!(
             async fn f(
                 a: u8,
                 #[arg(default = 1, range(1..=2), length(1), alias = "z")] b: u8,

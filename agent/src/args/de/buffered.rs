@@ -83,7 +83,8 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
                 return Some(chosen);
             }
             let document = Document::parse(text).ok()?;
-            let (chosen, nested) = diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
+            let (chosen, nested) =
+                diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
             cx.remember_choices(nested.into_iter());
             chosen
         }

@@ -116,7 +116,13 @@ pub(crate) type Choices = Vec<((usize, usize), NodeId)>;
 
 /// The branch of the union `node` for this value, if one fits, and those of everything nested in it.
 /// `root`: the value is the arguments as a whole. `silent`: sets may repeat.
-pub(crate) fn choose(graph: &Graph, node: &Node, doc: &Doc<'_>, root: bool, silent: bool) -> (Option<NodeId>, Choices) {
+pub(crate) fn choose(
+    graph: &Graph,
+    node: &Node,
+    doc: &Doc<'_>,
+    root: bool,
+    silent: bool,
+) -> (Option<NodeId>, Choices) {
     let Kind::Union { branches, exclusive } = &node.kind else { return (None, Vec::new()) };
     let shared = Shared::new(graph, root.then_some(doc), silent);
     let chosen = match shared.choose(node, branches, *exclusive, doc) {

@@ -15,7 +15,11 @@ const MAX_MENDS: usize = 50;
 
 /// The corrected call, if there is exactly one and it is valid.
 pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
-    if sent.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() || !issues.iter().all(|issue| is_mendable(issue, issues)) {
+    if sent.len() > MAX_SENT
+        || issues.len() > MAX_MENDS
+        || graph.has_secrets()
+        || !issues.iter().all(|issue| is_mendable(issue, issues))
+    {
         return None;
     }
     let sent: Value = serde_json::from_str(sent).ok()?;
@@ -74,7 +78,8 @@ impl Mend<'_> {
             }
             (Kind::Num(_), Value::String(text)) => {
                 if let Some(f) = num_from_text(text) {
-                    *value = serde_json::from_str(text.trim().trim_start_matches('+')).unwrap_or_else(|_| f.into());
+                    *value = serde_json::from_str(text.trim().trim_start_matches('+'))
+                        .unwrap_or_else(|_| f.into());
                 }
             }
             (Kind::Bool, Value::String(text)) => {

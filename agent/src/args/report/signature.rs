@@ -30,7 +30,8 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
             writer.node(graph.root, DEPTH_IN_LIST + 1);
             return vec![cut(&writer.out, MAX_LINE)];
         };
-        let mut lines: Vec<String> = object.props.iter().take(MAX_PARAMETERS).map(|p| parameter(graph, p)).collect();
+        let mut lines: Vec<String> =
+            object.props.iter().take(MAX_PARAMETERS).map(|p| parameter(graph, p)).collect();
         if object.props.len() > MAX_PARAMETERS {
             lines.push(format!("… {} more", object.props.len() - MAX_PARAMETERS));
         }
@@ -60,7 +61,13 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
         out.push_str(" = ");
         push_cut(&mut out, &default.to_string(), MAX_VALUE);
     }
-    if let Some(line) = prop.notes.get("description").and_then(Value::as_str).and_then(|d| d.lines().next()).filter(|l| !l.is_empty()) {
+    if let Some(line) = prop
+        .notes
+        .get("description")
+        .and_then(Value::as_str)
+        .and_then(|d| d.lines().next())
+        .filter(|l| !l.is_empty())
+    {
         out.push_str(" — ");
         push_cut(&mut out, line, MAX_DESCRIPTION);
     }
@@ -134,7 +141,9 @@ impl Writer<'_> {
                     self.out.push('}');
                 }
             }
-            Kind::Union { branches, .. } => self.alternatives(branches.iter().copied(), depth.saturating_sub(1)),
+            Kind::Union { branches, .. } => {
+                self.alternatives(branches.iter().copied(), depth.saturating_sub(1))
+            }
         }
     }
 

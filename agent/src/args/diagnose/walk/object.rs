@@ -20,7 +20,12 @@ struct Given<'w, 't> {
 }
 
 impl<'w> Walk<'w, '_> {
-    pub(super) fn object<'t>(&mut self, object: &'w ObjectSpec, raw: &str, entries: &'w [(Cow<'t, str>, Doc<'t>)]) {
+    pub(super) fn object<'t>(
+        &mut self,
+        object: &'w ObjectSpec,
+        raw: &str,
+        entries: &'w [(Cow<'t, str>, Doc<'t>)],
+    ) {
         let mut given: Vec<Option<Given<'w, 't>>> = vec![None; object.props.len()];
         let mut rest: Vec<(&'w str, NodeId, &'w Doc<'t>)> = Vec::new();
         let mut unknown: Vec<&'w str> = Vec::new();
@@ -61,7 +66,11 @@ impl<'w> Walk<'w, '_> {
         let count = count as u64;
         if count < object.min || count > object.max {
             let few = count < object.min;
-            let problem = if few { format!("too few entries ({count})") } else { format!("too many entries ({count})") };
+            let problem = if few {
+                format!("too few entries ({count})")
+            } else {
+                format!("too many entries ({count})")
+            };
             self.add(IssueCode::Length, |_, issue| issue.problem = problem);
         }
     }
@@ -72,7 +81,12 @@ impl<'w> Walk<'w, '_> {
             self.below(Segment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = "unknown parameter".into();
-                    let free = object.props.iter().zip(given).filter(|(_, g)| g.is_none()).map(|(p, _)| p.name.as_str());
+                    let free = object
+                        .props
+                        .iter()
+                        .zip(given)
+                        .filter(|(_, g)| g.is_none())
+                        .map(|(p, _)| p.name.as_str());
                     if walk.shared.may_suggest(object.props.len(), key) {
                         issue.suggestions = did_you_mean(key, free).into_iter().map(String::from).collect();
                     }
@@ -109,7 +123,12 @@ impl<'w> Walk<'w, '_> {
                 if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
                     walk.found.coerced = true;
                 } else {
-                    walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, given.doc);
+                    walk.fault(
+                        IssueCode::Type,
+                        "must not be null; leave it out instead",
+                        prop.node,
+                        given.doc,
+                    );
                 }
             } else {
                 walk.check(prop.node, given.doc);
@@ -119,7 +138,8 @@ impl<'w> Walk<'w, '_> {
 
     fn entries(&mut self, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
         let mut seen = HashSet::new();
-        let repeated: HashSet<&str> = rest.iter().map(|(key, ..)| *key).filter(|key| !seen.insert(*key)).collect();
+        let repeated: HashSet<&str> =
+            rest.iter().map(|(key, ..)| *key).filter(|key| !seen.insert(*key)).collect();
         let mut told = HashSet::new();
         for (key, node, doc) in rest {
             self.below(Segment::Key(key), |walk| {
