@@ -13,15 +13,13 @@ pub use crate::tool::glue::{
     Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, State, blocking, keys,
     limit_length, sendable, show_default, typed,
 };
+pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, duplicate_message_len};
 pub use crate::tool::outcome::ToolOutcome;
 pub use crate::tool::probe::{
     AdviceUnknown, ArgumentUnknown, Bound, Known, ObjectUnknown, OrIdle, OrStandIn, Pick, Probe, RunUnknown,
     Shared, SortUnknown, advise, argument, bound, own_argument, runs, shared, whole_object,
 };
-pub use crate::tool::set::{
-    Entry, IntoTools, SharedTools, StaticTool, ToolSet, assert_distinct, duplicate_message,
-    duplicate_message_len,
-};
+pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;
 pub use std::boxed::Box;
@@ -38,4 +36,9 @@ pub use {schemars, serde, serde_json};
 #[expect(non_snake_case, reason = "stands for the variant of that name")]
 pub const fn Some<T>(value: T) -> Option<T> {
     Option::Some(value)
+}
+
+/// Another handle; a function, because the trait `Clone` need not be in scope.
+pub fn share<T>(value: &Arc<T>) -> Arc<T> {
+    Arc::clone(value)
 }

@@ -1,5 +1,6 @@
 //! `#[derive(ToolArgs)]`: whole objects, nested types, serde's attributes, constraints.
 
+#![expect(clippy::unused_async, reason = "tools are async where that is what is tested")]
 #![expect(dead_code, reason = "what is read is looked at as a whole, by `Debug`")]
 
 use crate::macro_support::{definition, failure, property, text};

@@ -1,5 +1,7 @@
 //! `#[tool]` on impl blocks.
 
+#![expect(clippy::unused_async, clippy::needless_arbitrary_self_type, reason = "the form is what is tested")]
+
 use crate::macro_support::{outcome, text};
 use agent::{Registry, ToolArgs, ToolContext, tool, tools};
 use std::fmt::Display;

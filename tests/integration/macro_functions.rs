@@ -1,5 +1,11 @@
 //! `#[tool]` on functions: name, docs, parameters, options.
 
+#![expect(
+    clippy::unused_async,
+    clippy::non_minimal_cfg,
+    reason = "tools are async where that is what is tested"
+)]
+
 use crate::macro_support::{definition, failure, property, text};
 use agent::{Effect, Registry, Timeout, ToolContext, ToolSet, tool, tools};
 use std::borrow::Cow;

@@ -1,5 +1,7 @@
 //! What `#[tool]` functions may return.
 
+#![expect(clippy::unnecessary_wraps, clippy::result_large_err, reason = "the types are what is tested")]
+
 use crate::macro_support::{failure, outcome, text};
 use agent::{FailureCode, Json, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tools};
 use serde_json::json;

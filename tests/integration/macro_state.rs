@@ -1,5 +1,7 @@
 //! Injected parameters.
 
+#![expect(clippy::unused_async, reason = "tools are async where that is what is tested")]
+
 use crate::macro_support::outcome;
 use agent::{Registry, ToolContext, ToolOutcome, tool, tools};
 use std::sync::Arc;

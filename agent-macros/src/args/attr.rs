@@ -23,6 +23,18 @@ pub(crate) enum Place {
     Foreign,
 }
 
+impl Place {
+    pub(super) fn keys(self) -> Keys {
+        match self {
+            Place::Parameter => PARAMETER,
+            Place::Field => FIELD,
+            Place::Variant => VARIANT,
+            Place::Output => OUTPUT,
+            Place::Foreign => FOREIGN,
+        }
+    }
+}
+
 /// One argument: its text for the model, and what is allowed.
 #[derive(Default)]
 pub(crate) struct ArgOptions {
@@ -120,13 +132,7 @@ const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde"], "write it above the 
 
 /// Parses the docs and all `#[arg(…)]` of one argument.
 pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> ArgOptions {
-    let keys = match place {
-        Place::Parameter => PARAMETER,
-        Place::Field => FIELD,
-        Place::Variant => VARIANT,
-        Place::Output => OUTPUT,
-        Place::Foreign => FOREIGN,
-    };
+    let keys = place.keys();
     let mut options = ArgOptions::default();
     let mut given = None;
     for entry in grammar::helper_options("arg", attrs, keys, errors) {

@@ -1,1 +1,71 @@
+use super::*;
+use syn::parse_quote;
 
+/// The expansion as text, and how many mistakes it reports.
+fn expanded(input: &DeriveInput, kind: Kind) -> (String, usize) {
+    let text = derive(input, kind).to_string();
+    let mistakes = text.matches("compile_error").count();
+    (text, mistakes)
+}
+
+#[test]
+fn every_key_of_every_place_is_read() {
+    for place in [Place::Parameter, Place::Field, Place::Variant, Place::Output, Place::Foreign] {
+        for key in place.keys().known {
+            let key = syn::parse_str::<proc_macro2::TokenTree>(key).expect("a word");
+            let item: syn::ItemStruct = parse_quote!(
+                #[arg(#key(!))]
+                struct S;
+            );
+            let mut errors = Errors::default();
+            let _ = parse(&item.attrs, place, &mut errors);
+            assert!(!errors.messages().is_empty(), "`{key}(!)` is a mistake for every option");
+        }
+    }
+}
+
+#[test]
+fn attributes_of_other_derives_stay_away_from_the_mirror() {
+    let input: DeriveInput = parse_quote! {
+        /// Doc.
+        #[serde(rename_all = "camelCase")]
+        #[other(thing)]
+        pub struct S<T> where T: Clone {
+            /// Field.
+            #[other]
+            #[serde(rename = "x")]
+            pub(crate) a: Option<Box<Self>>,
+            t: T,
+        }
+    };
+    let (text, mistakes) = expanded(&input, Kind::Args);
+    assert_eq!(mistakes, 0, "{text}");
+    assert!(!text.contains("other"), "{text}");
+    assert!(text.contains(r#"rename_all = "camelCase""#) && text.contains(r#"remote = "S""#), "{text}");
+    assert!(text.contains("a : Option < Box < S < T > > >"), "`Self` means the user's type: {text}");
+    assert!(!text.contains("pub struct") && !text.contains("pub (crate)"), "the mirror is private: {text}");
+    assert!(text.contains(r#"description = "Field.""#), "{text}");
+}
+
+#[test]
+fn after_a_mistake_the_impls_are_stand_ins() {
+    let input: DeriveInput = parse_quote! {
+        struct S { #[arg(defualt)] a: u8 }
+    };
+    let (text, mistakes) = expanded(&input, Kind::Args);
+    assert_eq!(mistakes, 1);
+    assert!(text.contains("Deserialize < 'de > for S") && text.contains("JsonSchema for S"), "{text}");
+    assert!(!text.contains("__Mirror"), "{text}");
+}
+
+#[test]
+fn an_output_has_only_serialize() {
+    let input: DeriveInput = parse_quote! {
+        #[arg(own_serde)]
+        struct S { #[arg(default = 3, range(1..=3), rename = "b")] a: u8 }
+    };
+    let (text, mistakes) = expanded(&input, Kind::Output);
+    assert_eq!(mistakes, 0, "options for arguments change nothing: {text}");
+    assert!(text.contains("Serialize for S") && text.contains(r#"rename = "b""#), "{text}");
+    assert!(!text.contains("Deserialize") && !text.contains("JsonSchema"), "{text}");
+}

@@ -46,7 +46,7 @@ const ON_ARGUMENTS: (&[&str], &str) = (
     &["default", "range", "length", "pattern", "rename", "alias", "secret", "nested", "flatten"],
     "it describes one argument, write it in `#[arg(…)]` on the parameter or field",
 );
-const FUNCTION: Keys = Keys {
+pub(super) const FUNCTION: Keys = Keys {
     known: &[
         "name",
         "description",
@@ -66,7 +66,7 @@ const FUNCTION: Keys = Keys {
     repeatable: &[],
     elsewhere: &[ON_ARGUMENTS],
 };
-const METHOD: Keys = Keys {
+pub(super) const METHOD: Keys = Keys {
     known: &[
         "name",
         "description",
@@ -88,7 +88,7 @@ const METHOD: Keys = Keys {
         (&["type"], "a method has no type of its own, its tool belongs to the value of the impl block"),
     ],
 };
-const STRUCT: Keys = Keys {
+pub(super) const STRUCT: Keys = Keys {
     known: &[
         "name",
         "description",
@@ -110,7 +110,7 @@ const STRUCT: Keys = Keys {
         (&["inline"], "`RunTool::run` is async and never leaves its thread"),
     ],
 };
-const BLOCK: Keys = Keys {
+pub(super) const BLOCK: Keys = Keys {
     known: &["crate"],
     repeatable: &[],
     elsewhere: &[

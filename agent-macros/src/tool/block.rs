@@ -55,7 +55,7 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
             adds.push(quote! {
                 #(#cfgs)*
                 #set.push({
-                    let #this = #private::Arc::clone(&#this);
+                    let #this = #private::share(&#this);
                     (move || -> #private::Entry { #entry })()
                 });
             });

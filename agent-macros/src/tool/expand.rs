@@ -23,8 +23,8 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
     let Tool { said, receiver, params, .. } = tool;
     let (args, cx, requires_var) = (hidden("args"), hidden("cx"), hidden("requires"));
     let this = hidden("this");
-    let give_this = receiver.as_ref().map(|_| quote!(#private::Arc::clone(&#this),));
-    let take_this = receiver.as_ref().map(|_| quote!(let #this = #private::Arc::clone(&#this);));
+    let give_this = receiver.as_ref().map(|_| quote!(#private::share(&#this),));
+    let take_this = receiver.as_ref().map(|_| quote!(let #this = #private::share(&#this);));
 
     let arguments: Vec<_> = params.iter().filter(|param| param.is_argument()).collect();
     let (fields, vars): (Vec<_>, Vec<_>) = arguments
@@ -269,6 +269,7 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
     let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
     let keys = injected.map(|(param, ty)| {
         let (cfgs, at) = (&param.cfgs, ours(param.span));
+        let private = private.at(at);
         quote_spanned!(at=> #(#cfgs)* #private::Inject::<#ty>::key(),)
     });
     quote!({

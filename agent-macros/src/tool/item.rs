@@ -48,6 +48,7 @@ impl Parse for Item {
         if ahead.peek(Token![impl]) || (ahead.peek(Token![unsafe]) && ahead.peek2(Token![impl])) {
             return input.parse().map(Item::Block);
         }
+        let place = ahead.fork();
         let is_function = ahead.peek(Token![fn])
             || [
                 ahead.peek(Token![const]),
@@ -58,7 +59,7 @@ impl Parse for Item {
             .contains(&true)
                 && ahead.parse::<Signature>().is_ok();
         if !is_function {
-            return Err(input.error("`#[tool]` goes on a function, a struct or an impl block"));
+            return Err(place.error("`#[tool]` goes on a function, a struct or an impl block"));
         }
         let function: Function = input.parse()?;
         if !input.is_empty() {

@@ -4,7 +4,7 @@
 //! run; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
 //! arguments to result; [`dynamic`] tools made at
-//! run time; [`set`], [`glue`], [`convert`] what the macros stand on.
+//! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `convert` what the macros stand on.
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
 
@@ -20,6 +20,8 @@ pub(crate) mod executor;
 #[cfg(feature = "macros")]
 pub(crate) mod glue;
 pub(crate) mod invoke;
+#[cfg(feature = "macros")]
+pub(crate) mod listing;
 pub(crate) mod outcome;
 pub(crate) mod output;
 pub(crate) mod policy;
