@@ -41,8 +41,8 @@ struct Booking {
     #[arg(length(1..=8))]
     guests: Vec<Guest>,
     /// Meals.
-    #[arg(default = Board::Breakfast)]
-    board: Board,
+    #[arg(default = Meals::Breakfast)]
+    board: Meals,
     /// How it is paid.
     #[arg(default = Payment::Invoice)]
     payment: Payment,
@@ -68,7 +68,7 @@ struct Guest {
 /// What is eaten at the hotel.
 #[derive(ToolArgs)]
 #[serde(rename_all = "snake_case")]
-enum Board {
+enum Meals {
     RoomOnly,
     Breakfast,
     HalfBoard,

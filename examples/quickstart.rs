@@ -50,8 +50,8 @@ struct Booking {
     #[arg(length(1..=8))]
     guests: Vec<Guest>,
     /// Meals.
-    #[arg(default = Board::Breakfast)]
-    board: Board,
+    #[arg(default = Meals::Breakfast)]
+    board: Meals,
 }
 
 #[derive(ToolArgs)]
@@ -64,7 +64,7 @@ struct Guest {
 
 #[derive(ToolArgs, ToolOutput)]
 #[serde(rename_all = "snake_case")]
-enum Board {
+enum Meals {
     RoomOnly,
     Breakfast,
     HalfBoard,
@@ -75,7 +75,7 @@ struct Confirmation {
     number: String,
     nights: u32,
     guests: Vec<String>,
-    board: Board,
+    board: Meals,
 }
 
 /// Books a room in a hotel.

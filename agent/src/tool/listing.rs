@@ -11,7 +11,6 @@ use super::set::Entry;
 )]
 pub trait StaticTool {
     const NAME: &'static str;
-    #[expect(clippy::result_large_err, reason = "made once for each tool that is listed")]
     fn entry() -> Entry;
 }
 
