@@ -18,21 +18,21 @@ fn definition(name: &str) -> ToolDefinition {
 }
 
 /// A tool whose body is any function of its context.
-struct Body<F> {
+struct Scripted<F> {
     definition: ToolDefinition,
     policy: ToolPolicy,
     requires: Vec<StateKey>,
-    body: F,
+    run: F,
 }
 
-fn body<F>(name: &str, body: F) -> Body<F>
+fn body<F>(name: &str, run: F) -> Scripted<F>
 where
     F: Fn(&ToolContext) -> BoxFuture<'_, ToolReply> + Send + Sync + 'static,
 {
-    Body { definition: definition(name), policy: ToolPolicy::default(), requires: Vec::new(), body }
+    Scripted { definition: definition(name), policy: ToolPolicy::default(), requires: Vec::new(), run }
 }
 
-impl<F> Tool for Body<F>
+impl<F> Tool for Scripted<F>
 where
     F: Fn(&ToolContext) -> BoxFuture<'_, ToolReply> + Send + Sync + 'static,
 {
@@ -40,7 +40,7 @@ where
         &self.definition
     }
     fn call<'a>(&'a self, _arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
-        (self.body)(cx)
+        (self.run)(cx)
     }
     fn policy(&self) -> &ToolPolicy {
         &self.policy
