@@ -165,7 +165,6 @@ impl<T: SharedTools> IntoTools for Arc<T> {
 )]
 pub trait StaticTool {
     const NAME: &'static str;
-    #[expect(clippy::result_large_err, reason = "made once for each tool that is listed")]
     fn entry() -> Entry;
 }
 
