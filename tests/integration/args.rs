@@ -43,23 +43,27 @@ fn plan<T: JsonSchema>(options: PlanOptions) -> Plan {
     Plan::for_type::<T>("t", options).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The value, and every record as its path and rule.
+/// The path and the rule of every coercion.
+type Records = Vec<(String, &'static str)>;
+
+/// The value, and what was coerced.
 #[track_caller]
 fn parse<T: DeserializeOwned + JsonSchema>(
     policy: CoercionPolicy,
     text: &str,
-) -> Result<(T, Vec<(String, &'static str)>), Vec<Issue>> {
+) -> Result<(T, Records), Vec<Issue>> {
     match plan::<T>(options(policy)).parse::<T>(text) {
         Ok(parsed) => Ok((parsed.value, records(&parsed.coercions))),
         Err(error) => Err(error.issues().to_vec()),
     }
 }
 
-fn records(coercions: &[Coercion]) -> Vec<(String, &'static str)> {
+fn records(coercions: &[Coercion]) -> Records {
     coercions.iter().map(|c| (c.path.clone(), c.rule.as_str())).collect()
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn ok<T: DeserializeOwned + JsonSchema + PartialEq + Debug>(text: &str, want: T) {
     match plan::<T>(PlanOptions::default()).parse::<T>(text) {
         Ok(parsed) => assert_eq!(parsed.value, want, "{text}"),

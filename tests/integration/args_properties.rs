@@ -42,9 +42,9 @@ fn schema() -> impl Strategy<Value = Value> + Clone {
 fn object(inner: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value = Value> {
     prop::collection::vec((inner, any::<bool>()), 0..4).prop_map(|properties| {
         let names = ["a", "b_c", "Cd", "v"];
-        let named = || names.iter().zip(&properties);
-        let required: Vec<&str> = named().filter(|(_, (_, required))| *required).map(|(n, _)| *n).collect();
-        let properties: Map<String, Value> = named().map(|(n, (s, _))| ((*n).to_string(), s.clone())).collect();
+        let pairs = || names.iter().zip(&properties);
+        let required: Vec<&str> = pairs().filter(|(_, (_, required))| *required).map(|(n, _)| *n).collect();
+        let properties: Map<String, Value> = pairs().map(|(n, (s, _))| ((*n).to_string(), s.clone())).collect();
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
     })
 }

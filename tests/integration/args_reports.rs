@@ -74,6 +74,7 @@ fn refused<T: DeserializeOwned + JsonSchema>(tool: &str, text: &str) -> InvalidA
     plan.parse::<T>(text).map(|_| ()).expect_err("refused")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn check(error: &InvalidArguments, want: Expect) {
     want.assert_eq(&error.to_text());
     assert_eq!(error.to_string(), error.to_text());
@@ -201,11 +202,11 @@ struct Nothing {}
 
 #[test]
 fn a_tool_without_parameters() {
-    let want = expect![[r#"
+    let want = expect![[r"
         Invalid arguments for `ping`: 1 problem. The tool was not run.
         1. /x: unknown parameter
         Parameters: none, send {}
-        Call `ping` again with this fixed."#]];
+        Call `ping` again with this fixed."]];
     check(&refused::<Nothing>("ping", r#"{"x":1}"#), want);
 }
 

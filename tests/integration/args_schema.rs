@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn check<T: JsonSchema>(want: Expect) {
     let schema = plan::<T>(PlanOptions::default()).schema().clone();
     want.assert_eq(&serde_json::to_string_pretty(&schema).expect("JSON"));

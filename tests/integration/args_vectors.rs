@@ -1,6 +1,8 @@
 //! Recorded behaviour of other systems and reference calls, for developers who have them: the folder in
 //! `AGENT_VECTORS`, or `shared/vectors/arguments` beside the repository. Skipped, and said so, without them.
 
+#![expect(clippy::print_stdout, reason = "it says what it checked, or that it skipped")]
+
 use super::records;
 use agent::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys, did_you_mean};
 use serde_json::{Value, json};
@@ -163,9 +165,11 @@ fn reference_calls() {
                 (Err(error), false)
                     if error.issues().iter().any(|i| fault["issue_at"] == i.path.as_str()) => {}
                 (Ok(parsed), _) => {
-                    wrong.push(format!("{} {} accepted: {}", case["id"], fault["kind"], parsed.value))
+                    wrong.push(format!("{} {} accepted: {}", case["id"], fault["kind"], parsed.value));
                 }
-                (Err(error), _) => wrong.push(format!("{} {} refused: {error}", case["id"], fault["kind"])),
+                (Err(error), _) => {
+                    wrong.push(format!("{} {} refused: {error}", case["id"], fault["kind"]));
+                }
             }
         }
     }
