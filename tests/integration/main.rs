@@ -1,5 +1,9 @@
 //! One module per capability.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking, and say what they skip")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests fail by panicking, and say what they skip"
+)]
 
 mod args;
 mod assistant;
