@@ -1,4 +1,42 @@
-//! Typed tool definitions for language models.
+//! Typed tool definitions for language models: put `#[tool]` on a plain function and any model can call it safely.
+//!
+//! ```
+//! use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+//!
+//! /// Adds two numbers.
+//! #[tool]
+//! fn add(
+//!     /// First term.
+//!     a: i64,
+//!     /// Second term.
+//!     b: i64,
+//! ) -> i64 {
+//!     a + b
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A scripted model, as in a test. It sends text for a number, as real ones do; that is coerced, and recorded.
+//! let model = ScriptedModel::new([reply().tool_call("add", r#"{"a": "40", "b": 2}"#), reply().text("It is 42.")]);
+//! let assistant = Assistant::builder(model).tools(tools![add]).build()?;
+//! assert_eq!(assistant.prompt("What is 40 plus 2?").await?.text(), "It is 42.");
+//! # Ok(()) }
+//! ```
+//!
+//! # Where things are
+//!
+//! | to | look at |
+//! | --- | --- |
+//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`DynamicTool`]; by hand [`Tool`] |
+//! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
+//! | know what is accepted, coerced and reported | [`args`] |
+//! | talk with a model | `Assistant` (feature `runtime`), [`model`], [`ScriptedModel`] |
+//! | read or store a conversation | [`message`] |
+//!
+//! # Features
+//!
+//! * `macros` (default): the attribute, the derives and `tools![]`.
+//! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
+//!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
 
 // The macros name this crate by its name, also in its own tests.
 extern crate self as agent;
