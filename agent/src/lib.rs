@@ -66,6 +66,9 @@ pub use agent_macros::ToolOutput;
 #[doc = include_str!("docs/tool.md")]
 pub use agent_macros::tool;
 
+// `DynamicTool`, metadata and the arguments of calls are made of these; users need no other manifest line.
+pub use serde_json::{Value, json};
+
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{

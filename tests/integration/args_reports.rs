@@ -311,3 +311,22 @@ fn a_clone_is_the_same_report() {
     let other = plan::<W<i64>>(PlanOptions::default()).with_name("other");
     assert!(other.parse::<W<i64>>("{}").expect_err("missing").to_text().contains("`other`"));
 }
+
+/// A number beyond a bound is told that bound, also where only the type has it.
+#[test]
+fn every_bound_is_told() {
+    fn told<T: DeserializeOwned + JsonSchema + std::fmt::Debug>(text: &str, want: &str) {
+        let report = refused::<W<T>>("t", text).to_text();
+        assert!(report.contains(want), "{report}");
+    }
+    told::<u32>(
+        r#"{"v":5000000000}"#,
+        "/v: out of range; got number 5000000000; expected integer 0..4294967295",
+    );
+    told::<i32>(r#"{"v":-5000000000}"#, "expected integer -2147483648..2147483647");
+    told::<i64>(r#"{"v":"9223372036854775808"}"#, "..9223372036854775807");
+    told::<u64>(r#"{"v":"99999999999999999999999"}"#, "expected integer 0..18446744073709551615");
+    told::<f32>(r#"{"v":1e39}"#, "expected number of at most 3.4e38");
+    // In the list of parameters they would only be in the way.
+    told::<u32>(r#"{"v":-1}"#, "  v: integer >= 0\n");
+}

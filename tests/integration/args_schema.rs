@@ -334,3 +334,27 @@ fn exact_is_what_the_schema_says() {
     agrees::<W<Value>>();
     agrees::<Ranged>();
 }
+
+#[derive(Deserialize, JsonSchema)]
+enum Soil {
+    /// Light and dry.
+    Sandy,
+    /// Heavy and wet.
+    Clay,
+}
+
+#[test]
+fn what_variants_say_stays_beside_what_a_parameter_says() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Bed {
+        /// What soil.
+        soil: Soil,
+        /// What it was.
+        before: Option<Soil>,
+    }
+    let schema = plan::<Bed>(PlanOptions::default()).schema().clone();
+    let variants = "- Sandy: Light and dry.\n- Clay: Heavy and wet.";
+    assert_eq!(schema["properties"]["soil"]["description"], format!("What soil.\n{variants}"));
+    assert_eq!(schema["properties"]["before"]["description"], format!("What it was.\n{variants}"));
+}

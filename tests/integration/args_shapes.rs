@@ -371,7 +371,7 @@ fn maps_and_sets() {
     ok(r#"{"v":{"1":"2"}}"#, w(BTreeMap::from([(1i32, 2i32)])));
     ok(r#"{"v":{"Red":"2"}}"#, w(BTreeMap::from([(Color::Red, 2i32)])));
     // schemars leaves the keys of this map open; the type refuses, and says where.
-    bad::<W<BTreeMap<Color, i32>>>(r#"{"v":{"Rde":1}}"#, &[("/v", "value")]);
+    bad::<W<BTreeMap<Color, i32>>>(r#"{"v":{"Rde":1}}"#, &[("/v/Rde", "value")]);
     bad::<W<BTreeMap<i32, i32>>>(r#"{"v":{"a":1}}"#, &[("/v/a", "unknown")]);
     bad::<W<BTreeMap<String, i32>>>(r#"{"v":{"a":1,"b":2,"a":3}}"#, &[("/v/a", "duplicate")]);
     ok(r#"{"v":["a",1]}"#, w(BTreeSet::from(["a".to_string(), "1".to_string()])));
@@ -512,4 +512,45 @@ fn unknown_keys() {
         plan::<Outer>(PlanOptions::default().unknown(UnknownKeys::Strip)).parse::<Outer>(nested).is_err()
     );
     assert!(plan::<Outer>(PlanOptions::default().unknown(UnknownKeys::Keep)).parse::<Outer>(nested).is_ok());
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+enum How {
+    Fast,
+    Slow { why: String },
+}
+
+/// Settings of a field stand beside the alternatives of its type, and restrict nothing.
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Settings {
+    #[serde(alias = "hw")]
+    #[schemars(extend("x-aliases" = ["hw"], "x-coerce" = "strict"))]
+    how: Option<How>,
+    #[schemars(extend("x-of-somebody" = 1))]
+    then: Option<How>,
+}
+
+#[test]
+fn settings_of_a_field_do_not_change_its_type() {
+    let slow = || Some(How::Slow { why: "x".into() });
+    ok(r#"{"hw":{"Slow":{"why":"x"}},"then":"Fast"}"#, Settings { how: slow(), then: Some(How::Fast) });
+    ok(r#"{"how":"Fast","then":{"Slow":{"why":"x"}}}"#, Settings { how: Some(How::Fast), then: slow() });
+    bad::<Settings>(
+        r#"{"how":{"Slow":{"wy":1}}}"#,
+        &[("/how/Slow/wy", "unknown"), ("/how/Slow/why", "missing")],
+    );
+}
+
+#[test]
+fn keys_of_maps_are_explained() {
+    type Map = HashMap<u8, u32>;
+    let refused = |text: &str| match plan::<W<Map>>(PlanOptions::default()).parse::<W<Map>>(text) {
+        Ok(parsed) => panic!("{parsed:?}"),
+        Err(error) => error.to_text(),
+    };
+    let text = refused(r#"{"v":{"x":1}}"#);
+    assert!(text.contains("1. /v/x: the key must be a whole number"), "{text}");
+    assert!(text.contains("v: {[whole number]: integer >= 0}"), "{text}");
+    let text = refused(r#"{"v":{"300":1}}"#);
+    assert!(text.contains("1. /v/300: "), "{text}");
 }

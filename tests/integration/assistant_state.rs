@@ -59,7 +59,7 @@ async fn everything_that_is_missing_is_found_when_it_is_built() {
         .problems()
         .iter()
         .map(|problem| match problem {
-            RegistryProblem::MissingState { tool, state } => (tool.as_str(), state.name()),
+            RegistryProblem::MissingState { tool, state, .. } => (tool.as_str(), state.name()),
             other => panic!("{other}"),
         })
         .collect();
@@ -121,4 +121,30 @@ async fn traits_are_shared_state_and_sessions_have_names() {
     assert_eq!(assistant.prompt("when?").await.unwrap().text(), "12");
     let assistant = Assistant::builder(model("session")).tools(tools![session]).build().unwrap();
     assert_eq!(assistant.prompt("which?").session_id("s-1").await.unwrap().text(), "s-1");
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_is_told_at_once() {
+    let clock: Arc<dyn Clock> = Arc::new(Noon);
+    let error = Assistant::builder(model("time"))
+        .tools(tools![look_up, time])
+        .tools(tools![time])
+        .state(Arc::new(Database("main")))
+        .state(1_u8)
+        .state(2_u8)
+        .build()
+        .unwrap_err()
+        .to_string();
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), 5, "{error}");
+    assert!(lines[0].contains("two tools are named `time`"), "{error}");
+    assert!(lines[1].contains("`u8` is given twice"), "{error}");
+    assert!(lines[2].contains("User`: add it with `.state(…)`"), "{error}");
+    assert!(
+        lines[3].contains("Database`: an `Arc` of it was given as a value; write `.shared_state(arc)`"),
+        "{error}"
+    );
+    assert!(lines[4].contains("Clock`: add it with `.shared_state(arc)`"), "{error}");
+    let found = Assistant::builder(model("time")).tools(tools![time]).shared_state(clock).build();
+    assert!(found.is_ok(), "{found:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -41,6 +42,8 @@ pub(super) struct Config {
     pub(super) listeners: Arc<[Listener]>,
     pub(super) max_turns: u32,
     pub(super) max_concurrency: usize,
+    pub(super) tool_timeout: Duration,
+    pub(super) cancel_grace: Duration,
 }
 
 struct Shared {

@@ -2,14 +2,20 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Assistant;
 use super::Event;
 use super::assistant::Config;
 use super::listener::Listener;
 use crate::model::{Model, ModelRequest};
+use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
+use crate::tool::state::StateMap;
 use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
+
+/// How long a tool may take that does not say so itself.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Why an assistant cannot be built.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -20,19 +26,21 @@ pub enum BuildError {
     Tools(#[from] RegistryError),
 }
 
-type AddState = Box<dyn FnOnce(Registry) -> Result<Registry, RegistryError> + Send>;
-
 /// Builds an [`Assistant`].
 #[must_use = "call `build`"]
 pub struct AssistantBuilder {
     model: Arc<dyn Model>,
     request: ModelRequest,
     tools: ToolSet,
-    state: Vec<AddState>,
-    run_state: Vec<StateKey>,
+    state: StateMap,
+    state_per_prompt: Vec<StateKey>,
+    /// What was wrong on the way here.
+    problems: Vec<RegistryProblem>,
     listeners: Vec<Listener>,
     max_turns: u32,
     max_concurrency: usize,
+    tool_timeout: Duration,
+    cancel_grace: Duration,
 }
 
 impl AssistantBuilder {
@@ -41,11 +49,14 @@ impl AssistantBuilder {
             model,
             request: ModelRequest::default(),
             tools: ToolSet::default(),
-            state: Vec::new(),
-            run_state: Vec::new(),
+            state: StateMap::default(),
+            state_per_prompt: Vec::new(),
+            problems: Vec::new(),
             listeners: Vec::new(),
             max_turns: 50,
             max_concurrency: 16,
+            tool_timeout: TOOL_TIMEOUT,
+            cancel_grace: CANCEL_GRACE,
         }
     }
 
@@ -84,14 +95,14 @@ impl AssistantBuilder {
 
     /// Adds a shared value that `&T` parameters of tools receive; `T` may be a trait.
     pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
-        self.state.push(Box::new(|registry| registry.with_shared_state(value)));
+        self.problems.extend(self.state.insert(value).err().map(RegistryProblem::State));
         self
     }
 
     /// Promises that every prompt brings a `T` of its own, by [`with_state`](super::Prompt::with_state): then
     /// [`build`](Self::build) does not ask for one. A prompt that does not is an error.
     pub fn state_per_prompt<T: ?Sized + 'static>(mut self) -> Self {
-        self.run_state.push(StateKey::of::<T>());
+        self.state_per_prompt.push(StateKey::of::<T>());
         self
     }
 
@@ -108,6 +119,20 @@ impl AssistantBuilder {
         self
     }
 
+    /// How long a tool may take that does not say so itself; 300 s by default. A tool that says
+    /// `timeout = "…"` keeps to that.
+    pub fn tool_timeout(mut self, after: Duration) -> Self {
+        self.tool_timeout = after;
+        self
+    }
+
+    /// How long a tool may go on after its run was cancelled, before it is dropped; 5 s by default. A tool that
+    /// awaits [`ToolContext::cancelled`] ends at once by itself.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.cancel_grace = grace;
+        self
+    }
+
     /// Adds a function that is told of every event, in order. The run waits for it, so it should not block; when it
     /// panics it is not called again, and the run goes on.
     pub fn on_event(mut self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
@@ -121,16 +146,10 @@ impl AssistantBuilder {
     /// Lists everything that is wrong: tools of one name, state that a tool needs and nobody gives, two values of
     /// one type.
     pub fn build(self) -> Result<Assistant, BuildError> {
-        let mut registry = Registry::new(self.tools)?;
-        let mut problems = Vec::new();
-        for add in self.state {
-            match add(registry.clone()) {
-                Ok(with) => registry = with,
-                Err(error) => problems.extend_from_slice(error.problems()),
-            }
-        }
+        let (registry, mut problems) = Registry::assemble(self.tools, self.state);
+        problems.extend(self.problems);
         if let Err(error) = registry.check_state(&ToolContext::new()) {
-            let is_promised = |problem: &RegistryProblem| matches!(problem, RegistryProblem::MissingState { state, .. } if self.run_state.contains(state));
+            let is_promised = |problem: &&RegistryProblem| matches!(problem, RegistryProblem::MissingState { state, .. } if self.state_per_prompt.contains(state));
             problems.extend(error.problems().iter().filter(|problem| !is_promised(problem)).cloned());
         }
         RegistryError::none_of(problems)?;
@@ -143,6 +162,8 @@ impl AssistantBuilder {
             listeners: self.listeners.into(),
             max_turns: self.max_turns,
             max_concurrency: self.max_concurrency,
+            tool_timeout: self.tool_timeout,
+            cancel_grace: self.cancel_grace,
         }))
     }
 }

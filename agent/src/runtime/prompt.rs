@@ -11,9 +11,6 @@ use super::{Assistant, RunError};
 use crate::message::{Message, Usage, UserMessage};
 use crate::{BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
 
-/// How long a tool may take that does not say so itself.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
-
 /// A prompt that waits to be awaited. Made by [`Assistant::prompt`].
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
@@ -63,14 +60,16 @@ impl Prompt {
         let run_id = new_run_id();
         // A child: ending this run must not end others that share the token.
         let cancel = self.cancel.child();
-        let mut context = self.context.run_id(run_id.clone()).cancel(cancel.clone());
+        let config = self.assistant.config();
+        let mut context =
+            self.context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
         if crate::default_executor().sleep(Duration::ZERO).is_some() {
-            context = context.default_timeout(TOOL_TIMEOUT);
+            context = context.default_timeout(config.tool_timeout);
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
         let context = context.build()?;
-        self.assistant.config().registry.check_state(&context).map_err(RunError::MissingState)?;
+        config.registry.check_state(&context).map_err(RunError::MissingState)?;
         self.assistant.begin_run(cancel.clone())?;
         Run::new(self.assistant, run_id, cancel, context).execute(vec![Message::User(self.input)]).await
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How long a cancelled body may go on before it is dropped, unless
 /// [`cancel_grace`](ToolContextBuilder::cancel_grace) says otherwise.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool gets beside its arguments. A parameter `cx: &ToolContext` of a `#[tool]` function receives it;
 /// `db: &Database` is [`get::<Database>`](Self::get) spelled as a parameter. Cloning is one reference count.
@@ -66,6 +66,10 @@ impl ToolContext {
     /// Whether there is state of this type.
     pub fn has(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
+    }
+
+    pub(crate) fn has_arc_of(&self, key: &StateKey) -> bool {
+        self.inner.state.contains_arc_of(key) || self.inner.shared.contains_arc_of(key)
     }
 
     /// The id that the model's provider gave this call; empty outside of a call.

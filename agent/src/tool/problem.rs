@@ -118,12 +118,14 @@ pub enum RegistryProblem {
         source: DefinitionError,
     },
     /// A tool wants state that nobody gives.
-    #[error("tool `{tool}` needs state `{state}`: add it with `.state(…)`")]
+    #[error("tool `{tool}` needs state `{state}`: {}", how_to_give(state, *given_as_arc))]
     MissingState {
         /// The tool.
         tool: String,
         /// The type of the state.
         state: StateKey,
+        /// Whether there is an `Arc` of it, given as a value of its own.
+        given_as_arc: bool,
     },
     /// Two values of one type.
     #[error(transparent)]
@@ -145,5 +147,15 @@ fn cut(name: &str) -> String {
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
+    }
+}
+
+fn how_to_give(state: &StateKey, given_as_arc: bool) -> &'static str {
+    if given_as_arc {
+        "an `Arc` of it was given as a value; write `.shared_state(arc)`"
+    } else if state.name().starts_with("dyn ") {
+        "add it with `.shared_state(arc)`"
+    } else {
+        "add it with `.state(…)`"
     }
 }

@@ -57,7 +57,14 @@ impl Registry {
     /// Lists everything that is wrong: two tools of one name, a schema that cannot be compiled, a timeout where
     /// there is no clock (without the feature `runtime`).
     pub fn new(set: ToolSet) -> Result<Self, RegistryError> {
-        let (mut registry, mut problems) = (Inner::default(), Vec::new());
+        let (registry, problems) = Self::assemble(set, StateMap::default());
+        RegistryError::none_of(problems)?;
+        Ok(registry)
+    }
+
+    /// As far as it goes, and everything that is wrong with the tools.
+    pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
+        let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
         for entry in set.into_entries() {
             match entry {
                 Ok(tool) => problems.extend(registry.add(tool).err()),
@@ -65,8 +72,7 @@ impl Registry {
             }
         }
         registry.publish();
-        RegistryError::none_of(problems)?;
-        Ok(Self { inner: Arc::new(registry) })
+        (Self { inner: Arc::new(registry) }, problems)
     }
 
     /// Adds one tool at the end.
@@ -168,6 +174,7 @@ impl Registry {
             wanted.map(|key| RegistryProblem::MissingState {
                 tool: tool.definition().name().to_owned(),
                 state: *key,
+                given_as_arc: cx.has_arc_of(key) || self.inner.state.contains_arc_of(key),
             })
         });
         RegistryError::none_of(missing.collect())

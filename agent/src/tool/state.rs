@@ -15,13 +15,15 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub struct StateKey {
     id: TypeId,
+    /// Of `Arc<T>`: what is there when the `Arc` itself was given as state.
+    in_arc: TypeId,
     name: &'static str,
 }
 
 impl StateKey {
     /// The key of `T`; trait objects and slices have one too.
     pub fn of<T: ?Sized + 'static>() -> Self {
-        Self { id: TypeId::of::<T>(), name: type_name::<T>() }
+        Self { id: TypeId::of::<T>(), in_arc: TypeId::of::<Arc<T>>(), name: type_name::<T>() }
     }
 
     /// The type's name, as `std::any::type_name` gives it.
@@ -96,6 +98,11 @@ impl StateMap {
 
     pub(crate) fn contains(&self, key: &StateKey) -> bool {
         self.values.contains_key(key)
+    }
+
+    /// Whether an `Arc` of that type was given where the value in it was meant.
+    pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
+        self.values.keys().any(|given| given.id == key.in_arc)
     }
 }
 

@@ -220,9 +220,11 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                 Cow::Borrowed(key) => Some(*key),
                 Cow::Owned(_) => None,
             };
-            return seed
-                .deserialize(Key { text: &self.next.key, borrowed, integer, error: PhantomData })
-                .map(Some);
+            let out = seed.deserialize(Key { text: &self.next.key, borrowed, integer, error: PhantomData });
+            if out.is_err() {
+                self.cx.failed(&self.path.key(&self.next.key, self.next.secret));
+            }
+            return out.map(Some);
         }
     }
 

@@ -61,6 +61,14 @@ impl Doc<'_> {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
 
+    /// Does the number, token or text, begin with a minus?
+    pub(crate) fn is_negative(&self) -> bool {
+        match &self.shape {
+            Shape::Text(text) => text.trim_start().starts_with('-'),
+            _ => self.raw.starts_with('-'),
+        }
+    }
+
     pub(crate) fn as_f64(&self) -> Option<f64> {
         self.raw.parse().ok()
     }

@@ -11,7 +11,7 @@ use crate::args::de::{Context, Path, PlanDe};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrSpec};
 use crate::args::policy::Rules;
-use crate::args::report::signature;
+use crate::args::report::{limits, signature};
 use crate::args::scalar::{
     Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
 };
@@ -128,6 +128,15 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
+    /// Beyond a bound: all of them are told, those of the type too.
+    fn out_of_range(&mut self, problem: &str, id: NodeId, doc: &Doc<'_>) {
+        self.add(IssueCode::Range, |walk, issue| {
+            issue.problem = problem.into();
+            issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
+            issue.expected = Some(limits(walk.graph, id));
+        });
+    }
+
     /// A wrong type, in the words that help most.
     fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
         let problem = match (self.graph.kind(id), &doc.shape) {
@@ -183,12 +192,19 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => self.wrong(id, doc),
                 Digits::Int(int) if spec.takes(int) => {}
-                Digits::Int(_) | Digits::TooWide => self.fault(IssueCode::Range, "out of range", id, doc),
+                // Of a schema that sets no bound: not out of its range, but nothing here can carry it.
+                Digits::Int(_) | Digits::TooWide
+                    if self.graph.foreign && spec.ends_with_64_bits(doc.is_negative()) =>
+                {
+                    self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
+                }
+                Digits::Int(_) => self.out_of_range("out of range", id, doc),
+                Digits::TooWide => self.out_of_range("too large a number", id, doc),
             },
             (Kind::Num(spec), Shape::Number | Shape::Text(_)) => match self.number(node, doc) {
                 None => self.wrong(id, doc),
                 Some(f) if spec.takes(f) => {}
-                Some(_) => self.fault(IssueCode::Range, "out of range", id, doc),
+                Some(_) => self.out_of_range("out of range", id, doc),
             },
             (Kind::Str(spec), Shape::Text(text)) => self.text(id, spec, text, doc),
             (Kind::Str(spec), Shape::Number) => match self.number_as_text(node, spec, doc) {

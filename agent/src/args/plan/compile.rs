@@ -2,7 +2,7 @@
 
 use super::error::SchemaError;
 use super::finish::{mark_secrets, redirect, settle, takes_objects, turns_in_place};
-use super::keywords::{self, BESIDE_REF, NOTES};
+use super::keywords::{self, NOTES, restricts};
 use super::merge::merge;
 use super::node::{Kind, Node, NodeId, Notes, ObjectSpec, Rest};
 use super::{Graph, PlanOptions};
@@ -55,6 +55,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         rules,
         references: HashMap::new(),
         slots: HashMap::new(),
+        variant_docs: HashMap::new(),
         pointer: String::new(),
         depth: 0,
         buffered: 0,
@@ -133,6 +134,8 @@ pub(super) struct Compiler<'s> {
     references: HashMap<(String, Rules), NodeId>,
     /// Places kept free for references that were open when they were met.
     slots: HashMap<NodeId, NodeId>,
+    /// What the variants of a closed set say about themselves, a line each.
+    pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
     /// Inside something that serde buffers (a tagged or untagged enum).
@@ -283,7 +286,7 @@ impl<'s> Compiler<'s> {
     }
 
     fn reference(&mut self, reference: &str, map: &Object) -> Result<NodeId> {
-        if map.keys().any(|k| k != "$ref" && !BESIDE_REF.contains(&k.as_str())) {
+        if map.keys().any(|k| k != "$ref" && restricts(k)) {
             // For example an internally tagged newtype variant: merged, not chained.
             let target = self.resolve(reference)?.clone();
             let mut own = map.clone();
@@ -319,7 +322,8 @@ impl<'s> Compiler<'s> {
             return Ok(*id);
         }
         let slot = self.push(Kind::Never);
-        self.references.insert((name, self.rules), slot);
+        let key = (name, self.rules);
+        self.references.insert(key.clone(), slot);
         let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
         let id = self.schema(target)?;
         self.pointer = pointer;
@@ -327,6 +331,8 @@ impl<'s> Compiler<'s> {
             return Err(self.error("$ref", "refers only to itself"));
         }
         self.slots.insert(slot, id);
+        // From here on the node itself is known; only what was compiled in between has to be redirected.
+        self.references.insert(key, id);
         Ok(id)
     }
 

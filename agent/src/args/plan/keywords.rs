@@ -23,21 +23,45 @@ const REFUSED: [&str; 13] = [
 /// Keywords that only describe.
 pub(super) const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
 
-/// Everything that may stand beside `$ref` without changing what is accepted.
-pub(super) const BESIDE_REF: [&str; 12] = [
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "$comment",
-    "x-aliases",
-    "x-coerce",
-    "x-secret",
-    "$defs",
+/// Keywords that restrict what is accepted and that the plan models.
+const MODELLED: [&str; 30] = [
+    "$ref",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "required",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
 ];
+
+/// Whether a keyword can change what is accepted. Any other, known or not, is an annotation (JSON Schema 2020-12,
+/// core, section 6.5).
+pub(super) fn restricts(keyword: &str) -> bool {
+    MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
+}
 
 /// Refuses keywords that the plan would otherwise silently ignore, and values that no keyword may have.
 pub(super) fn check(schema: &Map<String, Value>, pointer: &str) -> Result<(), SchemaError> {

@@ -12,8 +12,8 @@ mod union;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Child, ExternalSpec, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Prop, Rest,
-    StrSpec,
+    ArraySpec, Child, ExternalSpec, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop,
+    Rest, StrSpec,
 };
 
 use super::policy::{PlanOptions, Rules};

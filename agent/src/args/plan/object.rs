@@ -123,6 +123,13 @@ impl Compiler<'_> {
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
+        // What a parameter says about itself stands before what its type's variants say, not in their place.
+        if let (Some(Value::String(own)), Some(variants)) =
+            (notes.get_mut("description"), self.variant_docs.get(&node))
+            && !own.ends_with(variants.as_str())
+        {
+            *own = format!("{own}\n{variants}");
+        }
         Ok(Prop {
             name: name.into(),
             node,

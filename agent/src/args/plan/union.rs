@@ -1,6 +1,7 @@
 //! `allOf`, `anyOf`, `oneOf`: multiplied out, then seen for what they are (closed set, tagged, external, untagged).
 
 use super::compile::{Compiler, MAX_PRODUCT, Object, Result, notes};
+use super::keywords::restricts;
 use super::node::{ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, Variant};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -49,7 +50,7 @@ impl Compiler<'_> {
             base.remove(keyword);
             base.remove("$defs");
             base.remove("definitions");
-            let unrestricted = base.keys().all(|k| ANNOTATIONS.contains(&k.as_str()));
+            let unrestricted = !base.keys().any(|k| restricts(k));
             let mut out = Vec::with_capacity(options.len());
             for option in options {
                 if unrestricted {
@@ -145,12 +146,13 @@ impl Compiler<'_> {
     fn unit_enum(&mut self, alternatives: &[Object], described: Option<&Value>) -> Option<NodeId> {
         let words: Vec<Vec<String>> = alternatives.iter().map(words).collect::<Option<_>>()?;
         let mut notes = described_words(alternatives, &words);
-        if let (Some(Value::String(variants)), Some(Value::String(whole))) =
-            (notes.get_mut("description"), described)
-        {
-            *variants = format!("{whole}\n{variants}");
-        }
         let id = self.push(Kind::Enum(words.concat()));
+        if let Some(Value::String(variants)) = notes.get_mut("description") {
+            self.variant_docs.insert(id, variants.clone());
+            if let Some(Value::String(whole)) = described {
+                *variants = format!("{whole}\n{variants}");
+            }
+        }
         *self.notes_mut(id) = notes;
         Some(id)
     }
@@ -219,9 +221,6 @@ fn is_enum_of_one(alternative: &Value) -> bool {
         })
 }
 
-const ANNOTATIONS: [&str; 9] =
-    ["title", "description", "default", "examples", "deprecated", "$schema", "$comment", "$id", "x-secret"];
-
 fn object(value: &Value) -> &Object {
     static EMPTY: std::sync::LazyLock<Object> = std::sync::LazyLock::new(Map::new);
     value.as_object().unwrap_or(&EMPTY)
@@ -229,8 +228,7 @@ fn object(value: &Value) -> &Object {
 
 /// The strings of a closed set, if the schema is nothing else.
 fn words(schema: &Object) -> Option<Vec<String>> {
-    let plain =
-        |k: &String| ANNOTATIONS.contains(&k.as_str()) || matches!(k.as_str(), "type" | "const" | "enum");
+    let plain = |k: &String| !restricts(k) || matches!(k.as_str(), "type" | "const" | "enum");
     if !schema.keys().all(plain) || schema.get("type").is_some_and(|t| t != "string") {
         return None;
     }

@@ -1,7 +1,9 @@
 //! A type in one line: `integer 1..50`, `"a" | "b"`, `[string]`, `{lat: number, lon?: number}`.
 
 use super::{MAX_LINE, MAX_MEMBERS, MAX_PARAMETERS};
-use crate::args::plan::{ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec};
+use crate::args::plan::{
+    ArraySpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Pattern, Rest, StrSpec,
+};
 use crate::args::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
 use std::fmt::{Display, Write};
@@ -16,17 +18,24 @@ const MAX_DESCRIPTION: usize = 80;
 /// What a node takes; made once for each node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
-        let mut writer = Writer { graph, out: String::new() };
+        let mut writer = Writer { graph, all_bounds: false, out: String::new() };
         writer.node(id, DEPTH_IN_ISSUES);
         cut(&writer.out, ENOUGH)
     })
+}
+
+/// The signature of a number with every bound, for a value that went beyond one.
+pub(crate) fn limits(graph: &Graph, id: NodeId) -> String {
+    let mut writer = Writer { graph, all_bounds: true, out: String::new() };
+    writer.node(id, DEPTH_IN_ISSUES);
+    cut(&writer.out, MAX_LINE)
 }
 
 /// The accepted parameters, one line each; made once for each plan.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
-            let mut writer = Writer { graph, out: String::new() };
+            let mut writer = Writer { graph, all_bounds: false, out: String::new() };
             writer.node(graph.root, DEPTH_IN_LIST + 1);
             return vec![cut(&writer.out, MAX_LINE)];
         };
@@ -36,7 +45,7 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
             lines.push(format!("… {} more", object.props.len() - MAX_PARAMETERS));
         }
         for (pattern, id) in object.patterns.iter().take(MAX_PARAMETERS) {
-            lines.push(any_key(graph, &format!("[{}]", cut(&pattern.source, MAX_VALUE)), *id));
+            lines.push(any_key(graph, &key_pattern(pattern), *id));
         }
         if let Rest::Accepted(id) = object.rest {
             lines.push(any_key(graph, "[any other key]", id));
@@ -45,14 +54,23 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
     })
 }
 
+/// The keys of a map, in brackets.
+fn key_pattern(pattern: &Pattern) -> String {
+    if pattern.is_integer_key() {
+        "[whole number]".to_owned()
+    } else {
+        format!("[key matching {}]", cut(&pattern.source, MAX_VALUE))
+    }
+}
+
 fn any_key(graph: &Graph, key: &str, id: NodeId) -> String {
-    let mut writer = Writer { graph, out: format!("{key}: ") };
+    let mut writer = Writer { graph, all_bounds: false, out: format!("{key}: ") };
     writer.node(id, DEPTH_IN_LIST);
     cut(&writer.out, MAX_LINE)
 }
 
 fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
-    let mut writer = Writer { graph, out: String::new() };
+    let mut writer = Writer { graph, all_bounds: false, out: String::new() };
     writer.name(&prop.name);
     writer.out.push_str(if prop.required { ": " } else { "?: " });
     writer.node(prop.node, DEPTH_IN_LIST);
@@ -97,6 +115,8 @@ fn push_more(out: &mut String, more: usize) {
 
 struct Writer<'g> {
     graph: &'g Graph,
+    /// Also the bounds that only the type has.
+    all_bounds: bool,
     out: String,
 }
 
@@ -177,8 +197,9 @@ impl Writer<'_> {
 
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
-        // The bounds of wide types say nothing to a reader.
-        let tellable = |bound: &i128| bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs());
+        // The bounds of wide types say nothing to a reader, unless it went beyond them.
+        let all = self.all_bounds;
+        let tellable = |bound: &i128| all || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs());
         self.range(spec.min.filter(tellable), spec.max.filter(tellable));
         if let Some(multiple) = spec.multiple {
             let _ = write!(self.out, ", a multiple of {multiple}");
@@ -187,6 +208,9 @@ impl Writer<'_> {
 
     fn number(&mut self, spec: &NumSpec) {
         self.out.push_str("number");
+        if self.all_bounds && spec.single {
+            self.out.push_str(" of at most 3.4e38");
+        }
         self.range(spec.min, spec.max);
         if let Some(above) = spec.above {
             let _ = write!(self.out, " > {above}");
@@ -268,9 +292,8 @@ impl Writer<'_> {
         }
         for (pattern, id) in &object.patterns {
             comma(&mut self.out);
-            self.out.push('[');
-            push_cut(&mut self.out, &pattern.source, MAX_VALUE);
-            self.out.push_str("]: ");
+            self.out.push_str(&key_pattern(pattern));
+            self.out.push_str(": ");
             self.node(*id, below);
         }
         if let Rest::Accepted(id) = object.rest {

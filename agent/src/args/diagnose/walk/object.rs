@@ -7,6 +7,7 @@ use crate::args::plan::{Child, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
 use crate::args::suggest::did_you_mean;
+use crate::args::text::{MAX_VALUE, cut};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashSet};
 
@@ -80,7 +81,15 @@ impl<'w> Walk<'w, '_> {
         for key in unknown.iter().filter(|key| told.insert(**key)) {
             self.below(Segment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
-                    issue.problem = "unknown parameter".into();
+                    issue.problem = match &object.patterns[..] {
+                        [(pattern, _)] if object.props.is_empty() && pattern.is_integer_key() => {
+                            "the key must be a whole number".into()
+                        }
+                        [(pattern, _)] if object.props.is_empty() => {
+                            format!("the key does not match {}", cut(&pattern.source, MAX_VALUE))
+                        }
+                        _ => "unknown parameter".into(),
+                    };
                     let free = object
                         .props
                         .iter()
