@@ -171,6 +171,20 @@ impl IntSpec {
     }
 }
 
+impl IntSpec {
+    /// Whether a number that is not taken lies beyond the width of the numbers that JSON values are made of, and the
+    /// schema itself sets no bound on that side.
+    pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
+        let (least, most) = (i64::MIN.into(), u64::MAX.into());
+        let value = digits.int().and_then(Int::as_i128);
+        if negative {
+            self.min == Some(least) && value.is_none_or(|value| value < least)
+        } else {
+            self.max == Some(most) && value.is_none_or(|value| value > most)
+        }
+    }
+}
+
 impl NumSpec {
     #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
     pub(crate) fn takes(&self, f: f64) -> bool {

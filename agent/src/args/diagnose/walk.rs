@@ -193,9 +193,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 Digits::NotInteger => self.wrong(id, doc),
                 Digits::Int(int) if spec.takes(int) => {}
                 // Of a schema that sets no bound: not out of its range, but nothing here can carry it.
-                Digits::Int(_) | Digits::TooWide
-                    if self.graph.foreign && spec.ends_with_64_bits(doc.is_negative()) =>
-                {
+                digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
                 }
                 Digits::Int(_) => self.out_of_range("out of range", id, doc),

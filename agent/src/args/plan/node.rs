@@ -94,11 +94,6 @@ pub(crate) struct IntSpec {
 }
 
 impl IntSpec {
-    /// Whether only the width of the numbers that JSON values are made of ends the range on this side.
-    pub(crate) fn ends_with_64_bits(&self, below: bool) -> bool {
-        if below { self.min == Some(i64::MIN.into()) } else { self.max == Some(u64::MAX.into()) }
-    }
-
     pub(crate) fn new(min: Option<i128>, max: Option<i128>, multiple: Option<i128>, wide: bool) -> IntSpec {
         let clamp = |v: i128| i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX });
         let in_range = min.is_none_or(|m| m <= i64::MAX.into()) && max.is_none_or(|m| m >= i64::MIN.into());
