@@ -55,7 +55,14 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        quote!(<#mirror #type_generics>::deserialize(deserializer))
+        // Where a field was complained about there is no such function, and the trait's is found.
+        let fallback = bounds::stand_alone(input).then(|| {
+            quote! {
+                #[allow(unused_imports)]
+                use #private::NotRead as _;
+            }
+        });
+        quote!(#fallback <#mirror #type_generics>::deserialize(deserializer))
     };
     deserialize_with(input, private, &body)
 }
@@ -148,7 +155,13 @@ pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, fai
     let body = if failed {
         quote!({ let _ = #serializer; ::core::unreachable!() })
     } else {
-        quote!(<#mirror #type_generics>::serialize(self, #serializer))
+        let fallback = bounds::stand_alone(input).then(|| {
+            quote! {
+                #[allow(unused_imports)]
+                use #private::NotWritten as _;
+            }
+        });
+        quote!(#fallback <#mirror #type_generics>::serialize(self, #serializer))
     };
     quote! {
         #[automatically_derived]
