@@ -74,7 +74,7 @@ fn named(pat: &Pat, renamed: bool, errors: &mut Errors) -> Option<syn::Ident> {
                 if stripped.is_none() {
                     errors.at(
                         &pat.ident,
-                        "the model sees the name of a parameter, without underscores in front: nothing is left of this one",
+                        "the model sees the name of a parameter, without underscores in front: write one that is a name then",
                     );
                 }
                 return stripped;
