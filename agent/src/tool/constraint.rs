@@ -74,17 +74,20 @@ sorted! {
 macro_rules! integers {
     ($($ty:ident),*) => {
         $(impl Sorted for $ty {
-            #[expect(clippy::cast_lossless, clippy::cast_possible_wrap, reason = "no `From` in a constant")]
             const SORT: Sort = Sort::Integer(Integer {
                 name: stringify!($ty),
                 min: $ty::MIN as i128,
-                max: if $ty::MAX as u128 > i128::MAX as u128 { i128::MAX } else { $ty::MAX as i128 },
+                max: $ty::MAX as i128,
             });
         })*
     };
 }
 
-integers!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
+integers!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, usize);
+
+impl Sorted for u128 {
+    const SORT: Sort = Sort::Integer(Integer { name: "u128", min: 0, max: i128::MAX });
+}
 
 impl<T: Sorted> Sorted for Option<T> {
     const SORT: Sort = T::SORT;

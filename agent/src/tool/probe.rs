@@ -6,6 +6,7 @@
 
 #![expect(
     missing_docs,
+    clippy::missing_errors_doc,
     clippy::missing_panics_doc,
     reason = "for generated code only; what is there is explained where it is not plain"
 )]
