@@ -64,7 +64,7 @@ pub(super) struct Walk<'w, 'o> {
 }
 
 impl<'w, 'o> Walk<'w, 'o> {
-    fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
+    pub(super) fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
         Walk { graph: shared.graph, shared, path: Vec::new(), out, secret: false, found: Findings::default() }
     }
 
