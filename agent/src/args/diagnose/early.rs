@@ -7,7 +7,7 @@ use super::outcome::{SUGGESTION_BUDGET, Shared};
 use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
 use crate::args::issue::Issue;
-use crate::args::plan::{Child, NodeId, Plan, Rest};
+use crate::args::plan::{Child, Kind, NodeId, Plan, Rest};
 use crate::args::policy::UnknownKeys;
 use std::collections::HashMap;
 
@@ -104,12 +104,11 @@ impl EarlyCheck {
         match (self.others.get_mut(key), entry) {
             (None, _) => {
                 self.others.insert(key.into(), entry.is_none());
-                match entry {
-                    Some(node) => self.awaited = Awaited::Entry(node),
-                    None => {
-                        let given = &self.given;
-                        walk.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &[key]);
-                    }
+                if let Some(node) = entry {
+                    self.awaited = Awaited::Entry(node);
+                } else {
+                    let given = &self.given;
+                    walk.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &[key]);
                 }
             }
             (Some(told), _) if !*told => {
@@ -137,6 +136,9 @@ impl EarlyCheck {
             (_, Some(prop)) => prop.node,
             _ => return before,
         };
+        if text.starts_with('"') && takes_any_text(graph.kind(node)) {
+            return before;
+        }
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
         // Decoded text may nest deeper than JSON is read; then nothing was mended.
@@ -151,5 +153,14 @@ impl EarlyCheck {
         }
         self.suggestions = shared.suggestions.get();
         before
+    }
+}
+
+/// Is there nothing to find in a string? Then a long one is not read again.
+fn takes_any_text(kind: &Kind) -> bool {
+    match kind {
+        Kind::Any => true,
+        Kind::Str(spec) => spec.takes_any_text(),
+        _ => false,
     }
 }

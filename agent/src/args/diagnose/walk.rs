@@ -255,7 +255,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
-        if spec.is_plain() && spec.format.is_none() {
+        if spec.takes_any_text() {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {

@@ -96,6 +96,9 @@ impl Machine {
 
     /// Reads on. `text` is everything so far.
     pub(super) fn run(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+        if matches!(self.state, State::String { key: false }) && self.goes_on(text, to) {
+            return Ok(());
+        }
         let bytes = text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match self.state {

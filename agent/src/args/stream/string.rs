@@ -39,6 +39,18 @@ impl Text {
 }
 
 impl Machine {
+    /// Most deltas of a long string are a part of it and nothing else; then that is told.
+    #[inline]
+    pub(super) fn goes_on(&mut self, text: &str, to: &mut Listeners<'_>) -> bool {
+        let delta = text.get(self.at()..).unwrap_or_default();
+        let plain = matches!(self.string.place, Place::Plain) && delta.bytes().all(is_plain);
+        if plain {
+            self.tell(delta, to);
+            self.advance(text.len());
+        }
+        plain
+    }
+
     /// Reads on in a string; true if it ended.
     pub(super) fn in_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
@@ -46,6 +58,10 @@ impl Machine {
         // Plain text from here on is not told yet.
         let mut run = at;
         let outcome = loop {
+            if matches!(self.string.place, Place::Plain) {
+                let rest = bytes.get(at..).unwrap_or_default();
+                at += rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len());
+            }
             let Some(&byte) = bytes.get(at) else { break Ok(false) };
             match self.string.place {
                 Place::Plain => match byte {
@@ -55,10 +71,9 @@ impl Machine {
                         self.string.escape = at;
                         self.string.place = Place::Escape;
                     }
-                    0..=0x1f => break Err(Fault::ControlCharacter),
-                    _ => {}
+                    _ => break Err(Fault::ControlCharacter),
                 },
-                place => match self.escaped(place, byte) {
+                place => match place.next(byte) {
                     Ok((place, decoded)) => {
                         self.string.place = place;
                         if let Some(decoded) = decoded {
@@ -110,10 +125,12 @@ impl Machine {
         self.tell(&self.string.fragment, to);
         self.string.fragment.clear();
     }
+}
 
+impl Place {
     /// The next place, and the character that is complete with this byte.
-    fn escaped(&self, place: Place, byte: u8) -> Result<(Place, Option<char>), Fault> {
-        match place {
+    fn next(self, byte: u8) -> Result<(Place, Option<char>), Fault> {
+        match self {
             Place::Plain => Ok((Place::Plain, None)),
             Place::Escape => {
                 let decoded = match byte {
@@ -150,6 +167,11 @@ impl Machine {
             Place::High(_) | Place::HighEscape(_) => Err(Fault::LoneSurrogate),
         }
     }
+}
+
+/// Does the byte stand for itself in a string?
+fn is_plain(byte: u8) -> bool {
+    byte != b'"' && byte != b'\\' && byte > 0x1f
 }
 
 /// A code point is a character, unless it is half of a pair.
