@@ -3,12 +3,14 @@
 use super::properties::{POLICIES, arguments, compile, object, schema, unknown};
 use super::{options, plan};
 use agent::args::{
-    ArgumentEvent, ArgumentStream, CoercionPolicy, Issue, IssueCode, Plan, PlanOptions, UnknownKeys,
+    ArgumentEvent, ArgumentStream, CoercionPolicy, InvalidArguments, Issue, IssueCode, Plan, PlanOptions,
+    UnknownKeys,
 };
 use proptest::prelude::*;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::fmt::Write;
 
 /// Everything refused, each with the text up to where it was told, character by character.
 #[track_caller]
@@ -146,14 +148,14 @@ fn secrets_are_not_told() {
     let text = r#"{"city":"Rome","card":4111,"crad":"4111","nights":1}"#;
     stream
         .push(text, &mut |event| {
-            log += &format!("{event:?}\n");
+            writeln!(log, "{event:?}").unwrap();
             if event.path().is_secret() && matches!(event, ArgumentEvent::Finished { .. }) {
                 secret.push(event.path().to_string());
             }
         })
         .unwrap();
     assert_eq!(secret, ["/card", "/crad", ""]);
-    log += &format!("{stream:?}");
+    write!(log, "{stream:?}").unwrap();
     assert!(log.contains("number (hidden)") && !log.contains("4111") && !log.contains("Rome"), "{log}");
 }
 
@@ -187,7 +189,7 @@ proptest! {
             let mut got: Vec<String> = stream.issues().iter().map(|i| essence(i).to_string()).collect();
             let want = plan.parse::<Value>(&text).err();
             let top = |i: &&Issue| i.code == IssueCode::Missing && i.path.matches('/').count() == 1;
-            let mut want: Vec<String> = want.iter().flat_map(|e| e.issues()).filter(|i| !top(i)).map(|i| essence(i).to_string()).collect();
+            let mut want: Vec<String> = want.iter().flat_map(InvalidArguments::issues).filter(|i| !top(i)).map(|i| essence(i).to_string()).collect();
             got.sort();
             want.sort();
             prop_assert_eq!(got, want, "{:?} {} {}", policy, schema, text);
