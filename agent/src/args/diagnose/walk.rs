@@ -64,7 +64,7 @@ pub(super) struct Walk<'w, 'o> {
 }
 
 impl<'w, 'o> Walk<'w, 'o> {
-    fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
+    pub(super) fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
         Walk { graph: shared.graph, shared, path: Vec::new(), out, secret: false, found: Findings::default() }
     }
 
@@ -269,7 +269,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
-        if spec.is_plain() && spec.format.is_none() {
+        if spec.takes_any_text() {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {
