@@ -39,7 +39,7 @@ use value::Plain;
 /// let mut stream = ArgumentStream::new(&plan);
 /// let mut shown = String::new();
 /// let mut refused = Vec::new();
-/// for delta in [r#"{"path": "a.txt", "te"#, r#"xt": "on\"#, r#"e\ntw"#, r#"o", "mode": "x"#, r#"", "pth": 1}"#] {
+/// for delta in [r#"{"path": "a.txt", "te"#, r#"xt": "one\"#, "ntw", r#"o", "mode": "x"#, r#"", "pth": 1}"#] {
 ///     stream.push(delta, &mut |event| match event {
 ///         ArgumentEvent::Appended { path, fragment } if path.parameter() == Some("text") => shown.push_str(fragment),
 ///         ArgumentEvent::Refused { issues, .. } => refused.extend(issues.iter().map(ToString::to_string)),
@@ -49,7 +49,7 @@ use value::Plain;
 /// assert_eq!(shown, "one\ntwo");
 /// assert_eq!(refused, [
 ///     r#"/mode: wrong type; got string "x"; expected integer >= 0"#,
-///     r#"/pth: unknown parameter"#,
+///     "/pth: unknown parameter",
 /// ]);
 ///
 /// // The call is made from the whole text, which has its issues in the order of the report.
