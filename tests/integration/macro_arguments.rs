@@ -376,7 +376,7 @@ fn edges(
     #[arg(range(0..=MOST))] loose: f64,
     #[arg(default)] unit: Mode,
 ) -> String {
-    format!("{_unused} {_type:?} {below} {hexadecimal} {loose} {unit:?}")
+    format!("{below} {hexadecimal} {loose} {unit:?}")
 }
 
 #[derive(ToolArgs, Debug, Default)]
@@ -396,7 +396,7 @@ async fn edges_of_options() {
     assert_eq!(property(tools![edges], "hexadecimal")["maximum"], 255);
     assert_eq!(property(tools![edges], "unit")["default"], "Slow");
     let sent = r#"{"unused": 1, "below": 20, "hexadecimal": 255, "loose": 1.5}"#;
-    assert_eq!(text(tools![edges], "edges", sent).await, "1 None 20 255 1.5 Slow");
+    assert_eq!(text(tools![edges], "edges", sent).await, "20 255 1.5 Slow");
 }
 
 macro_rules! with_a_type_of_this_crate {

@@ -26,6 +26,12 @@ pub(crate) struct Lowering<'a> {
     pub(crate) demanded: Vec<Ident>,
 }
 
+/// Types that are surely fields of anything.
+const KNOWN: [&str; 17] = [
+    "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize",
+];
+
 impl Lowering<'_> {
     /// Lowers a field of a derived type; its options are read here.
     pub(super) fn field(&mut self, field: &mut Field, errors: &mut Errors) {
@@ -57,6 +63,11 @@ impl Lowering<'_> {
             return;
         }
         let (ty, inner) = (&field.ty, types::innermost(&field.ty));
+        // Asking costs time in every build. Who gives one of these names to a type of their own hears of a mistake
+        // in serde's words.
+        if KNOWN.iter().any(|known| matches!(inner, Type::Path(path) if path.path.is_ident(known))) {
+            return;
+        }
         let at = ours(types::point(inner));
         let (private, check) = (self.private.at(at), Ident::new(check, at));
         // The derives take bounds as text, where `$crate` cannot be said: an alias can.
