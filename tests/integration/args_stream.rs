@@ -39,7 +39,7 @@ impl Rebuilt {
         match event {
             ArgumentEvent::Started { kind, .. } => {
                 *place = match kind {
-                    ArgumentKind::String => json!(""),
+                    ArgumentKind::Text => json!(""),
                     ArgumentKind::Array => json!([]),
                     ArgumentKind::Object => json!({}),
                     _ => Value::Null,

@@ -85,7 +85,7 @@ pub enum ArgumentKind {
     /// A number.
     Number,
     /// A string.
-    String,
+    Text,
     /// An array.
     Array,
     /// An object.

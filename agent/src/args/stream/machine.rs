@@ -176,7 +176,7 @@ impl Machine {
 
     fn value(&mut self, text: &str, byte: u8, first: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
         let (state, kind) = match byte {
-            b'"' => (State::String { key: false }, ArgumentKind::String),
+            b'"' => (State::String { key: false }, ArgumentKind::Text),
             b'{' => (State::Key { first: true }, ArgumentKind::Object),
             b'[' => (State::Value { first: true }, ArgumentKind::Array),
             b'-' | b'0'..=b'9' => (State::Number, ArgumentKind::Number),
