@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
+#[path = "args_combined.rs"]
+mod combined;
 #[path = "args_foreign.rs"]
 mod foreign;
 #[path = "args_policies.rs"]

@@ -276,7 +276,7 @@ fn events_in_order() {
     }
     expect_test::expect![[r#"
          Object
-        /a String
+        /a Text
         /a +"x"
         /a +"\n"
         /a +"y"

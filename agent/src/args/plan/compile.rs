@@ -1,22 +1,23 @@
 //! JSON Schema to nodes: merge first, close after.
 
 use super::error::SchemaError;
-use super::finish::{mark_secrets, redirect, settle, takes_objects, turns_in_place};
-use super::keywords::{self, NOTES, restricts};
+use super::finish::{Chain, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects};
+use super::keywords::{self, NOTES};
 use super::merge::merge;
 use super::node::{Kind, Node, NodeId, Notes, ObjectSpec, Rest};
+use super::reference::check_identifiers;
 use super::{Graph, PlanOptions};
 use crate::args::policy::Rules;
 use serde_json::{Map, Value};
-use std::{collections::HashMap, sync::OnceLock};
+use std::{cell::Cell, collections::HashMap, sync::OnceLock};
 
 /// A schema nested deeper than this is refused; `serde_json` reads no deeper values either.
 const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
-/// `$ref` to `$ref` to …
-const MAX_HOPS: usize = 64;
-/// Combined alternatives of `allOf` are multiplied out up to this number.
-pub(super) const MAX_PRODUCT: usize = 64;
+/// What combinations and references may cost in all: about 20,000 merges of small schemas, or a second.
+const MAX_WORK: usize = 2_000_000;
+/// A merge or a visit of an alternative, in the same unit: values copied.
+pub(super) const MERGE_COST: usize = 100;
 
 pub(super) type Object = Map<String, Value>;
 pub(super) type Result<T> = std::result::Result<T, SchemaError>;
@@ -30,6 +31,7 @@ pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
 
 /// The plan of any other schema.
 pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
+    check_identifiers(schema)?;
     compile(schema, options, true)
 }
 
@@ -54,24 +56,30 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         notes: Vec::new(),
         rules,
         references: HashMap::new(),
+        definitions: HashMap::new(),
         slots: HashMap::new(),
         variant_docs: HashMap::new(),
         pointer: String::new(),
         depth: 0,
         buffered: 0,
+        work: Cell::new(0),
     };
     let any = c.push(Kind::Any);
     let slot = c.push(Kind::Never);
-    c.references.insert(("#".into(), rules), slot);
+    let place = std::ptr::from_ref(schema).addr();
+    c.references.insert((place, rules), slot);
+    c.definitions.insert(place, "#".into());
     let compiled = c.schema(schema)?;
     c.slots.insert(slot, compiled);
-    let Compiler { mut nodes, notes, slots, references, .. } = c;
+    let Compiler { mut nodes, notes, slots, references, definitions, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
     for node in &mut nodes {
         redirect(&mut node.kind, &settle);
     }
     let mut root = settle(compiled);
-    let names = references.into_iter().map(|((name, _), id)| (settle(id), name)).collect();
+    let name = |place: usize| definitions.get(&place).cloned();
+    let names =
+        references.into_iter().filter_map(|((place, _), id)| Some((settle(id), name(place)?))).collect();
     let mut notes = notes;
     match &nodes[root.0 as usize].kind {
         // A schema that says nothing: any object.
@@ -89,8 +97,15 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         }
         _ => {}
     }
-    if turns_in_place(&nodes) {
-        return Err(SchemaError::new("$ref", "", "refers to itself without anything in between"));
+    let takes_null = takers_of_null(&nodes).map_err(|chain| {
+        let reason = match chain {
+            Chain::Circle => "refers to itself without anything in between",
+            Chain::TooLong => "leads through too many alternatives of alternatives",
+        };
+        SchemaError::new("$ref", "", reason)
+    })?;
+    if foreign {
+        keep_nulls(&mut nodes, &takes_null);
     }
     mark_secrets(&mut nodes);
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
@@ -126,23 +141,27 @@ fn id_of(index: usize) -> Result<NodeId> {
 
 pub(super) struct Compiler<'s> {
     pub(super) foreign: bool,
-    root: &'s Value,
+    pub(super) root: &'s Value,
     pub(super) nodes: Vec<Node>,
     notes: Vec<Notes>,
     /// What may be coerced where we are.
     pub(super) rules: Rules,
-    references: HashMap<(String, Rules), NodeId>,
+    /// The nodes of what references lead to, by its address.
+    pub(super) references: HashMap<(usize, Rules), NodeId>,
+    /// What those are called.
+    pub(super) definitions: HashMap<usize, String>,
     /// Places kept free for references that were open when they were met.
-    slots: HashMap<NodeId, NodeId>,
+    pub(super) slots: HashMap<NodeId, NodeId>,
     /// What the variants of a closed set say about themselves, a line each.
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
     /// Inside something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
+    work: Cell<usize>,
 }
 
-impl<'s> Compiler<'s> {
+impl Compiler<'_> {
     pub(super) fn push(&mut self, kind: Kind) -> NodeId {
         // `schema` bounds the number of nodes far below u32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
@@ -186,7 +205,8 @@ impl<'s> Compiler<'s> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        if schema.get("$ref").is_none() {
+        // What is shared is described by its own schema.
+        if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
                 let own = self.notes_mut(id);
@@ -215,15 +235,8 @@ impl<'s> Compiler<'s> {
         if let Some(Value::Array(members)) = map.get("enum") {
             return self.closed_set(members, map);
         }
-        if let Some(Value::Array(parts)) = map.get("allOf") {
-            return self.all_of(parts, map);
-        }
-        for keyword in ["oneOf", "anyOf"] {
-            if map.contains_key(keyword) {
-                let exclusive = self.foreign && keyword == "oneOf";
-                let alternatives = self.alternatives(map, 0)?;
-                return self.union(alternatives, exclusive, keyword, map.get("description"));
-            }
+        if let Some(keyword) = ["allOf", "oneOf", "anyOf"].into_iter().find(|k| map.contains_key(*k)) {
+            return self.combination(keyword, map);
         }
         match map.get("type") {
             Some(Value::String(name)) => self.typed(name, map),
@@ -262,9 +275,10 @@ impl<'s> Compiler<'s> {
                     "patternProperties",
                     "minProperties",
                     "maxProperties",
+                    "unevaluatedProperties",
                 ],
             ),
-            ("array", &["items", "prefixItems", "minItems", "maxItems", "uniqueItems"]),
+            ("array", &["items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"]),
             ("string", &["minLength", "maxLength", "pattern"]),
             ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
         ];
@@ -285,124 +299,44 @@ impl<'s> Compiler<'s> {
         Ok(self.push(Kind::Nullable(id)))
     }
 
-    fn reference(&mut self, reference: &str, map: &Object) -> Result<NodeId> {
-        if map.keys().any(|k| k != "$ref" && restricts(k)) {
-            // For example an internally tagged newtype variant: merged, not chained.
-            let target = self.resolve(reference)?.clone();
-            let mut own = map.clone();
-            own.remove("$ref");
-            let Value::Object(mut target) = target else {
-                return if target == Value::Bool(true) {
-                    self.schema(&Value::Object(own))
-                } else {
-                    Ok(self.push(Kind::Never))
-                };
-            };
-            if !self.foreign {
-                target.remove("additionalProperties");
-            }
-            let merged = self.merged(&own, &target)?;
-            return self.schema(&Value::Object(merged));
-        }
-        let name = definition_name(reference);
-        let target = self.resolve(reference)?;
-        let before = self.rules;
-        if target.get("type").is_some_and(|t| t == "object") {
-            // Being an item changes nothing for an object: one node is enough.
-            self.rules = before.not_item();
-        }
-        let id = self.shared(reference, name, target);
-        self.rules = before;
-        id
-    }
-
-    /// The node of a definition, compiled once for each policy.
-    fn shared(&mut self, reference: &str, name: String, target: &Value) -> Result<NodeId> {
-        if let Some(id) = self.references.get(&(name.clone(), self.rules)) {
-            return Ok(*id);
-        }
-        let slot = self.push(Kind::Never);
-        let key = (name, self.rules);
-        self.references.insert(key.clone(), slot);
-        let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
-        let id = self.schema(target)?;
-        self.pointer = pointer;
-        if id == slot {
-            return Err(self.error("$ref", "refers only to itself"));
-        }
-        self.slots.insert(slot, id);
-        // From here on the node itself is known; only what was compiled in between has to be redirected.
-        self.references.insert(key, id);
-        Ok(id)
-    }
-
-    pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Object> {
+    /// None if no value can fit both.
+    pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Option<Object>> {
+        self.charge(shape_of(a) + shape_of(b))?;
         merge(a, b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
-    /// The schema that a local reference means, through references to references.
-    fn resolve(&self, reference: &str) -> Result<&'s Value> {
-        let mut reference = reference.to_owned();
-        for _ in 0..MAX_HOPS {
-            let target = self.lookup(&reference)?;
-            match target.get("$ref").and_then(Value::as_str) {
-                Some(next) if target.as_object().is_some_and(|m| m.len() == 1) => {
-                    next.clone_into(&mut reference);
-                }
-                _ => return Ok(target),
-            }
-        }
-        Err(self.error("$ref", "refers to itself"))
+    /// `part` merged into the schema that it belongs to, whose `unevaluatedProperties` sees what the part looks at.
+    pub(super) fn within(&self, outer: &Object, part: &Object) -> Result<Option<Object>> {
+        const CLOSING: &str = "unevaluatedProperties";
+        let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
+        let mut open = outer.clone();
+        open.remove(CLOSING);
+        let Some(mut out) = self.merged(&open, part)? else { return Ok(None) };
+        out.insert(CLOSING.into(), closing.clone());
+        Ok(Some(out))
     }
 
-    fn lookup(&self, reference: &str) -> Result<&'s Value> {
-        let Some(pointer) = reference.strip_prefix('#') else {
-            return Err(self.error("$ref", format!("to {reference:?} leads out of the document")));
-        };
-        let root: &'s Value = self.root;
-        let target = root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)));
-        target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
-    }
-
-    /// A schema with its own `$ref` replaced by what it means; `true` is the empty schema, `false` none.
-    pub(super) fn resolved(&self, schema: &Value) -> Result<Option<Object>> {
-        let mut map = match schema {
-            Value::Object(map) => map.clone(),
-            Value::Bool(true) => return Ok(Some(Object::new())),
-            Value::Bool(false) => return Ok(None),
-            _ => return Err(self.error("$schema", "must be an object or a boolean")),
-        };
-        for _ in 0..MAX_HOPS {
-            keywords::check(&map, &self.pointer)?;
-            let Some(Value::String(reference)) = map.remove("$ref") else { return Ok(Some(map)) };
-            match self.lookup(&reference)? {
-                Value::Object(target) if map.is_empty() => map.clone_from(target),
-                Value::Object(target) => map = self.merged(&map, target)?,
-                Value::Bool(false) => return Ok(None),
-                _ => return Ok(Some(map)),
-            }
+    /// Counts work that schemas can multiply.
+    pub(super) fn charge(&self, cost: usize) -> Result<()> {
+        self.work.set(self.work.get().saturating_add(cost));
+        if self.work.get() > MAX_WORK {
+            return Err(self.error("$ref", "and combinations multiply the schema too much"));
         }
-        Err(self.error("$ref", "refers to itself"))
+        Ok(())
     }
 }
 
-fn definition_name(reference: &str) -> String {
-    reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
-}
-
-/// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
-fn percent_decoded(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('%') {
-        let (plain, escaped) = rest.split_at(at);
-        out.extend_from_slice(plain.as_bytes());
-        let byte = escaped.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        out.push(byte.unwrap_or(b'%'));
-        rest = &escaped[if byte.is_some() { 3 } else { 1 }..];
-    }
-    out.extend_from_slice(rest.as_bytes());
-    String::from_utf8_lossy(&out).into_owned()
+/// About how much is copied with a schema.
+fn shape_of(schema: &Object) -> usize {
+    schema.len()
+        + ["properties", "enum", "required"]
+            .iter()
+            .map(|k| match schema.get(*k) {
+                Some(Value::Object(map)) => map.len(),
+                Some(Value::Array(list)) => list.len(),
+                _ => 0,
+            })
+            .sum::<usize>()
 }
 
 /// The descriptive keywords of a schema.

@@ -51,33 +51,69 @@ pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
     }
 }
 
-/// Is there an alternative of alternatives that leads back to itself for the same value? Checking would not end.
-pub(super) fn turns_in_place(nodes: &[Node]) -> bool {
-    // 0: not seen, 1: on the way, 2: done.
-    let mut state = vec![0u8; nodes.len()];
+/// Why alternatives of alternatives cannot be checked.
+pub(super) enum Chain {
+    /// One leads back to itself for the same value: checking would not end.
+    Circle,
+    TooLong,
+}
+
+/// Whether each node takes null. Alternatives of alternatives must end, and soon.
+pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        New,
+        Open,
+        Done { length: usize, null: bool },
+    }
+    let mut states = vec![State::New; nodes.len()];
     for start in 0..nodes.len() {
         let mut stack = vec![(start, false)];
         while let Some((i, leave)) = stack.pop() {
-            if leave {
-                state[i] = 2;
-                continue;
-            }
-            match state[i] {
-                1 => return true,
-                2 => continue,
-                _ => {}
-            }
-            state[i] = 1;
-            stack.push((i, true));
-            let next = match &nodes[i].kind {
-                Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => nodes[i].kind.children(),
+            let kind = &nodes[i].kind;
+            let next = match kind {
+                Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => kind.children(),
                 _ => Vec::new(),
             };
-            // Siblings wait on the stack unmarked, so only a node on the way to itself is a cycle.
-            stack.extend(next.into_iter().map(|id| (id.0 as usize, false)).filter(|(i, _)| state[*i] != 2));
+            if leave {
+                let mut length = 0;
+                let mut null = matches!(kind, Kind::Any | Kind::Null | Kind::Nullable(_));
+                for id in next {
+                    if let State::Done { length: below, null: takes } = states[id.0 as usize] {
+                        length = length.max(below + 1);
+                        null |= takes && matches!(kind, Kind::Union { .. });
+                    }
+                }
+                if length > MAX_CHAIN {
+                    return Err(Chain::TooLong);
+                }
+                states[i] = State::Done { length, null };
+                continue;
+            }
+            match states[i] {
+                State::Open => return Err(Chain::Circle),
+                State::Done { .. } => continue,
+                State::New => {}
+            }
+            states[i] = State::Open;
+            stack.push((i, true));
+            // Siblings wait on the stack unmarked, so only a node on the way to itself is a circle.
+            let waiting = next.into_iter().map(|id| (id.0 as usize, false));
+            stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], State::Done { .. })));
         }
     }
-    false
+    Ok(states.into_iter().map(|state| matches!(state, State::Done { null: true, .. })).collect())
+}
+
+/// In a foreign schema null is absent only where it is no value, however deep among the alternatives.
+pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
+    for node in nodes {
+        if let Kind::Object(object) = &mut node.kind {
+            for prop in &mut object.props {
+                prop.null_absent &= !takes_null[prop.node.0 as usize];
+            }
+        }
+    }
 }
 
 /// Marks every node from which a secret parameter can be reached.

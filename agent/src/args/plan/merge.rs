@@ -1,7 +1,9 @@
 //! Two schemas as one that accepts what both accept.
 
 use super::compile::Object;
+use crate::args::scalar::same_json;
 use serde_json::{Value, json};
+use std::cmp::Ordering;
 
 /// Why two schemas cannot be merged.
 pub(super) struct Conflict {
@@ -13,12 +15,14 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// `a` and `b`. Closedness of derived schemas is decided by the merged whole: a flattened struct is not closed
-/// against the fields of the struct around it. For foreign schemas `additionalProperties` means what JSON Schema says.
-pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Conflict> {
+/// `a` and `b`; none if no value can fit both. Closedness of derived schemas is decided by the merged whole: a
+/// flattened struct is not closed against the fields of the struct around it. For foreign schemas
+/// `additionalProperties` means what JSON Schema says.
+pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Object>, Conflict> {
     if foreign {
         check_closed(a, b)?;
         check_closed(b, a)?;
+        check_items(a, b)?;
     }
     let mut out = a.clone();
     for (keyword, new) in b {
@@ -41,10 +45,10 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Con
                 }
             }
             "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
-                *old = if new.as_f64() > old.as_f64() { new.clone() } else { old.take() };
+                keep(old, new, Ordering::Greater);
             }
             "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
-                *old = if new.as_f64() < old.as_f64() { new.clone() } else { old.take() };
+                keep(old, new, Ordering::Less);
             }
             "uniqueItems" => *old = json!(true),
             "unevaluatedProperties" => *old = json!(false),
@@ -56,16 +60,21 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Con
             "additionalProperties" => {
                 *old = if *old == json!(false) { new.clone() } else { old.take() };
             }
-            "type" => *old = common_types(old, new),
+            "type" => match common_types(old, new) {
+                Some(types) => *old = types,
+                None if foreign => return Ok(None),
+                None => return conflict(keyword, "has nothing in common with that of another part"),
+            },
             "enum" => {
                 if let (Value::Array(old), Value::Array(new)) = (old, new) {
-                    old.retain(|o| new.contains(o));
+                    old.retain(|o| new.iter().any(|n| same_json(o, n)));
+                    if old.is_empty() {
+                        return Ok(None);
+                    }
                 }
             }
-            "const" => {
-                out.remove("const");
-                out.insert("enum".into(), json!([]));
-            }
+            "const" if same_json(old, new) => {}
+            "const" => return Ok(None),
             "anyOf" | "oneOf" => {
                 let part = json!({ keyword.as_str(): new });
                 push_part(&mut out, part);
@@ -82,14 +91,19 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Object, Con
             "pattern" | "multipleOf" | "prefixItems" | "additionalItems" => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
+            // In a foreign schema a format only describes.
+            "format" if !foreign => {
+                return conflict(keyword, "cannot be merged with another of the same place");
+            }
             // Annotations: the outer ones are nearer to the reader.
             _ => {}
         }
     }
-    Ok(out)
+    Ok(Some(out))
 }
 
-fn push_part(out: &mut Object, part: Value) {
+/// Adds one more schema that has to fit.
+pub(super) fn push_part(out: &mut Object, part: Value) {
     match out.get_mut("allOf") {
         Some(Value::Array(parts)) => parts.push(part),
         _ => {
@@ -111,19 +125,69 @@ fn merge_properties(old: &mut Value, new: &Value) {
     }
 }
 
-/// In JSON Schema `additionalProperties` sees only the properties beside it, so it would speak about the properties
-/// of the other schema. That is not modelled; it is refused unless it makes no difference.
-fn check_closed(closed: &Object, other: &Object) -> Result<(), Conflict> {
-    let open = closed.get("additionalProperties").is_none_or(|a| *a == json!(true) || *a == json!({}));
-    let known = |name: &String| closed.get("properties").is_some_and(|p| p.get(name).is_some());
-    let others = other.get("properties").and_then(Value::as_object);
-    if open || others.is_none_or(|o| o.keys().all(known)) {
-        return Ok(());
+/// The stricter bound stays.
+fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
+    let order = match (new.as_i64(), old.as_i64()) {
+        (Some(new), Some(old)) => Some(new.cmp(&old)),
+        _ => new.as_f64().partial_cmp(&old.as_f64()),
+    };
+    if order == Some(stricter) {
+        *old = new.clone();
     }
-    conflict("additionalProperties", "inside a combination forbids the properties of the other parts")
 }
 
-fn common_types(a: &Value, b: &Value) -> Value {
+/// `additionalProperties` sees only the properties beside it and `unevaluatedProperties` only what its own schema
+/// looks at (JSON Schema 2020-12, core, 10.3.2.3 and 11.3), so merged they would speak about the properties of the
+/// other schema too. That is not modelled; it is refused unless it makes no difference.
+fn check_closed(closed: &Object, other: &Object) -> Result<(), Conflict> {
+    let lacks = |keyword: &str| {
+        let own = closed.get(keyword);
+        let others = other.get(keyword).and_then(Value::as_object);
+        others.is_some_and(|o| o.keys().any(|name| own.and_then(|own| own.get(name)).is_none()))
+    };
+    let more = lacks("properties") || lacks("patternProperties");
+    let open = closed.get("additionalProperties").is_none_or(|a| *a == json!(true) || *a == json!({}));
+    if !open && more {
+        return conflict(
+            "additionalProperties",
+            "inside a combination forbids the properties of the other parts",
+        );
+    }
+    if closes(closed)
+        && (more
+            || other.get("additionalProperties").is_some_and(|a| *a != json!(false))
+            || ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| other.contains_key(*k)))
+    {
+        return conflict(
+            "unevaluatedProperties",
+            "inside a combination forbids the properties of the other parts",
+        );
+    }
+    Ok(())
+}
+
+/// Does it say `unevaluatedProperties: false`?
+pub(super) fn closes(schema: &Object) -> bool {
+    schema.get("unevaluatedProperties") == Some(&json!(false))
+}
+
+/// `items` speaks about what the `prefixItems` beside it leave over; merged it would spare the other's too.
+fn check_items(a: &Object, b: &Object) -> Result<(), Conflict> {
+    const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
+    let silent = |schema: &Object| !ITEMS.iter().any(|k| schema.contains_key(*k));
+    let list = |schema: &Object| {
+        !schema.contains_key("prefixItems") && schema.get("items").is_none_or(|items| !items.is_array())
+    };
+    let same = ITEMS.iter().all(|k| a.get(*k) == b.get(*k));
+    if silent(a) || silent(b) || same || list(a) && list(b) {
+        return Ok(());
+    }
+    let keyword = ITEMS.iter().find(|k| a.get(**k) != b.get(**k)).unwrap_or(&"items");
+    conflict(keyword, "cannot be merged with the items of another part")
+}
+
+/// None if there is none. A single one stands for itself.
+fn common_types(a: &Value, b: &Value) -> Option<Value> {
     let list = |v: &Value| -> Vec<String> {
         match v {
             Value::Array(names) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
@@ -138,5 +202,9 @@ fn common_types(a: &Value, b: &Value) -> Value {
     if integer && !has(&common, "integer") && !has(&common, "number") {
         common.push("integer".into());
     }
-    if common.len() == 1 { json!(common[0]) } else { json!(common) }
+    match &common[..] {
+        [] => None,
+        [only] => Some(json!(only)),
+        _ => Some(json!(common)),
+    }
 }

@@ -1,5 +1,6 @@
 //! A JSON Schema, compiled once: the only statement of what a tool accepts.
 
+mod combine;
 mod compile;
 mod error;
 mod finish;
@@ -7,6 +8,7 @@ mod keywords;
 mod merge;
 mod node;
 mod object;
+mod reference;
 mod scalar;
 mod union;
 

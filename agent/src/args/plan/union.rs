@@ -1,80 +1,12 @@
-//! `allOf`, `anyOf`, `oneOf`: multiplied out, then seen for what they are (closed set, tagged, external, untagged).
+//! Alternatives, multiplied out already, seen for what they are: closed set, tagged, external, untagged.
 
-use super::compile::{Compiler, MAX_PRODUCT, Object, Result, notes};
+use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::restricts;
 use super::node::{ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, Variant};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
-
-/// Nested alternatives are followed this deep.
-const MAX_NESTING: usize = 32;
+use std::collections::{HashMap, HashSet};
 
 impl Compiler<'_> {
-    /// `allOf`: flattened enums and `$ref` siblings become one schema for each combination.
-    pub(super) fn all_of(&mut self, parts: &[Value], map: &Object) -> Result<NodeId> {
-        let mut base = map.clone();
-        base.remove("allOf");
-        let mut exclusive = false;
-        let mut product = self.alternatives(&base, 0)?;
-        for part in parts {
-            let Some(meaning) = self.resolved(part)? else { return Ok(self.push(Kind::Never)) };
-            exclusive |= self.foreign && meaning.contains_key("oneOf");
-            let options = self.alternatives(&meaning, 0)?;
-            if product.len() > 1 && options.len() > 1 && product.len() * options.len() > MAX_PRODUCT {
-                return Err(
-                    self.error("allOf", format!("multiplies to more than {MAX_PRODUCT} alternatives"))
-                );
-            }
-            let mut next = Vec::with_capacity(product.len() * options.len());
-            for a in &product {
-                for b in &options {
-                    next.push(Value::Object(self.merged(object(a), object(b))?));
-                }
-            }
-            product = next;
-        }
-        if let [only] = &product[..] {
-            return self.schema(only);
-        }
-        self.union(product, exclusive, "allOf", map.get("description"))
-    }
-
-    /// base and (a or b or c) is (base and a) or (base and b) or (base and c).
-    pub(super) fn alternatives(&self, map: &Object, depth: usize) -> Result<Vec<Value>> {
-        if depth > MAX_NESTING {
-            return Err(self.error("anyOf", "nests too deeply"));
-        }
-        for keyword in ["oneOf", "anyOf"] {
-            let Some(Value::Array(options)) = map.get(keyword) else { continue };
-            let mut base = map.clone();
-            base.remove(keyword);
-            base.remove("$defs");
-            base.remove("definitions");
-            let unrestricted = !base.keys().any(|k| restricts(k));
-            let mut out = Vec::with_capacity(options.len());
-            for option in options {
-                if unrestricted {
-                    // A reference stays one: it may be recursive.
-                    out.push(option.clone());
-                    continue;
-                }
-                let Some(option) = self.resolved(option)? else { continue };
-                for nested in self.alternatives(&option, depth + 1)? {
-                    out.push(Value::Object(
-                        self.merged(&base, &self.resolved(&nested)?.unwrap_or_default())?,
-                    ));
-                }
-                if depth > 0 && out.len() > MAX_PRODUCT {
-                    return Err(
-                        self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
-                    );
-                }
-            }
-            return Ok(out);
-        }
-        Ok(vec![Value::Object(map.clone())])
-    }
-
     /// `described` is what the schema of the whole says about itself.
     pub(super) fn union(
         &mut self,
@@ -83,9 +15,11 @@ impl Compiler<'_> {
         keyword: &str,
         described: Option<&Value>,
     ) -> Result<NodeId> {
-        let is_null =
-            |a: &Value| a.get("type") == Some(&json!("null")) || a.get("const") == Some(&Value::Null);
-        let (nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
+        let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
+        if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
+            // Null fits several, where only one may.
+            others.append(&mut nulls);
+        }
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(Kind::Never),
             0 => return Ok(self.push(Kind::Null)),
@@ -117,18 +51,36 @@ impl Compiler<'_> {
         for alternative in alternatives {
             resolved.push(self.resolved(alternative)?.unwrap_or_default());
         }
-        if let Some(id) = self.unit_enum(&resolved, described) {
+        if let Some(id) = self.unit_enum(&resolved, exclusive, described) {
             return Ok(id);
         }
         if let Some((tag, names)) = tag_of(&resolved) {
             let nodes = self.branches(alternatives, keyword)?;
             return Ok(self.push(Kind::Tagged { tag, variants: names.into_iter().zip(nodes).collect() }));
         }
-        if let Some(id) = self.external(&resolved, keyword)? {
+        if let Some(id) = self.external(&resolved, exclusive, keyword)? {
             return Ok(id);
         }
         let branches = self.branches(alternatives, keyword)?;
         Ok(self.push(Kind::Union { branches, exclusive }))
+    }
+
+    /// Whether one of the alternatives may take null.
+    fn any_takes_null(&self, alternatives: &[Value]) -> Result<bool> {
+        for alternative in alternatives {
+            let Some(schema) = self.resolved(alternative)? else { continue };
+            let takes = match (schema.get("type"), schema.get("const"), schema.get("enum")) {
+                (Some(Value::String(name)), ..) => name == "null",
+                (Some(Value::Array(names)), ..) if !names.contains(&json!("null")) => false,
+                (_, Some(constant), _) => constant.is_null(),
+                (.., Some(Value::Array(members))) => members.contains(&Value::Null),
+                _ => true,
+            };
+            if takes {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn branches(&mut self, alternatives: &[Value], keyword: &str) -> Result<Vec<NodeId>> {
@@ -143,10 +95,16 @@ impl Compiler<'_> {
     }
 
     /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
-    fn unit_enum(&mut self, alternatives: &[Object], described: Option<&Value>) -> Option<NodeId> {
+    fn unit_enum(
+        &mut self,
+        alternatives: &[Object],
+        exclusive: bool,
+        described: Option<&Value>,
+    ) -> Option<NodeId> {
         let words: Vec<Vec<String>> = alternatives.iter().map(words).collect::<Option<_>>()?;
         let mut notes = described_words(alternatives, &words);
-        let id = self.push(Kind::Enum(words.concat()));
+        let words = together(&words, exclusive);
+        let id = self.push(if words.is_empty() { Kind::Never } else { Kind::Enum(words) });
         if let Some(Value::String(variants)) = notes.get_mut("description") {
             self.variant_docs.insert(id, variants.clone());
             if let Some(Value::String(whole)) = described {
@@ -157,7 +115,12 @@ impl Compiler<'_> {
         Some(id)
     }
 
-    fn external(&mut self, alternatives: &[Object], keyword: &str) -> Result<Option<NodeId>> {
+    fn external(
+        &mut self,
+        alternatives: &[Object],
+        exclusive: bool,
+        keyword: &str,
+    ) -> Result<Option<NodeId>> {
         let mut units: Vec<&Object> = Vec::new();
         let mut payloads = Vec::new();
         for alternative in alternatives {
@@ -203,7 +166,7 @@ impl Compiler<'_> {
         let owned: Vec<Object> = units.into_iter().cloned().collect();
         let unit_notes = described_words(&owned, &unit_words);
         Ok(Some(self.push(Kind::External(ExternalSpec {
-            units: unit_words.concat(),
+            units: together(&unit_words, exclusive),
             unit_notes,
             variants,
             object,
@@ -239,6 +202,28 @@ fn words(schema: &Object) -> Option<Vec<String>> {
     }
 }
 
+/// All words of closed sets, each once; if `exclusive`, those of exactly one set.
+fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
+    let mut owners: HashMap<&str, usize> = HashMap::new();
+    for set in sets {
+        for word in set.iter().collect::<HashSet<_>>() {
+            *owners.entry(word).or_default() += 1;
+        }
+    }
+    let mut told = HashSet::new();
+    let words = sets.iter().flatten().filter(|word| !exclusive || owners.get(word.as_str()) == Some(&1));
+    words.filter(|word| told.insert(word.as_str())).cloned().collect()
+}
+
+/// Is this null and nothing else?
+fn is_null(schema: &Value) -> bool {
+    let schema = object(schema);
+    let constant = schema.get("const");
+    schema.keys().all(|k| !restricts(k) || matches!(k.as_str(), "type" | "const"))
+        && constant.is_none_or(Value::is_null)
+        && schema.get("type").map_or(constant.is_some(), |t| t == "null")
+}
+
 /// The docs of unit variants, a line each, as the description of their enum.
 fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
     let mut lines = Vec::new();
@@ -255,7 +240,10 @@ fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
 }
 
 /// A required property that is a distinct constant in each alternative.
-fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
+pub(super) fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
+    if !alternatives.iter().all(|a| a.get("type").is_none_or(|t| t == "object")) {
+        return None;
+    }
     let first = alternatives.first()?.get("properties")?.as_object()?;
     first.keys().find_map(|tag| {
         let mut names = Vec::with_capacity(alternatives.len());
@@ -272,8 +260,15 @@ fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
     })
 }
 
-/// A closed object of exactly one required property: an externally tagged variant with a payload.
+/// A closed object of exactly one required property and no other restriction: an externally tagged variant with a
+/// payload.
 fn single_entry(schema: &Object) -> Option<(&str, &Value)> {
+    let modelled = |k: &String| {
+        !restricts(k) || matches!(k.as_str(), "type" | "properties" | "required" | "additionalProperties")
+    };
+    if !schema.keys().all(modelled) || schema.get("type").is_some_and(|t| t != "object") {
+        return None;
+    }
     let properties = schema.get("properties")?.as_object()?;
     let required = schema.get("required")?.as_array()?;
     let (name, payload) = properties.iter().next()?;

@@ -1,0 +1,238 @@
+//! `allOf`, `anyOf`, `oneOf`: taken apart, merged, multiplied out.
+
+use super::compile::{Compiler, MERGE_COST, Object, Result};
+use super::keywords::restricts;
+use super::merge::{closes, push_part};
+use super::node::{Kind, NodeId};
+use super::union::tag_of;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Nested combinations are followed this deep.
+const MAX_NESTING: usize = 32;
+/// Combined alternatives are multiplied out up to this number.
+const MAX_PRODUCT: usize = 64;
+
+/// What is no part of the plain schema.
+const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", "unevaluatedProperties", "$defs", "definitions"];
+
+/// A schema without its combinations, and the groups of alternatives that they have.
+struct Parts {
+    /// What holds whatever is chosen.
+    plain: Object,
+    /// One of each has to be chosen.
+    groups: Vec<Group>,
+}
+
+#[derive(PartialEq)]
+struct Group {
+    keyword: &'static str,
+    options: Vec<Value>,
+    /// `oneOf` of a foreign schema: more than one fitting option is a mistake.
+    exclusive: bool,
+}
+
+/// One schema for each combination.
+struct Product {
+    alternatives: Vec<Value>,
+    exclusive: bool,
+}
+
+impl Compiler<'_> {
+    /// A schema that has `keyword`: `allOf`, `anyOf` or `oneOf`.
+    pub(super) fn combination(&mut self, keyword: &str, map: &Object) -> Result<NodeId> {
+        if let Some(part) = self.only_part(map) {
+            return self.below(&["allOf", "0"], self.rules, part);
+        }
+        let Some(parts) = self.parts(map, 0)? else { return Ok(self.push(Kind::Never)) };
+        let Product { alternatives, exclusive } = self.product(parts, 0)?;
+        match &alternatives[..] {
+            [only] if keyword == "allOf" => self.schema(only),
+            _ => self.union(alternatives, exclusive, keyword, map.get("description")),
+        }
+    }
+
+    /// What `allOf` says, where nothing else restricts but the type that it has itself. Not merged, because it may be
+    /// a recursive reference.
+    pub(super) fn only_part<'m>(&self, map: &'m Object) -> Option<&'m Value> {
+        let Value::Array(parts) = map.get("allOf")? else { return None };
+        let [part] = &parts[..] else { return None };
+        let mut others = map.iter().filter(|(k, _)| *k != "allOf" && restricts(k)).peekable();
+        if others.peek().is_none() {
+            return Some(part);
+        }
+        let target = match part.get("$ref").and_then(Value::as_str) {
+            Some(reference) => self.resolve(reference).ok()?,
+            None => part,
+        };
+        others.all(|(k, v)| k == "type" && target.get(k) == Some(v)).then_some(part)
+    }
+
+    /// None if no value can fit.
+    fn parts(&self, map: &Object, depth: usize) -> Result<Option<Parts>> {
+        if depth > MAX_NESTING {
+            return Err(self.error("allOf", "nests too deeply"));
+        }
+        let own = |(k, v): (&String, &Value)| (k.clone(), v.clone());
+        let mut plain: Object = map.iter().filter(|(k, _)| !APART.contains(&k.as_str())).map(own).collect();
+        let mut groups = Vec::new();
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(Value::Array(options)) = map.get(keyword) {
+                let exclusive = self.foreign && keyword == "oneOf" && options.len() > 1;
+                groups.push(Group { keyword, options: options.clone(), exclusive });
+            }
+        }
+        for part in map.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            self.charge(MERGE_COST)?;
+            let Some(part) = self.resolved(part)? else { return Ok(None) };
+            let Some(part) = self.parts(&part, depth + 1)? else { return Ok(None) };
+            if self.foreign
+                && (closes(&part.plain) && !groups.is_empty() || closes(&plain) && !part.groups.is_empty())
+            {
+                return Err(self.error(
+                    "unevaluatedProperties",
+                    "inside a combination forbids the properties of the other parts",
+                ));
+            }
+            let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
+            plain = merged;
+            for group in part.groups {
+                if !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+        }
+        // It sees what the parts look at, and so closes the merged whole.
+        if let Some(closing) = map.get("unevaluatedProperties") {
+            plain.insert("unevaluatedProperties".into(), closing.clone());
+        }
+        Ok(Some(Parts { plain, groups }))
+    }
+
+    /// base and (a or b or c) is (base and a) or (base and b) or (base and c).
+    fn product(&self, parts: Parts, depth: usize) -> Result<Product> {
+        let Parts { mut plain, mut groups } = parts;
+        if groups.is_empty() {
+            return Ok(Product { alternatives: vec![Value::Object(plain)], exclusive: false });
+        }
+        if groups.len() == 1 && !plain.keys().any(|k| restricts(k)) {
+            // A reference stays one: it may be recursive.
+            let Group { options, exclusive, .. } = groups.remove(0);
+            return Ok(Product { alternatives: options, exclusive });
+        }
+        let closing = plain.remove("unevaluatedProperties");
+        let exclusive = groups.iter().position(|g| g.exclusive);
+        let mut out = match exclusive {
+            // Exactly one of these; the other groups hold inside each.
+            Some(at) => {
+                let chosen = groups.remove(at);
+                self.each(&plain, &chosen, &groups)?
+            }
+            None => self.multiplied(plain, &groups, depth)?,
+        };
+        if let Some(closing) = closing {
+            if closing == json!(false) && self.foreign && !look_at_the_same(&out) {
+                return Err(self.error(
+                    "unevaluatedProperties",
+                    "beside alternatives of different properties is not modelled",
+                ));
+            }
+            for schema in &mut out {
+                schema.insert("unevaluatedProperties".into(), closing.clone());
+            }
+        }
+        let alternatives: Vec<Value> = out.into_iter().map(Value::Object).collect();
+        Ok(Product { exclusive: exclusive.is_some() && alternatives.len() > 1, alternatives })
+    }
+
+    fn each(&self, plain: &Object, chosen: &Group, others: &[Group]) -> Result<Vec<Object>> {
+        let product = others.iter().fold(chosen.options.len(), |n, g| n.saturating_mul(g.options.len()));
+        if !others.is_empty() && product > MAX_PRODUCT {
+            return Err(self.too_many("allOf"));
+        }
+        let mut out = Vec::with_capacity(chosen.options.len());
+        for option in &chosen.options {
+            self.charge(MERGE_COST)?;
+            let Some(option) = self.resolved(option)? else { continue };
+            let Some(mut whole) = self.merged(plain, &option)? else { continue };
+            if self.foreign && closes(&whole) && !others.is_empty() {
+                return Err(self.error("unevaluatedProperties", "beside another combination is not modelled"));
+            }
+            for other in others {
+                push_part(&mut whole, json!({other.keyword: other.options}));
+            }
+            out.push(whole);
+        }
+        Ok(out)
+    }
+
+    fn multiplied(&self, plain: Object, groups: &[Group], depth: usize) -> Result<Vec<Object>> {
+        let mut product = vec![plain];
+        for group in groups {
+            let options = self.options(group, depth)?;
+            let size = product.len().saturating_mul(options.len());
+            if size > MAX_PRODUCT && (depth > 0 || product.len() > 1 && options.len() > 1) {
+                return Err(self.too_many(if groups.len() > 1 { "allOf" } else { group.keyword }));
+            }
+            let mut next = Vec::with_capacity(size);
+            for a in &product {
+                for b in &options {
+                    self.charge(MERGE_COST)?;
+                    next.extend(self.merged(a, b)?);
+                }
+            }
+            product = next;
+        }
+        Ok(product)
+    }
+
+    /// The options of a group, those of groups in them included; but exactly one of an inner group stays together.
+    fn options(&self, group: &Group, depth: usize) -> Result<Vec<Object>> {
+        let mut out = Vec::with_capacity(group.options.len());
+        for option in &group.options {
+            self.charge(MERGE_COST)?;
+            let Some(option) = self.resolved(option)? else { continue };
+            if !["allOf", "anyOf", "oneOf"].iter().any(|k| option.contains_key(*k)) {
+                out.push(option);
+                continue;
+            }
+            let Some(parts) = self.parts(&option, depth + 1)? else { continue };
+            if parts.groups.iter().any(|g| g.exclusive) {
+                out.push(option);
+                continue;
+            }
+            for nested in self.product(parts, depth + 1)?.alternatives {
+                out.extend(self.resolved(&nested)?);
+            }
+        }
+        Ok(out)
+    }
+
+    fn too_many(&self, keyword: &str) -> super::SchemaError {
+        self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
+    }
+}
+
+/// Whether the same properties are looked at whichever of the alternatives fit: they name the same ones, or only one
+/// can fit.
+fn look_at_the_same(alternatives: &[Object]) -> bool {
+    let names = |schema: &Object| -> Option<BTreeSet<String>> {
+        if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {
+            return None;
+        }
+        let mut out = BTreeSet::new();
+        for keyword in ["properties", "patternProperties"] {
+            let names = schema.get(keyword).and_then(Value::as_object);
+            out.extend(names.into_iter().flatten().map(|(name, _)| format!("{keyword} {name}")));
+        }
+        if schema.contains_key("additionalProperties") {
+            out.insert("additionalProperties".into());
+        }
+        Some(out)
+    };
+    if alternatives.len() < 2 || tag_of(alternatives).is_some() {
+        return true;
+    }
+    let first = alternatives.first().and_then(names);
+    first.is_some() && alternatives.iter().all(|a| names(a) == first)
+}

@@ -1,0 +1,189 @@
+//! `$ref`: to any place of the same document.
+
+use super::compile::{Compiler, Object, Result};
+use super::error::SchemaError;
+use super::keywords::{self, restricts};
+use super::node::{Kind, NodeId};
+use serde_json::Value;
+
+/// `$ref` to `$ref` to …
+const MAX_HOPS: usize = 64;
+
+impl<'s> Compiler<'s> {
+    pub(super) fn reference(&mut self, reference: &str, map: &Object) -> Result<NodeId> {
+        let target = self.resolve(reference)?;
+        let own = map.iter().filter(|(k, _)| *k != "$ref" && restricts(k));
+        // A type that the target has itself adds nothing.
+        if own.clone().any(|(k, v)| k != "type" || target.get("type") != Some(v)) {
+            return self.refined(target, map);
+        }
+        let before = self.rules;
+        if target.get("type").is_some_and(|t| t == "object") {
+            // Being an item changes nothing for an object: one node is enough.
+            self.rules = before.not_item();
+        }
+        let id = self.shared(reference, target);
+        self.rules = before;
+        id
+    }
+
+    /// A reference with restrictions beside it, for example an internally tagged newtype variant: merged, not chained.
+    fn refined(&mut self, target: &Value, map: &Object) -> Result<NodeId> {
+        let mut own = map.clone();
+        own.remove("$ref");
+        let mut target = match target {
+            Value::Object(target) => target.clone(),
+            Value::Bool(true) => return self.schema(&Value::Object(own)),
+            Value::Bool(false) => return Ok(self.push(Kind::Never)),
+            _ => return Err(self.error("$ref", "leads to what is no schema")),
+        };
+        if !self.foreign {
+            target.remove("additionalProperties");
+        }
+        match self.within(&own, &target)? {
+            Some(merged) => self.schema(&Value::Object(merged)),
+            None => Ok(self.push(Kind::Never)),
+        }
+    }
+
+    /// The node of a definition, compiled once for each policy. Known by its place in memory, because a pointer to it
+    /// has several spellings.
+    fn shared(&mut self, reference: &str, target: &'s Value) -> Result<NodeId> {
+        let key = (std::ptr::from_ref(target).addr(), self.rules);
+        if let Some(id) = self.references.get(&key) {
+            return Ok(*id);
+        }
+        let slot = self.push(Kind::Never);
+        self.references.insert(key, slot);
+        self.definitions.entry(key.0).or_insert_with(|| definition_name(reference));
+        let pointer = std::mem::replace(&mut self.pointer, reference.trim_start_matches('#').to_owned());
+        let id = self.schema(target)?;
+        self.pointer = pointer;
+        if id == slot {
+            return Err(self.error("$ref", "refers only to itself"));
+        }
+        self.slots.insert(slot, id);
+        // From here on the node itself is known; only what was compiled in between has to be redirected.
+        self.references.insert(key, id);
+        Ok(id)
+    }
+
+    /// The schema that a local reference means, through references to references.
+    pub(super) fn resolve(&self, reference: &str) -> Result<&'s Value> {
+        let mut reference = reference.to_owned();
+        for _ in 0..MAX_HOPS {
+            let target = self.lookup(&reference)?;
+            match target.get("$ref").and_then(Value::as_str) {
+                Some(next) if target.as_object().is_some_and(|m| m.len() == 1) => {
+                    next.clone_into(&mut reference);
+                }
+                _ => return Ok(target),
+            }
+        }
+        Err(self.error("$ref", "refers to itself"))
+    }
+
+    fn lookup(&self, reference: &str) -> Result<&'s Value> {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Err(self.error("$ref", format!("to {reference:?} leads out of the document")));
+        };
+        let root: &'s Value = self.root;
+        let target = root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)));
+        target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
+    }
+
+    /// A schema with its own `$ref` replaced by what it means; `true` is the empty schema, `false` none.
+    pub(super) fn resolved(&self, schema: &Value) -> Result<Option<Object>> {
+        let mut map = match schema {
+            Value::Object(map) => {
+                self.charge(size(schema))?;
+                map.clone()
+            }
+            Value::Bool(true) => return Ok(Some(Object::new())),
+            Value::Bool(false) => return Ok(None),
+            _ => return Err(self.error("$schema", "must be an object or a boolean")),
+        };
+        for _ in 0..MAX_HOPS {
+            keywords::check(&map, &self.pointer)?;
+            let Some(Value::String(reference)) = map.remove("$ref") else { return Ok(Some(map)) };
+            let target = self.lookup(&reference)?;
+            self.charge(size(target))?;
+            match target {
+                Value::Object(target) if map.is_empty() => map.clone_from(target),
+                Value::Object(target) => match self.within(&map, target)? {
+                    Some(merged) => map = merged,
+                    None => return Ok(None),
+                },
+                Value::Bool(false) => return Ok(None),
+                Value::Bool(true) => return Ok(Some(map)),
+                _ => return Err(self.error("$ref", "leads to what is no schema")),
+            }
+        }
+        Err(self.error("$ref", "refers to itself"))
+    }
+}
+
+/// Refuses a `$ref` below an `$id` that is not the root's: it would be relative to that place (JSON Schema 2020-12,
+/// core, 8.2.1).
+pub(super) fn check_identifiers(root: &Value) -> Result<()> {
+    let mut open = vec![(root, String::new(), false)];
+    while let Some((schema, pointer, moved)) = open.pop() {
+        let Value::Object(map) = schema else { continue };
+        let id = map.get("$id").and_then(Value::as_str);
+        let moved = moved || !pointer.is_empty() && id.is_some_and(|id| !id.starts_with('#'));
+        if moved && map.get("$ref").is_some_and(Value::is_string) {
+            return Err(SchemaError::new(
+                "$ref",
+                &pointer,
+                "below another `$id` than the root's is not modelled",
+            ));
+        }
+        let below = |keys: &[&str]| {
+            let mut pointer = pointer.clone();
+            keys.iter().for_each(|key| crate::args::text::push_segment(&mut pointer, key));
+            pointer
+        };
+        for (keyword, value) in map {
+            match (keyword.as_str(), value) {
+                ("const" | "enum" | "default" | "examples", _) => {}
+                ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+                    open.extend(named.iter().map(|(name, schema)| (schema, below(&[keyword, name]), moved)));
+                }
+                (_, Value::Array(list)) => {
+                    let each = list.iter().enumerate();
+                    open.extend(each.map(|(i, schema)| (schema, below(&[keyword, &i.to_string()]), moved)));
+                }
+                (_, value) => open.push((value, below(&[keyword]), moved)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many values a copy of it makes.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
+        Value::Array(list) => 1 + list.iter().map(size).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn definition_name(reference: &str) -> String {
+    reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
+}
+
+/// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        let (plain, escaped) = rest.split_at(at);
+        out.extend_from_slice(plain.as_bytes());
+        let byte = escaped.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        out.push(byte.unwrap_or(b'%'));
+        rest = &escaped[if byte.is_some() { 3 } else { 1 }..];
+    }
+    out.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&out).into_owned()
+}
