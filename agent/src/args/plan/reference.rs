@@ -140,7 +140,9 @@ pub(super) fn check_identifiers(root: &Value) -> Result<()> {
         }
         let below = |keys: &[&str]| {
             let mut pointer = pointer.clone();
-            keys.iter().for_each(|key| crate::args::text::push_segment(&mut pointer, key));
+            for key in &keys {
+                crate::args::text::push_segment(&mut pointer, key);
+            }
             pointer
         };
         for (keyword, value) in map {
