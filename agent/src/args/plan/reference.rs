@@ -140,7 +140,7 @@ pub(super) fn check_identifiers(root: &Value) -> Result<()> {
         }
         let below = |keys: &[&str]| {
             let mut pointer = pointer.clone();
-            for key in &keys {
+            for key in keys {
                 crate::args::text::push_segment(&mut pointer, key);
             }
             pointer
