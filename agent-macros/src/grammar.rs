@@ -148,6 +148,23 @@ fn unknown(name: &str, keys: Keys) -> String {
         return format!("`{name}` does not belong here: {advice}");
     }
     let known = listed(keys.known, "and");
+    // What other libraries call it.
+    let elsewhere = [
+        (&["min", "max", "minimum", "maximum"][..], "range", "write `range(1..=50)`"),
+        (&["min_length", "max_length", "min_items", "max_items"], "length", "write `length(1..=50)`"),
+        (
+            &["optional", "required"],
+            "default",
+            "an argument may be left out when its type is `Option<T>`, or with `default`",
+        ),
+        (&["regex"], "pattern", "write `pattern = \"…\"`"),
+        (&["desc", "doc", "about", "help"], "description", "write a doc comment, or `description = \"…\"`"),
+    ];
+    let foreign =
+        elsewhere.iter().find(|(names, ours, _)| names.contains(&name) && keys.known.contains(ours));
+    if let Some((_, _, advice)) = foreign {
+        return format!("unknown option `{name}`: {advice}");
+    }
     match nearest(name, keys.known) {
         Some(near) => format!("unknown option `{name}`: did you mean `{near}`? Known are {known}"),
         None => format!("unknown option `{name}`: known are {known}"),
@@ -280,6 +297,35 @@ pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// What can be seen of a number without evaluating anything.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    Whole(i128),
+    /// Written with a point.
+    Fraction,
+    /// A path.
+    Constant,
+}
+
+impl Number {
+    pub(crate) fn of(expr: &Expr) -> Option<Self> {
+        match bare(expr) {
+            Expr::Path(_) => Some(Self::Constant),
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(whole) => whole.base10_parse().ok().map(Self::Whole),
+                Lit::Float(_) => Some(Self::Fraction),
+                _ => None,
+            },
+            Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => match Self::of(&unary.expr)? {
+                Self::Whole(whole) => Some(Self::Whole(-whole)),
+                Self::Fraction => Some(Self::Fraction),
+                Self::Constant => None,
+            },
+            _ => None,
+        }
     }
 }
 

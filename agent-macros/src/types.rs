@@ -3,7 +3,7 @@
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Lifetime, Type, parse_quote};
+use syn::{GenericArgument, Lifetime, PathArguments, Type, parse_quote};
 
 /// `Self` means the user's type, also inside a type of ours.
 pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
@@ -87,10 +87,35 @@ pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
         ("( ", "("),
         (" )", ")"),
         (" ;", ";"),
+        ("- ", "-"),
     ] {
         text = text.replace(from, to);
     }
     text
+}
+
+/// The type that a list, a map, an `Option` or a pointer is made of, for messages: who calls a type of their own
+/// `Vec` reads an advice about what is in it.
+pub(crate) fn innermost(ty: &Type) -> &Type {
+    let inside = match ty {
+        Type::Paren(paren) => Some(&*paren.elem),
+        Type::Group(group) => Some(&*group.elem),
+        Type::Array(array) => Some(&*array.elem),
+        Type::Path(path) => path.path.segments.last().and_then(|last| {
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+            let mut types = arguments.args.iter().filter_map(|argument| match argument {
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            });
+            match last.ident.to_string().as_str() {
+                "Option" | "Vec" | "VecDeque" | "Box" | "Arc" | "Rc" | "BTreeSet" | "HashSet" => types.next(),
+                "BTreeMap" | "HashMap" => types.nth(1),
+                _ => None,
+            }
+        }),
+        _ => None,
+    };
+    inside.map_or(ty, innermost)
 }
 
 /// The first token's place: compilers on stable cannot join spans.
@@ -143,6 +168,15 @@ mod tests {
         assert_eq!(of(parse_quote!(Option<&'static Thing>)).as_deref(), Some("Option<Thing>"));
         assert_eq!(of(parse_quote!(HashMap<String, fn(&str)>)), None);
         assert_eq!(of(parse_quote!(Cow<'_, str>)), None);
+    }
+
+    #[test]
+    fn containers_are_peeled() {
+        let of = |ty: Type| pretty(innermost(&ty));
+        assert_eq!(of(parse_quote!(Option<std::vec::Vec<Box<a::Inner>>>)), "a::Inner");
+        assert_eq!(of(parse_quote!(HashMap<String, [Inner; 2], S>)), "Inner");
+        assert_eq!(of(parse_quote!(Inner<Vec<u8>>)), "Inner<Vec<u8>>");
+        assert_eq!(of(parse_quote!((Inner, u8))), "(Inner, u8)");
     }
 
     #[test]

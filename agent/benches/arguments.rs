@@ -1,7 +1,7 @@
-//! What one call costs. `arguments <shape> <floor|parse> <n>` makes `n` calls; `instructions.sh` counts the
+//! What one call costs. `arguments <shape> <floor|parse|stream> <n>` makes `n` calls; `instructions.sh` counts the
 //! instructions of each. Without arguments every shape runs a few times, to show that it still works.
 
-use agent::args::{Plan, PlanOptions};
+use agent::args::{ArgumentStream, Plan, PlanOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use std::hint::black_box;
@@ -41,6 +41,13 @@ struct Big {
     lines: u32,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only read")]
+struct Many {
+    all: Vec<Filters>,
+    tags: Vec<String>,
+}
+
 const SMALL: &str = r#"{"query":"async runtime","limit":25,"filters":{"language":"rust","min_stars":100,"archived":false},"ids":[1,22,333,4444,55555,666666,7777777,88888888,999999999,10],"mode":"thorough"}"#;
 const COERCED: &str = r#"{"query":"async runtime","limit":"25","filters":{"language":"rust","min_stars":"100","archived":"false"},"ids":[1,"22",333,4444,55555,666666,7777777,88888888,999999999,10.0],"mode":"thorough"}"#;
 const FAULTS: &str = r#"{"qeury":"async runtime","limit":"many","filters":{"language":7,"min_stars":-1,"archived":"maybe"},"ids":[1,22,333],"mode":"throrough"}"#;
@@ -51,29 +58,62 @@ fn big() -> String {
     format!(r#"{{"path":"src/main.rs","content":"{content}","mode":"fast","create_dirs":true,"lines":1600}}"#)
 }
 
-fn run<T: DeserializeOwned + JsonSchema>(floor: bool, text: &str, calls: usize) -> Result<usize, String> {
+/// 100 KB again, of small values.
+fn many() -> String {
+    let one = r#"{"language":"rust","min_stars":100,"archived":false}"#;
+    let all = vec![one; 1_500].join(",");
+    let tags = vec![r#""async""#; 2_500].join(",");
+    format!(r#"{{"all":[{all}],"tags":[{tags}]}}"#)
+}
+
+/// As the text arrives from a model: four bytes at a time.
+fn stream(plan: &Plan, text: &str) -> Result<usize, String> {
+    let mut stream = ArgumentStream::new(plan);
+    let mut rest = text;
+    let mut events = 0;
+    while !rest.is_empty() {
+        let (delta, left) = rest.split_at_checked(4).unwrap_or((rest, ""));
+        rest = left;
+        let counted =
+            stream.push(delta, &mut |event| events += usize::from(black_box(event).path().depth() > 0));
+        counted.map_err(|e| e.to_string())?;
+    }
+    stream.finish().map_err(|e| e.to_string())?;
+    black_box(stream.issues());
+    Ok(usize::from(events > 0))
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Floor,
+    Parse,
+    Stream,
+}
+
+fn run<T: DeserializeOwned + JsonSchema>(what: What, text: &str, calls: usize) -> Result<usize, String> {
     let plan = Plan::for_type::<T>("bench", PlanOptions::default()).map_err(|e| e.to_string())?;
     let mut seen = 0;
     for _ in 0..calls {
-        if floor {
-            seen += usize::from(serde_json::from_str::<T>(black_box(text)).map(black_box).is_ok());
-        } else {
-            seen += match plan.parse::<T>(black_box(text)) {
+        seen += match what {
+            What::Floor => usize::from(serde_json::from_str::<T>(black_box(text)).map(black_box).is_ok()),
+            What::Parse => match plan.parse::<T>(black_box(text)) {
                 Ok(parsed) => 1 + black_box(parsed).coercions.len(),
                 Err(error) => black_box(error.to_text()).len(),
-            };
-        }
+            },
+            What::Stream => stream(&plan, black_box(text))?,
+        };
     }
     Ok(seen)
 }
 
-fn shape(name: &str, floor: bool, calls: usize) -> Result<usize, String> {
+fn shape(name: &str, what: What, calls: usize) -> Result<usize, String> {
     match name {
-        "small" => run::<Small>(floor, SMALL, calls),
-        "big" => run::<Big>(floor, &big(), calls),
-        "coerced" => run::<Small>(floor, COERCED, calls),
-        "faults" => run::<Small>(floor, FAULTS, calls),
-        _ => Err(format!("no shape {name}: small, big, coerced or faults")),
+        "small" => run::<Small>(what, SMALL, calls),
+        "big" => run::<Big>(what, &big(), calls),
+        "many" => run::<Many>(what, &many(), calls),
+        "coerced" => run::<Small>(what, COERCED, calls),
+        "faults" => run::<Small>(what, FAULTS, calls),
+        _ => Err(format!("no shape {name}: small, big, many, coerced or faults")),
     }
 }
 
@@ -81,16 +121,30 @@ fn main() -> Result<(), String> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if let [name, what, calls] = &arguments[..] {
         let calls = calls.parse().map_err(|e| format!("{calls}: {e}"))?;
-        black_box(shape(name, what == "floor", calls)?);
+        let what = match what.as_str() {
+            "floor" => What::Floor,
+            "parse" => What::Parse,
+            "stream" => What::Stream,
+            _ => return Err(format!("no {what}: floor, parse or stream")),
+        };
+        black_box(shape(name, what, calls)?);
         return Ok(());
     }
-    for (name, each) in [("small", 1), ("big", 1), ("coerced", 6)] {
-        let seen = shape(name, false, 3)?;
+    for (name, what, each) in [
+        ("small", What::Parse, 1),
+        ("big", What::Parse, 1),
+        ("many", What::Parse, 1),
+        ("coerced", What::Parse, 6),
+        ("small", What::Stream, 1),
+        ("big", What::Stream, 1),
+        ("many", What::Stream, 1),
+    ] {
+        let seen = shape(name, what, 3)?;
         if seen != 3 * each {
             return Err(format!("{name}: {seen} instead of {}", 3 * each));
         }
     }
-    if shape("faults", false, 1)? < 300 {
+    if shape("faults", What::Parse, 1)? < 300 {
         return Err("faults: no report".into());
     }
     Ok(())

@@ -4,20 +4,22 @@
 pub use crate::args::{CoercionPolicy, UnknownKeys};
 pub use crate::tool::BoxFuture;
 pub use crate::tool::arguments::{Argument, ToolArgs};
+pub use crate::tool::constraint::{Bound, SortUnknown, bound};
 pub use crate::tool::context::ToolContext;
 pub use crate::tool::convert::{
     ErrorUnknown, ErrorWithSource, OfError, OfValue, PlainValue, ReturnError, ReturnValue, Returned,
     ValueUnknown,
 };
 pub use crate::tool::glue::{
-    Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, State, blocking, keys,
-    limit_length, sendable, show_default, typed,
+    Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, State, blocking, from_text,
+    keys, limit_length, sendable, show_default, typed,
 };
 pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, duplicate_message_len};
 pub use crate::tool::outcome::ToolOutcome;
 pub use crate::tool::probe::{
-    AdviceUnknown, ArgumentUnknown, Bound, Known, ObjectUnknown, OrIdle, OrStandIn, Pick, Probe, RunUnknown,
-    Shared, SortUnknown, advise, argument, bound, own_argument, runs, shared, whole_object,
+    AdviceUnknown, ArgumentUnknown, FieldType, Known, NotRead, NotWritten, ObjectUnknown, OrIdle, OrStandIn,
+    OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field, output,
+    own_argument, runs, shared, whole_object,
 };
 pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet};
 pub use agent_macros::{ToolArgs, tools_impl};

@@ -66,8 +66,12 @@ pub use agent_macros::ToolOutput;
 #[doc = include_str!("docs/tool.md")]
 pub use agent_macros::tool;
 
-// `DynamicTool`, metadata and the arguments of calls are made of these; users need no other manifest line.
-pub use serde_json::{Value, json};
+/// Any JSON value: what [`DynamicTool`]s, metadata and stored messages are made of. It is `serde_json`'s.
+///
+/// (An alias and no re-export: with that, one of its variants would make the compiler call `String` by its full path
+/// in users' errors.)
+pub type Value = serde_json::Value;
+pub use serde_json::json;
 
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]

@@ -23,6 +23,10 @@ mod scalars;
 mod schema;
 #[path = "args_shapes.rs"]
 mod shapes;
+#[path = "args_stream.rs"]
+mod stream;
+#[path = "args_stream_checks.rs"]
+mod stream_checks;
 #[path = "args_vectors.rs"]
 mod vectors;
 

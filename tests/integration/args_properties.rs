@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 /// Schemas of what the plan models.
-fn schema() -> impl Strategy<Value = Value> + Clone {
+pub(super) fn schema() -> impl Strategy<Value = Value> + Clone {
     let leaf = prop_oneof![
         Just(json!({"type": "integer"})),
         Just(json!({"type": "integer", "minimum": -3, "maximum": 3})),
@@ -39,7 +39,7 @@ fn schema() -> impl Strategy<Value = Value> + Clone {
     })
 }
 
-fn object(inner: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value = Value> {
+pub(super) fn object(inner: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value = Value> {
     prop::collection::vec((inner, any::<bool>()), 0..4).prop_map(|properties| {
         let names = ["a", "b_c", "Cd", "v"];
         let pairs = || names.iter().zip(&properties);
@@ -50,7 +50,7 @@ fn object(inner: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value = 
 }
 
 /// Values that nearly fit.
-fn value() -> impl Strategy<Value = Value> {
+pub(super) fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
         any::<bool>().prop_map(Value::from),
@@ -91,21 +91,21 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn arguments() -> impl Strategy<Value = Value> {
+pub(super) fn arguments() -> impl Strategy<Value = Value> {
     prop::collection::vec((prop::sample::select(vec!["a", "b_c", "Cd", "v", "zz"]), value()), 0..4)
         .prop_map(|entries| Value::Object(entries.into_iter().map(|(k, v)| (k.to_string(), v)).collect()))
 }
 
-fn unknown() -> impl Strategy<Value = UnknownKeys> {
+pub(super) fn unknown() -> impl Strategy<Value = UnknownKeys> {
     prop::sample::select(vec![UnknownKeys::Deny, UnknownKeys::Strip, UnknownKeys::Keep])
 }
 
-fn compile(schema: &Value, policy: CoercionPolicy, unknown: UnknownKeys) -> Plan {
+pub(super) fn compile(schema: &Value, policy: CoercionPolicy, unknown: UnknownKeys) -> Plan {
     Plan::compile("t", schema, PlanOptions::default().coercion(policy).unknown(unknown))
         .unwrap_or_else(|e| panic!("{e}\n{schema}"))
 }
 
-const POLICIES: [CoercionPolicy; 3] =
+pub(super) const POLICIES: [CoercionPolicy; 3] =
     [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
 
 proptest! {

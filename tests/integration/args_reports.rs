@@ -323,10 +323,11 @@ fn every_bound_is_told() {
         r#"{"v":5000000000}"#,
         "/v: out of range; got number 5000000000; expected integer 0..4294967295",
     );
-    told::<i32>(r#"{"v":-5000000000}"#, "expected integer -2147483648..2147483647");
-    told::<i64>(r#"{"v":"9223372036854775808"}"#, "..9223372036854775807");
+    told::<i32>(r#"{"v":-5000000000}"#, "expected integer >= -2147483648");
+    told::<i64>(r#"{"v":"9223372036854775808"}"#, "expected integer <= 9223372036854775807");
     told::<u64>(r#"{"v":"99999999999999999999999"}"#, "expected integer 0..18446744073709551615");
     told::<f32>(r#"{"v":1e39}"#, "expected number of at most 3.4e38");
     // In the list of parameters they would only be in the way.
+    told::<u32>(r#"{"v":-1}"#, "out of range; got number -1; expected integer >= 0\n");
     told::<u32>(r#"{"v":-1}"#, "  v: integer >= 0\n");
 }

@@ -28,7 +28,7 @@ fn cases(file: &str, list: &str) -> Vec<Value> {
     }
 }
 
-fn lines(file: &str) -> Vec<Value> {
+pub(super) fn lines(file: &str) -> Vec<Value> {
     let Some(folder) = folder() else { return Vec::new() };
     let text = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -80,7 +80,7 @@ fn run(case: &Value, policy: &str, want: &Value) -> Option<String> {
     }
 }
 
-fn none(checks: usize, wrong: &[String]) {
+pub(super) fn none(checks: usize, wrong: &[String]) {
     println!("{checks} checks, {} disagree", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

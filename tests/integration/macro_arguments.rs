@@ -363,3 +363,58 @@ async fn all_mistakes_are_reported_at_once() {
         assert!(report.contains(path), "{path}: {report}");
     }
 }
+
+const MOST: u8 = 20;
+
+/// Names without an underscore, ends that are constants, defaults of the type.
+#[tool]
+fn edges(
+    _unused: u8,
+    _type: Option<u8>,
+    #[arg(range(..=MOST))] below: u8,
+    #[arg(range(0x1..=255u8))] hexadecimal: u8,
+    #[arg(range(0..=MOST))] loose: f64,
+    #[arg(default)] unit: Mode,
+) -> String {
+    format!("{below} {hexadecimal} {loose} {unit:?}")
+}
+
+#[derive(ToolArgs, Debug, Default)]
+enum Mode {
+    #[default]
+    Slow,
+    Fast,
+}
+
+#[tokio::test]
+async fn edges_of_options() {
+    let schema = definition(tools![edges]);
+    let names: Vec<_> =
+        schema.parameters()["properties"].as_object().expect("an object").keys().cloned().collect();
+    assert_eq!(names, ["unused", "type", "below", "hexadecimal", "loose", "unit"]);
+    assert_eq!(property(tools![edges], "below")["maximum"], 20);
+    assert_eq!(property(tools![edges], "hexadecimal")["maximum"], 255);
+    assert_eq!(property(tools![edges], "unit")["default"], "Slow");
+    let sent = r#"{"unused": 1, "below": 20, "hexadecimal": 255, "loose": 1.5}"#;
+    assert_eq!(text(tools![edges], "edges", sent).await, "20 255 1.5 Slow");
+}
+
+macro_rules! with_a_type_of_this_crate {
+    ($name:ident, $inner:ty) => {
+        #[derive(ToolArgs, ToolOutput, Debug)]
+        struct $name {
+            near: $crate::macro_arguments::Unit,
+            far: Vec<$inner>,
+            again: Option<Box<$name>>,
+        }
+    };
+}
+with_a_type_of_this_crate!(ByMacro, Unit);
+
+#[test]
+fn types_written_by_a_macro_are_fields() {
+    let sent = json!({"near": "Celsius", "far": ["Fahrenheit"], "again": {"near": "Celsius", "far": [], "again": null}});
+    let read: ByMacro = serde_json::from_value(sent.clone()).expect("fits");
+    assert_eq!(serde_json::to_value(&read).expect("is JSON"), sent);
+    assert_eq!(schemars::schema_for!(ByMacro).to_value()["required"], json!(["near", "far"]));
+}

@@ -2,7 +2,8 @@
 
 use agent::args::{Plan, PlanOptions};
 use agent::{
-    BoxFuture, DynamicTool, Registry, Tool, ToolContext, ToolDefinition, ToolReply, ToolSet, tool, tools,
+    BoxFuture, DynamicTool, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolReply, ToolSet, tool,
+    tools,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -71,10 +72,14 @@ fn names_of_values_are_compared_when_the_registry_is_built() {
     assert_eq!(error.to_string(), "two tools are named `count`\ntwo tools are named `echo`");
 }
 
-/// Its pattern is none.
+/// A pattern that only schemars has seen, and that is none.
+#[derive(ToolArgs)]
+struct Word(#[schemars(extend("pattern" = "("))] String);
+
+/// Does not get far.
 #[tool(name = "broken_one")]
-fn broken(#[arg(pattern = "(")] word: String) -> usize {
-    word.len()
+fn broken(word: Word) -> usize {
+    word.0.len()
 }
 
 #[test]

@@ -312,3 +312,97 @@ fn the_parts_can_be_shared_between_threads() {
     shared::<ToolOutcome>();
     shared::<Arc<dyn Tool>>();
 }
+
+#[tokio::test]
+async fn dropping_a_call_tells_the_work_it_started() {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let tool = body("t", |cx| {
+        let token = cx.cancel_token().clone();
+        tokio::spawn(async move {
+            token.cancelled().await;
+            TOLD.store(true, Ordering::SeqCst);
+        });
+        Box::pin(pending())
+    });
+    let mut registry = Registry::default();
+    registry.register(tool).unwrap();
+    let (call, cx) = (ToolCall::new("c", "t", "{}"), ToolContext::new());
+    assert!(tokio::time::timeout(Duration::from_millis(20), registry.call(&call, &cx)).await.is_err());
+    tokio::time::timeout(Duration::from_secs(5), async {
+        while !TOLD.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(!cx.is_cancelled(), "the caller's own token is the caller's");
+}
+
+#[tokio::test]
+async fn a_call_from_within_a_call_has_its_own_idempotency_key() {
+    let say = |cx: &ToolContext| text(cx.idempotency_key());
+    let mut inner = Registry::default();
+    inner.register(body("inner", move |cx| Box::pin(std::future::ready(say(cx))))).unwrap();
+    let outer = body("outer", move |cx| {
+        let inner = inner.clone();
+        Box::pin(async move {
+            let nested = inner.call(&ToolCall::new("n1", "inner", "{}"), cx).await;
+            text(&format!("{} {}", cx.idempotency_key(), nested.outcome.text()))
+        })
+    });
+    let cx = ToolContext::builder().idempotency_key("run/1/tool/0").build().unwrap();
+    assert_eq!(outcome_with(outer, &cx).await.text(), "run/1/tool/0 run/1/tool/0/n1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_told_to_stop_is_not_late() {
+    let token = CancelToken::new();
+    let cx = ToolContext::builder()
+        .cancel(token.clone())
+        .default_timeout(Duration::from_millis(300))
+        .cancel_grace(Duration::from_secs(2))
+        .build()
+        .unwrap();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        token.cancel("enough");
+    });
+    assert_eq!(code(&outcome_with(body("t", |_| Box::pin(pending())), &cx).await), "aborted");
+}
+
+#[tokio::test]
+async fn a_panic_of_what_a_tool_says_about_itself_is_an_outcome_too() {
+    struct Shy(ToolDefinition);
+    impl Tool for Shy {
+        fn definition(&self) -> &ToolDefinition {
+            &self.0
+        }
+        fn call<'a>(&'a self, _arguments: &'a str, _cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+            Box::pin(async { text("ran") })
+        }
+        fn requires(&self) -> &[StateKey] {
+            panic!("not telling")
+        }
+    }
+    assert_eq!(code(&outcome(Shy(definition("shy"))).await), "panic");
+}
+
+#[test]
+fn arguments_are_in_no_debug_text() {
+    let schema = json!({"type": "object", "properties": {"card": {"type": "string"}}});
+    let pay = DynamicTool::new("pay", "Pays.", schema, |_: Value, _: ToolContext| async {}).unwrap();
+    let registry = Registry::new(tools![{ pay }]).unwrap();
+    let call = ToolCall::new("c", "pay", r#"{"card": "4111"}"#);
+    let checked = registry.validate(&call).unwrap();
+    assert_eq!(checked.args["card"], "4111");
+    let delta =
+        agent::model::ModelEvent::ToolCallDelta { content_index: 0, delta: r#"{"card": "4111"}"#.into() };
+    let message = agent::message::Message::assistant(vec![agent::message::Part::tool_call(
+        "c",
+        "pay",
+        call.args.clone(),
+    )]);
+    for said in [format!("{call:?}"), format!("{checked:?}"), format!("{delta:?}"), format!("{message:?}")] {
+        assert!(!said.contains("4111"), "{said}");
+    }
+}

@@ -55,7 +55,7 @@ pub(crate) struct ArgOptions {
 
 pub(crate) enum Default_ {
     /// `default`: the type's own.
-    OfType,
+    OfType(Span),
     /// `default = EXPR`
     Value(Box<Expr>),
 }
@@ -144,7 +144,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "default" => options.default = default(&entry, errors),
             "range" => options.range = range(&entry, errors),
             "length" => options.length = length(&entry, errors),
-            "pattern" => options.pattern = entry.some_text(errors),
+            "pattern" => options.pattern = entry.some_text(errors).filter(|text| is_pattern(text, errors)),
             "rename" | "name" if options.rename.is_some() => {
                 errors.at(&entry.key, "`name` and `rename` are one option: keep one");
             }
@@ -163,6 +163,18 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
         options.description = given.or_else(|| doc::description(attrs, errors));
     }
     options
+}
+
+/// Whether the text is a regular expression; the engine compiles it with the same parser.
+fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
+    let reason = match regex_syntax::parse(&text.value()) {
+        Ok(_) => return true,
+        Err(regex_syntax::Error::Parse(error)) => error.kind().to_string(),
+        Err(regex_syntax::Error::Translate(error)) => error.kind().to_string(),
+        Err(error) => error.to_string(),
+    };
+    errors.at(text, format!("this is no regular expression: {reason}"));
+    false
 }
 
 /// What contradicts itself.
@@ -188,7 +200,7 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
 
 fn default(entry: &Entry, errors: &mut Errors) -> Option<Default_> {
     match &entry.value {
-        Value::Flag => Some(Default_::OfType),
+        Value::Flag => Some(Default_::OfType(entry.key.span())),
         Value::Equals(expr) => Some(Default_::Value(Box::new(expr.clone()))),
         Value::List(_, span) => {
             errors.at_span(*span, "write `default`, or `default = VALUE`");

@@ -1,9 +1,9 @@
 //! Where clauses of generic types, stated once for the derives and for the impls that delegate to them.
 
 use super::Kind;
-use super::foreign::Serde;
+use super::foreign::{Serde, schemars_has};
 use crate::path::Private;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Attribute, DeriveInput, parse_quote};
 
@@ -30,6 +30,30 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
         serde.serialize_bound().unwrap_or_else(|| quote!(#(#parameters: #private::serde::Serialize,)*));
     let schema = quote!(#(#parameters: #private::schemars::JsonSchema,)* #fill);
     Bounds { deserialize, serialize, schema }
+}
+
+/// Whether the derives on the mirror need no bounds of the user's or of parameters.
+pub(super) fn stand_alone(input: &DeriveInput) -> bool {
+    input.generics.params.is_empty()
+        && !Serde::of(&input.attrs).has("bound")
+        && !schemars_has(&input.attrs, "bound")
+}
+
+/// Lets the derives on the mirror take for granted what is asked of the fields elsewhere. Without the `for<'_>` the
+/// compiler would look at once whether such a bound holds; with it, whoever uses the impl is asked.
+pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
+    if fields.is_empty() {
+        return;
+    }
+    let granted = private.text(if kind == Kind::Output { "OutputType" } else { "FieldType" });
+    let bounds: Vec<String> =
+        fields.iter().map(|field| format!("for<'__granted> {field}: {granted}")).collect();
+    let bounds = bounds.join(", ");
+    if kind == Kind::Output {
+        attrs.push(parse_quote!(#[serde(bound(serialize = #bounds))]));
+    } else {
+        attrs.push(parse_quote!(#[serde(bound(deserialize = #bounds))]));
+    }
 }
 
 impl Bounds {

@@ -4,9 +4,9 @@ use super::Kind;
 use super::attr::{ArgOptions, Default_, Length, Place, Range, parse};
 use super::foreign::{Serde, keep, schemars_has};
 use crate::diag::Errors;
-use crate::grammar::{integer_of, string_of};
+use crate::grammar::{Number, string_of};
 use crate::path::{Private, hidden, ours};
-use crate::types::{self, mentions, owned, pretty, replace_self};
+use crate::types::{self, mentions, owned, pretty, replace_self, respan};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, LitStr, Type, Visibility, parse_quote};
@@ -20,7 +20,17 @@ pub(crate) struct Lowering<'a> {
     pub(crate) kind: Kind,
     /// Default functions and checks; they stand beside the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
+    /// Whether fields are asked for what the derives need, and the aliases of those that were.
+    pub(crate) demands: bool,
+    pub(crate) transparent: bool,
+    pub(crate) demanded: Vec<Ident>,
 }
+
+/// Types that are surely fields of anything.
+const KNOWN: [&str; 17] = [
+    "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize",
+];
 
 impl Lowering<'_> {
     /// Lowers a field of a derived type; its options are read here.
@@ -36,6 +46,45 @@ impl Lowering<'_> {
             errors.at(&field.ty, format!("arguments own their data: write `{owned}`"));
         }
         self.lower(field, &options, errors);
+        if self.demands {
+            self.demand(field, &serde);
+        }
+    }
+
+    /// Asks the compiler whether the field's type can be sent or returned, in our words. The derives on the mirror
+    /// take it for granted, so that they have nothing to say.
+    fn demand(&mut self, field: &mut Field, serde: &Serde) {
+        let (check, others) = match self.kind {
+            Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
+            Kind::Output => ("output", ["skip", "skip_serializing", "serialize_with", "with"]),
+            Kind::Direct => return,
+        };
+        if others.iter().any(|key| serde.has(key)) || schemars_has(&field.attrs, "with") {
+            return;
+        }
+        let (ty, inner) = (&field.ty, types::innermost(&field.ty));
+        // Asking costs time in every build. Who gives one of these names to a type of their own hears of a mistake
+        // in serde's words.
+        if KNOWN.iter().any(|known| matches!(inner, Type::Path(path) if path.path.is_ident(known))) {
+            return;
+        }
+        let at = ours(types::point(inner));
+        let (private, check) = (self.private.at(at), Ident::new(check, at));
+        // The derives take bounds as text, where `$crate` cannot be said: an alias can.
+        let alias = format_ident!("__Field{}", self.demanded.len());
+        self.helpers.push(quote_spanned! {at=>
+            type #alias = #ty;
+            const _: fn() = || #private::#check::<#ty, #inner>();
+        });
+        // schemars takes bounds for generic types alone: there a stand-in is described. A transparent type must be
+        // seen to be that of its field.
+        if self.kind == Kind::Args && !self.transparent {
+            let described = format_ident!("__Described{}", self.demanded.len());
+            self.helpers.push(described_as(&described, &quote!(#ty), self.private));
+            let described = described.to_string();
+            field.attrs.push(parse_quote!(#[schemars(with = #described)]));
+        }
+        self.demanded.push(alias);
     }
 
     /// Lowers a field whose options are known.
@@ -67,8 +116,22 @@ impl Lowering<'_> {
         }
         match &options.default {
             None => {}
-            Some(Default_::OfType) => field.attrs.push(parse_quote!(#[serde(default)])),
-            Some(Default_::Value(value)) => self.default(field, value),
+            Some(Default_::OfType(at)) => {
+                let (private, at) = (self.private.at(ours(*at)), ours(*at));
+                self.default(field, quote_spanned!(at=> #private::Default::default()), at);
+            }
+            Some(Default_::Value(value)) => {
+                let at = ours(types::span(value));
+                let body = replace_self(value.to_token_stream(), &self.this);
+                // Text literals fit whatever is made from text; on numbers a conversion would break inference.
+                let body = if string_of(value).is_some() {
+                    let private = self.private.at(at);
+                    quote_spanned!(at=> #private::from_text(#body))
+                } else {
+                    body
+                };
+                self.default(field, body, at);
+            }
         }
         let mut extensions = Vec::new();
         if let Some(range) = &options.range {
@@ -78,7 +141,7 @@ impl Lowering<'_> {
             self.length(field, length);
         }
         if let Some(pattern) = &options.pattern {
-            self.suits(&field.ty, "pattern", pattern.span());
+            self.suits(&field.ty, pattern.span(), &quote!(pattern()));
             extensions.push(quote!("pattern" = #pattern));
         }
         if !aliases.is_empty() {
@@ -97,19 +160,24 @@ impl Lowering<'_> {
     }
 
     /// `default = VALUE`: a function for serde, and the value shown in the schema.
-    fn default(&mut self, field: &mut Field, value: &Expr) {
+    fn default(&mut self, field: &mut Field, body: TokenStream, at: Span) {
         let (private, n, ty) = (self.private, self.helpers.len(), &field.ty);
         let (make, show, schema) =
             (format_ident!("__default{n}"), format_ident!("__show{n}"), hidden("schema"));
         let (impl_generics, type_generics, predicates) = self.generics.split_for_impl();
         let turbofish = type_generics.as_turbofish();
         let make_path = quote!(#make #turbofish).to_string();
-        let body = replace_self(value.to_token_stream(), &self.this);
-        // Text literals fit whatever is made from text; on numbers `into` would break inference.
-        let body = if string_of(value).is_some() { quote!(::core::convert::Into::into(#body)) } else { body };
-        let at = ours(types::span(value));
+        let (value, ty) = if self.kind == Kind::Direct {
+            // The field of a parameter may be a stand-in.
+            let field = argument_or_stand_in(&quote!(#ty), private);
+            let value = format_ident!("__value{n}");
+            self.helpers.push(quote_spanned!(at=> fn #value() -> #ty { #body }));
+            (quote!(#field::take(#value())), quote!(#field::Field))
+        } else {
+            (body, quote!(#ty))
+        };
         self.helpers.push(quote_spanned! {at=>
-            fn #make #impl_generics () -> #ty #predicates { #body }
+            fn #make #impl_generics () -> #ty #predicates { #value }
             fn #show #impl_generics (#schema: &mut #private::schemars::Schema) #predicates {
                 #[allow(unused_imports)]
                 use #private::JsonUnknown as _;
@@ -122,12 +190,19 @@ impl Lowering<'_> {
 
     /// `range(…)`: keywords that hold for numbers of any type.
     fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
-        self.suits(ty, "range", range.span);
+        self.suits(ty, range.span, &quote!(range()));
         let ends = [("minimum", &range.min), ("maximum", &range.max)];
         ends.into_iter()
             .filter_map(|(keyword, end)| {
                 let end = end.as_ref()?;
-                let value = match integer_of(end) {
+                let known = self.fits(ty, end);
+                let whole = match Number::of(end) {
+                    Some(Number::Whole(whole)) => Some(whole),
+                    _ => None,
+                };
+                let value = match whole {
+                    // A constant that is no number was complained about already.
+                    None if known => quote!(#end),
                     // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
                     Some(whole) if whole < 0 => {
                         i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
@@ -144,9 +219,25 @@ impl Lowering<'_> {
             .collect()
     }
 
+    /// Notes that an end must be a value of the type, where both are known. Answers whether the end is.
+    fn fits(&mut self, ty: &Type, end: &Expr) -> bool {
+        let (private, at, written) = (self.private, ours(types::span(end)), pretty(end));
+        let check = match Number::of(end) {
+            Some(Number::Whole(whole)) => quote_spanned!(at=> end(#whole, #written)),
+            Some(Number::Fraction) => quote_spanned!(at=> fraction()),
+            Some(Number::Constant) => {
+                let end = replace_self(end.to_token_stream(), &self.this);
+                let end = quote_spanned!(at=> #private::bound(#end));
+                quote_spanned!(at=> constant((#end) as _, (#end) as _, #written))
+            }
+            None => return false,
+        };
+        self.suits(ty, at, &check)
+    }
+
     /// `length(…)`: which keyword it is depends on what the type turns out to be.
     fn length(&mut self, field: &mut Field, length: &Length) {
-        self.suits(&field.ty, "length", length.span);
+        self.suits(&field.ty, length.span, &quote!(length()));
         let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));
         let limit = format_ident!("__length{n}");
         let end = |end: Option<u64>| {
@@ -160,21 +251,45 @@ impl Lowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(transform = #limit)]));
     }
 
-    /// Notes that a constraint must mean something for the type, where the type is known.
-    fn suits(&mut self, ty: &Type, constraint: &str, span: Span) {
+    /// Notes a check of what the type is, where that is known. Answers whether it could be noted.
+    fn suits(&mut self, ty: &Type, span: Span, check: &TokenStream) -> bool {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         if mentions(ty.to_token_stream(), &parameters) {
-            return;
+            return false;
         }
         let at = ours(span);
-        let (private, check) = (self.private.at(at), format_ident!("{constraint}", span = at));
+        let (private, check) = (self.private.at(at), respan(check.clone(), at));
         self.helpers.push(quote_spanned! {at=>
             const _: () = {
                 #[allow(unused_imports)]
                 use #private::SortUnknown as _;
-                #private::Probe::<#ty>::SORT.#check()
+                #private::Probe::<#ty>::SORT.#check
             };
         });
+        true
+    }
+}
+
+/// An alias for the type, or for a stand-in where it has no schema.
+pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -> TokenStream {
+    quote! {
+        type #alias = <#private::Pick<{
+            #[allow(unused_imports)]
+            use #private::SchemaUnknown as _;
+            #private::Probe::<#ty>::DESCRIBED
+        }> as #private::OrStandIn<#ty>>::Field;
+    }
+}
+
+/// The type of a field for an argument: the argument's own, or a stand-in where it is none, so that the
+/// derives on the hidden struct have nothing to say and an assertion alone speaks.
+pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
+    quote! {
+        <#private::Pick<{
+            #[allow(unused_imports)]
+            use #private::ArgumentUnknown as _;
+            #private::Probe::<#ty>::ARGUMENT
+        }> as #private::OrStandIn<#ty>>
     }
 }
 

@@ -1,8 +1,9 @@
 //! The impls for the user's type, each a call of the mirror's.
 
+use super::field::described_as;
 use super::{bounds, is_object, mirror};
 use crate::path::{Private, hidden};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
@@ -20,6 +21,8 @@ pub(super) fn args(
     let json = (mirror::is_unit_enum(&input.data) && !own_serde && !failed).then(|| {
         quote! {
             fn __json(&self) -> #private::Option<#private::serde_json::Value> {
+                #[allow(unused_imports)]
+                use #private::NotWritten as _;
                 <#mirror #type_generics>::serialize(self, #private::serde_json::value::Serializer).ok()
             }
         }
@@ -55,7 +58,14 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        quote!(<#mirror #type_generics>::deserialize(deserializer))
+        // Where a field was complained about there is no such function, and the trait's is found.
+        let fallback = bounds::stand_alone(input).then(|| {
+            quote! {
+                #[allow(unused_imports)]
+                use #private::NotRead as _;
+            }
+        });
+        quote!(#fallback <#mirror #type_generics>::deserialize(deserializer))
     };
     deserialize_with(input, private, &body)
 }
@@ -91,11 +101,18 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
 
 fn schema(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
-    let of = quote!(<#mirror #type_generics as #private::schemars::JsonSchema>);
+    // Where the derive on the mirror gave nothing, it has complained: then a stand-in is described.
+    let (alias, described) = if bounds::stand_alone(input) {
+        let alias = Ident::new("__Described", Span::call_site());
+        (Some(described_as(&alias, &quote!(#mirror), private)), quote!(#alias))
+    } else {
+        (None, quote!(#mirror #type_generics))
+    };
+    let of = quote!(<#described as #private::schemars::JsonSchema>);
     // schemars' derive overrides the last two for `transparent`; without them a newtype over `Option` would be
     // required in the schema while serde lets it be absent. They are private API of schemars: see the test
     // `a_transparent_option_stays_optional`.
-    schema_with(
+    let implementation = schema_with(
         input,
         private,
         &quote! {
@@ -112,7 +129,8 @@ fn schema(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream
             }
             fn _schemars_private_is_option() -> #private::bool { #of::_schemars_private_is_option() }
         },
-    )
+    );
+    quote!(#alias #implementation)
 }
 
 fn no_schema(input: &DeriveInput, private: &Private) -> TokenStream {
@@ -148,7 +166,13 @@ pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, fai
     let body = if failed {
         quote!({ let _ = #serializer; ::core::unreachable!() })
     } else {
-        quote!(<#mirror #type_generics>::serialize(self, #serializer))
+        let fallback = bounds::stand_alone(input).then(|| {
+            quote! {
+                #[allow(unused_imports)]
+                use #private::NotWritten as _;
+            }
+        });
+        quote!(#fallback <#mirror #type_generics>::serialize(self, #serializer))
     };
     quote! {
         #[automatically_derived]

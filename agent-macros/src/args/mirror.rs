@@ -36,7 +36,17 @@ pub(crate) fn make(
     let this = quote!(#original #type_generics);
     let serde = Serde::of(&input.attrs);
     let bounds = bounds::of(&input, private);
-    let mut lowering = Lowering { private, this, generics: &generics, kind, helpers: Vec::new() };
+    let demands = bounds::stand_alone(&input);
+    let mut lowering = Lowering {
+        private,
+        this,
+        generics: &generics,
+        kind,
+        helpers: Vec::new(),
+        demands,
+        transparent: serde.has("transparent"),
+        demanded: Vec::new(),
+    };
 
     let description = if kind == Kind::Args { doc::description(&input.attrs, errors) } else { None };
     describe(&mut input.attrs, description.as_ref(), kind);
@@ -78,6 +88,7 @@ pub(crate) fn make(
     if generics.type_params().next().is_some() {
         bounds.state(&mut input.attrs, &serde, kind);
     }
+    bounds::grant(&lowering.demanded, &mut input.attrs, private, kind);
     input.ident = name.clone();
     input.vis = syn::Visibility::Inherited;
     let helpers = lowering.helpers;

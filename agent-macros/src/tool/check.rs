@@ -2,27 +2,17 @@
 
 use super::model::{Param, Pass, Receiver, Tool};
 use crate::path::{Private, ours};
+use crate::types::innermost;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-
-/// The type of a field for an argument: the argument's own, or a stand-in where it is none, so that the
-/// derives on the hidden struct have nothing to say and [`argument`] alone speaks.
-pub(super) fn field_of(ty: &TokenStream, private: &Private) -> TokenStream {
-    quote! {
-        <#private::Pick<{
-            #[allow(unused_imports)]
-            use #private::ArgumentUnknown as _;
-            #private::Probe::<#ty>::ARGUMENT
-        }> as #private::OrStandIn<#ty>>
-    }
-}
 
 /// Asserts that a by-value parameter can be sent by a model.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);
+    let inner = innermost(&param.ty);
     if param.pass == Pass::Lent {
-        return quote_spanned!(at=> #(#cfgs)* const _: fn() = || #private::argument::<#ty>(););
+        return quote_spanned!(at=> #(#cfgs)* const _: fn() = || #private::argument::<#ty, #inner>(););
     }
     // Types with an advice of their own get that instead of the general message.
     quote_spanned! {at=>
@@ -37,7 +27,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
             #private::Probe::<#ty>::BY_VALUE.is_some()
-        }> as #private::OrStandIn<#ty>>::Field>();
+        }> as #private::OrStandIn<#ty>>::Field, #inner>();
     }
 }
 

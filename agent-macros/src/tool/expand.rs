@@ -3,7 +3,7 @@
 use super::check;
 use super::model::{Execution, Param, Pass, Said, Tool};
 use crate::args::Kind;
-use crate::args::field::Lowering;
+use crate::args::field::{Lowering, argument_or_stand_in};
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
 use crate::types::replace_self;
@@ -116,7 +116,7 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     if arguments.next().is_some() || apart || only.pass != Pass::Value {
         return None;
     }
-    let field = check::field_of(ty, private);
+    let field = argument_or_stand_in(ty, private);
     let is_whole = quote!({
         #[allow(unused_imports)]
         use #private::ObjectUnknown as _;
@@ -135,15 +135,23 @@ fn arguments_struct(
 ) -> (TokenStream, TokenStream) {
     let generics = Generics::default();
     let this = this.unwrap_or_else(|| quote!(Self));
-    let mut lowering =
-        Lowering { private, this, generics: &generics, kind: Kind::Direct, helpers: Vec::new() };
+    let mut lowering = Lowering {
+        private,
+        this,
+        generics: &generics,
+        kind: Kind::Direct,
+        helpers: Vec::new(),
+        demands: false,
+        transparent: false,
+        demanded: Vec::new(),
+    };
     let arguments = params.into_iter().filter(Param::is_argument).zip(types);
     let fields: Vec<TokenStream> = arguments
         .map(|(param, ty)| {
             let (ident, cfgs) = (&param.ident, &param.cfgs);
             let mut field: Field = parse_quote!(#ident: #ty);
             lowering.lower(&mut field, &param.options, errors);
-            let (attrs, stand_in) = (&field.attrs, check::field_of(ty, private));
+            let (attrs, stand_in) = (&field.attrs, argument_or_stand_in(ty, private));
             quote!(#(#cfgs)* #(#attrs)* #ident: #stand_in::Field,)
         })
         .collect();
@@ -177,7 +185,7 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
             passed.push(quote!(#(#cfgs)* #injected,));
             continue;
         }
-        let (variable, field) = (variable(arguments), check::field_of(ty, private));
+        let (variable, field) = (variable(arguments), argument_or_stand_in(ty, private));
         arguments += 1;
         inputs.push(quote!(#(#cfgs)* #variable: #field::Field,));
         lets.push(quote!(#(#cfgs)* let #variable = #field::give(#variable);));

@@ -10,7 +10,11 @@ use crate::path::Private;
 use crate::types;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{GenericParam, ReturnType, Safety, Signature, parse_quote};
+use syn::punctuated::Punctuated;
+use syn::{
+    GenericArgument, GenericParam, PathArguments, ReturnType, Safety, Signature, Token, Type, TypeParamBound,
+    parse_quote,
+};
 
 pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
     let mut errors = Errors::default();
@@ -112,6 +116,14 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     if let Safety::Unsafe(token) = &sig.safety {
         errors.at(token, "a model cannot promise what `unsafe` asks for: wrap the function in a safe one");
     }
+    if let (None, ReturnType::Type(_, ty)) = (&sig.asyncness, &sig.output)
+        && is_future(ty)
+    {
+        errors.at(
+            ty,
+            "a future is awaited before the model reads anything: write `async fn`, and its result here",
+        );
+    }
     if let Some(abi) = &sig.abi {
         errors.at(abi, "a tool is called from Rust: remove the ABI, or wrap the function");
     }
@@ -128,5 +140,28 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
             GenericParam::Const(param) => errors
                 .at(param, format!("a tool has one schema: write the value instead of `{}`", param.ident)),
         }
+    }
+}
+
+/// Whether a type is spelled as a future: as a result none of them could be written as JSON.
+fn is_future(ty: &Type) -> bool {
+    let any = |bounds: &Punctuated<TypeParamBound, Token![+]>| {
+        bounds.iter().any(|bound| {
+            matches!(bound, TypeParamBound::Trait(bound)
+                if bound.path.segments.last().is_some_and(|last| last.ident == "Future"))
+        })
+    };
+    match ty {
+        Type::Paren(paren) => is_future(&paren.elem),
+        Type::Group(group) => is_future(&group.elem),
+        Type::ImplTrait(of) => any(&of.bounds),
+        Type::TraitObject(of) => any(&of.bounds),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| {
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
+            last.ident == "BoxFuture"
+                || (["Pin", "Box"].iter().any(|name| last.ident == name)
+                    && matches!(arguments.args.first(), Some(GenericArgument::Type(inner)) if is_future(inner)))
+        }),
+        _ => false,
     }
 }

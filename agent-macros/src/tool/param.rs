@@ -7,7 +7,10 @@ use crate::diag::Errors;
 use crate::path::hidden;
 use crate::types::{self, make_static, owned, pretty};
 use syn::ext::IdentExt;
-use syn::{Attribute, FnArg, Lifetime, LitStr, Pat, PatType, Signature, Type, TypeReference, parse_quote};
+use syn::{
+    Attribute, FnArg, Lifetime, LitStr, Pat, PatType, Signature, Type, TypeReference, parse_quote,
+    parse_quote_spanned,
+};
 
 /// Reads the parameters and takes our attributes and their docs out of the signature.
 pub(super) fn take(sig: &mut Signature, errors: &mut Errors) -> Vec<Param> {
@@ -66,13 +69,15 @@ fn named(pat: &Pat, renamed: bool, errors: &mut Errors) -> Option<syn::Ident> {
     match pat {
         Pat::Ident(pat) if pat.subpat.is_none() && pat.by_ref.is_none() => {
             if pat.ident.to_string().starts_with('_') && !renamed {
-                let name = pat.ident.to_string();
-                let name = name.trim_start_matches('_');
-                errors.at(
-                    &pat.ident,
-                    format!("the model sees the name of a parameter: write `{name}` and `let _ = {name};` in the body"),
-                );
-                return None;
+                // An argument that is not used yet: the underscore is for the compiler, not for the model.
+                let stripped = bare_name(&pat.ident);
+                if stripped.is_none() {
+                    errors.at(
+                        &pat.ident,
+                        "the model sees the name of a parameter, without underscores in front: write one that is a name then",
+                    );
+                }
+                return stripped;
             }
             Some(pat.ident.clone())
         }
@@ -88,6 +93,17 @@ fn named(pat: &Pat, renamed: bool, errors: &mut Errors) -> Option<syn::Ident> {
             None
         }
     }
+}
+
+/// The name without leading underscores, if that is one.
+fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
+    let name = ident.to_string();
+    let name = name.trim_start_matches('_');
+    let plain = syn::parse_str::<syn::Ident>(name);
+    let raw = || syn::parse_str::<syn::Ident>(&format!("r#{name}"));
+    let mut bare = plain.or_else(|_| raw()).ok()?;
+    bare.set_span(ident.span());
+    Some(bare)
 }
 
 /// By value, or what kind of reference; with the type that is made or looked up.
@@ -137,7 +153,8 @@ fn by_reference(reference: &TypeReference, errors: &mut Errors) -> Option<(Pass,
                 );
                 return None;
             }
-            Some((Pass::Lent, parse_quote!(::std::vec::Vec<#item>)))
+            let at = types::point(item);
+            Some((Pass::Lent, parse_quote_spanned!(at=> ::std::vec::Vec<#item>)))
         }
         Type::Reference(_) => {
             errors.at(reference, format!("write one reference: `{}`", pretty(inner)));

@@ -3,6 +3,7 @@
 //! A [`Plan`] is compiled once from a type or a JSON Schema. [`Plan::parse`] reads argument text straight into the
 //! type, coercing what the [`CoercionPolicy`] allows and recording every [`Coercion`]. If the arguments do not fit,
 //! [`InvalidArguments`] lists *all* that is wrong with them, in words that let the model mend everything at once.
+//! [`ArgumentStream`] tells what is there, and what is wrong with it, while the text still arrives.
 
 mod coercion;
 mod de;
@@ -12,6 +13,7 @@ mod plan;
 mod policy;
 mod report;
 mod scalar;
+mod stream;
 mod suggest;
 mod text;
 
@@ -20,6 +22,10 @@ pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
 pub use report::InvalidArguments;
+pub use stream::{
+    ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentSegment, ArgumentStream, ArgumentStreamError,
+    ArgumentValue,
+};
 pub use suggest::did_you_mean;
 
 pub(crate) use plan::{

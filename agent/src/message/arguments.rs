@@ -1,5 +1,7 @@
 //! Tool calls, with their arguments as the model wrote them.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -52,9 +54,16 @@ impl ToolCall {
 /// assert_eq!(stored("{\"city\":")?, r#""{\"city\":""#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ToolArguments {
     text: String,
+}
+
+/// The length only: arguments may hold secrets, and this text goes into logs.
+impl fmt::Debug for ToolArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ToolArguments({} bytes)", self.text.len())
+    }
 }
 
 impl ToolArguments {

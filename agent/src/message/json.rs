@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 64;
 const ESCAPE: &str = "$json";
 
 /// Whether a value is nested too deeply to be stored as it is. Looks no deeper than the limit.
-pub(super) fn is_deep(value: &Value) -> bool {
+pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {
             Value::Array(items) => {
@@ -29,7 +29,7 @@ pub(super) fn is_deep(value: &Value) -> bool {
 }
 
 /// For `#[serde(with = "json")]`.
-pub(super) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
     // A value that looks escaped is escaped too, so that reading is the exact inverse.
     if !is_deep(value) && escaped(value).is_none() {
         return value.serialize(serializer);
@@ -38,7 +38,7 @@ pub(super) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S
     Map::from_iter([(ESCAPE.to_owned(), Value::String(text))]).serialize(serializer)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let value = Value::deserialize(deserializer)?;
     // An escape that cannot be read is data of somebody else that happens to look like one: kept.
     Ok(match escaped(&value).map(serde_json::from_str) {
@@ -53,14 +53,11 @@ fn escaped(value: &Value) -> Option<&str> {
 }
 
 /// The same for optional values.
-pub(super) mod option {
+pub(crate) mod option {
     use super::{Deserializer, Serializer, Value};
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
-    pub(in super::super) fn serialize<S: Serializer>(
-        value: &Option<Value>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => super::serialize(value, serializer),
             None => serializer.serialize_none(),
@@ -68,18 +65,16 @@ pub(super) mod option {
     }
 
     /// A present `null` is a value; only an absent field is none.
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Value>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
         super::deserialize(deserializer).map(Some)
     }
 }
 
 /// The same for maps.
-pub(super) mod map {
+pub(crate) mod map {
     use super::{Deserializer, Map, Serialize, Serializer, Value};
 
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         map: &Map<String, Value>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -89,7 +84,7 @@ pub(super) mod map {
         super::serialize(&Value::Object(map.clone()), serializer)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Map<String, Value>, D::Error> {
         match super::deserialize(deserializer)? {

@@ -23,7 +23,7 @@ mod arguments;
 mod by_role;
 mod content;
 mod conversation;
-mod json;
+pub(crate) mod json;
 mod media;
 mod part;
 mod roles;

@@ -279,5 +279,8 @@ pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
 pub(super) fn read_some_parts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Part>>, D::Error> {
-    read_parts(deserializer).map(Some)
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        value => read_parts(value).map(Some).map_err(serde::de::Error::custom),
+    }
 }

@@ -177,6 +177,9 @@ impl Accumulator {
         if index != self.open.len() {
             self.end(index, out);
             let old = self.part(index)?;
+            if std::mem::discriminant(&old.content) != std::mem::discriminant(&part.content) {
+                return Err(ModelError::protocol(format!("part {index} of the reply changed its kind")));
+            }
             let id = old.as_tool_call().map(|call| call.id.clone());
             *old = part;
             // The one that listeners were told.

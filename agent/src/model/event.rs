@@ -1,5 +1,7 @@
 //! What happens while a reply grows.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::message::{Part, ProviderData, StopReason, Usage};
@@ -9,7 +11,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// `content_index` counts the parts in order of first appearance. A part is start, deltas, end; parts may overlap.
 /// An adapter may leave out what follows from the rest: see [`ModelStream::new`](super::ModelStream::new). The
 /// serde form carries the word of the kind in `update`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelEvent {
@@ -106,6 +108,61 @@ pub enum ModelEvent {
         /// More exactly, for people: a refusal's explanation, for example.
         detail: Option<String>,
     },
+}
+
+/// Of arguments the length only: they may hold secrets, and this text goes into logs.
+impl fmt::Debug for ModelEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::ReplyStart { .. } => "ReplyStart",
+            Self::TextStart { .. } => "TextStart",
+            Self::TextDelta { .. } => "TextDelta",
+            Self::TextEnd { .. } => "TextEnd",
+            Self::ThinkingStart { .. } => "ThinkingStart",
+            Self::ThinkingDelta { .. } => "ThinkingDelta",
+            Self::ThinkingEnd { .. } => "ThinkingEnd",
+            Self::ToolCallStart { .. } => "ToolCallStart",
+            Self::ToolCallDelta { .. } => "ToolCallDelta",
+            Self::ToolCallEnd { .. } => "ToolCallEnd",
+            Self::Part { .. } => "Part",
+            Self::PartData { .. } => "PartData",
+            Self::MessageData { .. } => "MessageData",
+            Self::Usage { .. } => "Usage",
+            Self::Stop { .. } => "Stop",
+        };
+        let mut out = f.debug_struct(name);
+        if let Some(index) = self.content_index() {
+            out.field("content_index", &index);
+        }
+        match self {
+            Self::ReplyStart { response_id, model } => {
+                out.field("response_id", response_id).field("model", model);
+            }
+            Self::TextDelta { delta, .. } | Self::ThinkingDelta { delta, .. } => {
+                out.field("delta", delta);
+            }
+            Self::ToolCallStart { id, name, .. } => {
+                out.field("id", id).field("name", name);
+            }
+            Self::ToolCallDelta { delta, .. } => {
+                out.field("delta", &format_args!("({} bytes)", delta.len()));
+            }
+            Self::Part { part, .. } => {
+                out.field("part", part);
+            }
+            Self::PartData { data, .. } | Self::MessageData { data } => {
+                out.field("data", data);
+            }
+            Self::Usage { usage } => {
+                out.field("usage", usage);
+            }
+            Self::Stop { reason, detail } => {
+                out.field("reason", reason).field("detail", detail);
+            }
+            _ => {}
+        }
+        out.finish()
+    }
 }
 
 impl ModelEvent {

@@ -140,6 +140,10 @@ impl ToolContext {
     /// The context of one call: its own token, its names, and the registry's state below the run's.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
+        // A call made from within a call is another one.
+        if let (false, Some(outer)) = (inner.call_id.is_empty(), &inner.idempotency_key) {
+            inner.idempotency_key = Some(format!("{outer}/{call_id}").into());
+        }
         inner.call_id = call_id.into();
         inner.tool = tool.clone();
         inner.cancel = inner.cancel.child();

@@ -86,7 +86,7 @@ impl From<ToolError> for ToolOutcome {
         match error.outcome {
             Kind::Failed(code) => Self::Failed { code, message: error.message },
             Kind::Retry => Self::Retry { message: error.message },
-            Kind::Denied => Self::Denied { code: DenialCode::Denied, message: error.message },
+            Kind::Denied => Self::Denied { code: DenialCode::DENIED, message: error.message },
         }
     }
 }

@@ -285,6 +285,28 @@ pub fn keys(injected: &[Option<StateKey>]) -> Vec<StateKey> {
     keys
 }
 
+/// What a text literal can be the default of.
+#[diagnostic::on_unimplemented(
+    message = "a default of type `{Self}` is no text",
+    label = "write a value of the type, without quotes",
+    note = "for example `default = 5`, or `default = Unit::Celsius` for an enum"
+)]
+pub trait FromText: Sized {
+    fn from_text(text: &'static str) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: From<&'static str>> FromText for T {
+    fn from_text(text: &'static str) -> Self {
+        text.into()
+    }
+}
+
+/// `default = "…"`
+pub fn from_text<T: FromText>(text: &'static str) -> T {
+    T::from_text(text)
+}
+
 /// A default whose JSON may be known through [`ToolArgs`]; that of a `Serialize` type is found by schemars.
 #[derive(Debug)]
 pub struct DefaultValue<T>(pub T);

@@ -21,11 +21,17 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
     if let Some(reason) = cx.cancel_token().reason() {
         return ToolReply::new(ToolOutcome::aborted(&reason));
     }
-    if let Some(missing) = tool.requires().iter().find(|key| !cx.has(key)) {
+    let facts = catch_unwind(AssertUnwindSafe(|| {
+        (tool.requires().iter().find(|key| !cx.has(key)).copied(), tool.policy().clone())
+    }));
+    let (missing, policy) = match facts {
+        Ok(facts) => facts,
+        Err(payload) => return panicked(cx, &panic_text(payload)),
+    };
+    if let Some(missing) = missing {
         tracing::error!(tool = cx.tool(), state = missing.name(), "the application gives no such state");
         return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.");
     }
-    let policy = tool.policy();
     let limit = match policy.timeout {
         Timeout::After(limit) => Some(limit),
         Timeout::Inherit => cx.default_timeout(),
@@ -47,17 +53,13 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
     };
     let (mut call, cancelled) = (Call::start(tool, arguments, cx), cx.cancelled());
     let end = supervise(&mut call, timer, cancelled, cx).await;
-    // Told before the body is dropped, so that work which it started elsewhere can stop too.
-    if let End::TimedOut = end {
-        cx.cancel_token().cancel("the tool's time is up");
+    match &end {
+        End::TimedOut => call.stop("the tool's time is up"),
+        End::Replied(_) | End::Panicked(_) | End::Cancelled => call.finish(),
     }
-    call.stop();
     let mut reply = match end {
         End::Replied(reply) => reply,
-        End::Panicked(message) => {
-            tracing::error!(tool = cx.tool(), panic = %message, "a tool panicked");
-            failed(FailureCode::PANIC, "The tool crashed. It is not known whether it took effect.")
-        }
+        End::Panicked(message) => panicked(cx, &message),
         End::TimedOut => failed(
             FailureCode::TIMEOUT,
             format!("The tool did not finish within {}.", seconds(limit.unwrap_or_default())),
@@ -68,12 +70,17 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
     if cx.is_cancelled() && is_own_error(&reply.outcome) {
         reply.outcome = aborted(cx);
     }
-    redact(policy, cx, &mut reply.outcome);
+    redact(&policy, cx, &mut reply.outcome);
     reply
 }
 
 fn failed(code: FailureCode, message: impl Into<String>) -> ToolReply {
     ToolReply::new(ToolOutcome::failed(code, message))
+}
+
+fn panicked(cx: &ToolContext, message: &str) -> ToolReply {
+    tracing::error!(tool = cx.tool(), panic = %message, "a tool panicked");
+    failed(FailureCode::PANIC, "The tool crashed. It is not known whether it took effect.")
 }
 
 fn aborted(cx: &ToolContext) -> ToolOutcome {
@@ -128,15 +135,19 @@ async fn supervise(
             Ok(Poll::Pending) => {}
             Err(message) => return Poll::Ready(End::Panicked(message)),
         }
-        if timer.as_mut().is_some_and(|timer| timer.as_mut().poll(task).is_ready()) {
-            return Poll::Ready(End::TimedOut);
-        }
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {
                 Some(wait) => grace = Some(wait),
                 // No clock to measure a grace period with.
                 None => return Poll::Ready(End::Cancelled),
             }
+        }
+        // Who was told to stop is not late: it was interrupted.
+        let is_late = timer.as_mut().is_some_and(|timer| timer.as_mut().poll(task).is_ready());
+        match (is_late, &grace) {
+            (true, None) => return Poll::Ready(End::TimedOut),
+            (true, Some(_)) => return Poll::Ready(End::Cancelled),
+            (false, _) => {}
         }
         match grace.as_mut().map(|wait| wait.as_mut().poll(task)) {
             Some(Poll::Ready(())) => Poll::Ready(End::Cancelled),
@@ -146,17 +157,19 @@ async fn supervise(
     .await
 }
 
-/// A body whose panics are values: when it is made, polled and dropped.
+/// A body whose panics are values: when it is made, polled and dropped. Dropped before its end, it tells what it
+/// started elsewhere, such as work on a blocking pool, to stop.
 struct Call<'a> {
     body: Option<BoxFuture<'a, ToolReply>>,
     panicked: Option<String>,
+    cx: &'a ToolContext,
 }
 
 impl<'a> Call<'a> {
     fn start(tool: &'a dyn Tool, arguments: &'a str, cx: &'a ToolContext) -> Self {
         match catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx))) {
-            Ok(body) => Self { body: Some(body), panicked: None },
-            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)) },
+            Ok(body) => Self { body: Some(body), panicked: None, cx },
+            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx },
         }
     }
 
@@ -168,13 +181,21 @@ impl<'a> Call<'a> {
         match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task))) {
             Ok(poll) => Ok(poll),
             Err(payload) => {
-                self.stop();
+                self.finish();
                 Err(panic_text(payload))
             }
         }
     }
 
-    fn stop(&mut self) {
+    /// Ends it before its time.
+    fn stop(&mut self, reason: &str) {
+        if self.body.is_some() {
+            self.cx.cancel_token().cancel(reason);
+        }
+        self.finish();
+    }
+
+    fn finish(&mut self) {
         let body = self.body.take();
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(body))) {
             tracing::error!(panic = %panic_text(payload), "a tool panicked while it was stopped");
@@ -185,7 +206,7 @@ impl<'a> Call<'a> {
 impl Drop for Call<'_> {
     /// The caller may drop the call at any time.
     fn drop(&mut self) {
-        self.stop();
+        self.stop("the caller stopped waiting");
     }
 }
 

@@ -4,12 +4,14 @@
 //! run; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
 //! arguments to result; [`dynamic`] tools made at
-//! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `convert` what the macros stand on.
+//! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `constraint`, `convert` what the macros stand on.
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
 
 pub(crate) mod arguments;
 pub(crate) mod cancel;
+#[cfg(feature = "macros")]
+pub(crate) mod constraint;
 pub(crate) mod context;
 #[cfg(feature = "macros")]
 pub(crate) mod convert;

@@ -51,106 +51,86 @@ pub enum ToolOutcome {
     },
 }
 
-/// Why a call failed: one of the constants, or a word of the tool's own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct FailureCode(Cow<'static, str>);
+macro_rules! codes {
+    ($(#[$doc:meta])* $type:ident { $($(#[$word_doc:meta])* $name:ident = $word:literal;)* }) => {
+        $(#[$doc])*
+        ///
+        /// An open word: one that this version does not know is kept.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $type(Cow<'static, str>);
 
-macro_rules! failure_codes {
-    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
-        impl FailureCode {
-            $($(#[$doc])* pub const $name: Self = Self(Cow::Borrowed($word));)*
+        impl $type {
+            $($(#[$word_doc])* pub const $name: Self = Self(Cow::Borrowed($word));)*
+
+            /// A word of one's own.
+            pub fn new(word: impl Into<Cow<'static, str>>) -> Self {
+                Self(word.into())
+            }
+
+            /// The word.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&'static str> for $type {
+            fn from(word: &'static str) -> Self {
+                Self::new(word)
+            }
+        }
+
+        impl From<String> for $type {
+            fn from(word: String) -> Self {
+                Self::new(word)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
         }
     };
 }
 
-failure_codes! {
-    /// No tool has that name.
-    UNKNOWN_TOOL = "unknown_tool";
-    /// The arguments were refused; the text is the full report.
-    INVALID_ARGUMENTS = "invalid_arguments";
-    /// The body returned an error.
-    TOOL_ERROR = "tool_error";
-    /// The body panicked.
-    PANIC = "panic";
-    /// The tool's time was up.
-    TIMEOUT = "timeout";
-    /// The model's reply was cut by its token limit, so the call was not run.
-    TRUNCATED = "truncated";
-}
-
-impl FailureCode {
-    /// A code of one's own.
-    pub fn new(word: impl Into<Cow<'static, str>>) -> Self {
-        Self(word.into())
-    }
-
-    /// The word.
-    pub fn as_str(&self) -> &str {
-        &self.0
+codes! {
+    /// Why a call failed: one of the constants, or a word of the tool's own.
+    FailureCode {
+        /// No tool has that name.
+        UNKNOWN_TOOL = "unknown_tool";
+        /// The arguments were refused; the text is the full report.
+        INVALID_ARGUMENTS = "invalid_arguments";
+        /// The body returned an error.
+        TOOL_ERROR = "tool_error";
+        /// The body panicked.
+        PANIC = "panic";
+        /// The tool's time was up.
+        TIMEOUT = "timeout";
+        /// The model's reply was cut by its token limit, so the call was not run.
+        TRUNCATED = "truncated";
     }
 }
 
-impl From<&'static str> for FailureCode {
-    fn from(word: &'static str) -> Self {
-        Self::new(word)
+codes! {
+    /// Who did not allow a call.
+    DenialCode {
+        /// A hook of the application.
+        BLOCKED = "blocked";
+        /// A person, a policy, or the tool itself.
+        DENIED = "denied";
     }
 }
 
-impl From<String> for FailureCode {
-    fn from(word: String) -> Self {
-        Self::new(word)
-    }
-}
-
-impl fmt::Display for FailureCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Who did not allow a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum DenialCode {
-    /// A hook of the application.
-    Blocked,
-    /// A person, a policy, or the tool itself.
-    Denied,
-}
-
-impl DenialCode {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blocked => "blocked",
-            Self::Denied => "denied",
-        }
-    }
-}
-
-/// What stopped a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum InterruptionCode {
-    /// The run was cancelled.
-    Aborted,
-    /// A new message came first.
-    Steered,
-    /// No result was recorded; whether the call took effect is not known.
-    Lost,
-}
-
-impl InterruptionCode {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Aborted => "aborted",
-            Self::Steered => "steered",
-            Self::Lost => "lost",
-        }
+codes! {
+    /// What stopped a call.
+    InterruptionCode {
+        /// The run was cancelled.
+        ABORTED = "aborted";
+        /// A new message came first.
+        STEERED = "steered";
+        /// No result was recorded; whether the call took effect is not known.
+        LOST = "lost";
     }
 }
 
@@ -163,7 +143,7 @@ impl ToolOutcome {
     /// The outcome of a call that was stopped because its run was cancelled for `reason`.
     pub fn aborted(reason: &str) -> Self {
         Self::Interrupted {
-            code: InterruptionCode::Aborted,
+            code: InterruptionCode::ABORTED,
             reason: format!("The call was stopped: {reason}."),
         }
     }

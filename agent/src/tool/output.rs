@@ -2,7 +2,7 @@
 
 use super::error::ToolError;
 use super::outcome::{IntoOutcome, ToolOutcome};
-use crate::message::Part;
+use crate::message::{Part, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -27,10 +27,10 @@ pub struct ToolOutput {
     /// What the model reads.
     pub content: Vec<Part>,
     /// The result as data: a JSON object.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// For the application and the loop, never for a model.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Whether the run goes on.
     #[serde(skip_serializing_if = "is_default")]

@@ -6,6 +6,7 @@
 
 #![expect(
     missing_docs,
+    clippy::missing_errors_doc,
     clippy::missing_panics_doc,
     reason = "for generated code only; what is there is explained where it is not plain"
 )]
@@ -13,9 +14,8 @@
 use super::arguments::{Argument, RunTool, ToolArgs};
 use super::context::ToolContext;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -155,89 +155,6 @@ pub const fn advise(advice: Option<&'static str>) {
     }
 }
 
-/// What a constraint can be about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(hidden)]
-pub enum Sort {
-    Number,
-    Text,
-    List,
-    Other,
-    /// Not known here: the schema will tell.
-    Unknown,
-}
-
-/// What do constraints mean for it? `SORT`
-pub trait SortUnknown {
-    const SORT: Sort = Sort::Unknown;
-}
-
-impl<T: ?Sized> SortUnknown for Probe<T> {}
-
-impl<T: Sorted> Probe<T> {
-    pub const SORT: Sort = T::SORT;
-}
-
-/// Types whose schemas are known.
-pub trait Sorted {
-    const SORT: Sort;
-}
-
-macro_rules! sorted {
-    ($($sort:ident: [$($generics:tt)*] $($ty:ty),*;)*) => {
-        $(sorted!(@each $sort [$($generics)*] $($ty),*);)*
-    };
-    (@each $sort:ident $generics:tt $($ty:ty),*) => {
-        $(sorted!(@one $sort $generics $ty);)*
-    };
-    (@one $sort:ident [$($generics:tt)*] $ty:ty) => {
-        impl<$($generics)*> Sorted for $ty {
-            const SORT: Sort = Sort::$sort;
-        }
-    };
-}
-
-sorted! {
-    Number: [] i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64;
-    Text: [] String, char, PathBuf, Box<str>, Cow<'static, str>;
-    Other: [] bool;
-    List: [T] Vec<T>, VecDeque<T>, BTreeSet<T>;
-    List: [T, S] HashSet<T, S>;
-    List: [K, V] BTreeMap<K, V>;
-    List: [K, V, S] HashMap<K, V, S>;
-}
-
-impl<T: Sorted> Sorted for Option<T> {
-    const SORT: Sort = T::SORT;
-}
-
-impl<T: Sorted> Sorted for Box<T> {
-    const SORT: Sort = T::SORT;
-}
-
-impl Sort {
-    #[track_caller]
-    pub const fn range(self) {
-        assert!(
-            matches!(self, Self::Number | Self::Unknown),
-            "`range` bounds a number; for text and lists write `length(…)`"
-        );
-    }
-
-    #[track_caller]
-    pub const fn length(self) {
-        assert!(
-            matches!(self, Self::Text | Self::List | Self::Unknown),
-            "`length` bounds text, lists and maps; for a number write `range(…)`"
-        );
-    }
-
-    #[track_caller]
-    pub const fn pattern(self) {
-        assert!(matches!(self, Self::Text | Self::Unknown), "`pattern` is for text");
-    }
-}
-
 /// Does not compile when the parameter is the whole argument object.
 #[track_caller]
 pub const fn own_argument(whole: bool) {
@@ -257,23 +174,90 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// A numeric end of a range.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
-pub trait Bound: serde::Serialize {}
+/// States that a type is an argument. `L` is what it is made of, for the advice.
+pub const fn argument<T: ParameterOf<L>, L: ?Sized>() {}
 
-macro_rules! bounds {
-    ($($ty:ty),*) => { $(impl Bound for $ty {})* };
+/// What a by-value parameter can be: an [`Argument`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "no type that a model can send",
+    note = "a type of your own: write `#[derive(ToolArgs)]` above `{L}` (or serde's `Deserialize` and schemars' `JsonSchema`)",
+    note = "a type of another crate: take what a model can send, for example text, and convert it in the body",
+    note = "state of the application is taken by reference: write `&{L}`"
+)]
+pub trait ParameterOf<L: ?Sized> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Argument, L: ?Sized> ParameterOf<L> for T {}
+
+/// States that a type can be a field of arguments. `L` is what it is made of, for the advice.
+pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
+
+/// What a field of a type of arguments can be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of arguments",
+    label = "no type that a model can send",
+    note = "a type of your own: write `#[derive(ToolArgs)]` above `{L}` (or serde's `Deserialize` and schemars' `JsonSchema`)",
+    note = "a type of another crate: take what a model can send, for example text, and convert it"
+)]
+pub trait FieldOf<L: ?Sized> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
+
+/// The same, as what the derives on a mirror may take for granted.
+pub trait FieldType: DeserializeOwned + JsonSchema {}
+
+impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
+
+/// States that a type can be a field of what is returned. `L` is what it is made of, for the advice.
+pub const fn output<T: OutputOf<L>, L: ?Sized>() {}
+
+/// What a field of a type that is returned can be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of what a tool returns",
+    label = "cannot be written as JSON",
+    note = "a type of your own: write `#[derive(ToolOutput)]` (or serde's `Serialize`) above `{L}`",
+    note = "a type of another crate: return what can be written as JSON, for example text"
+)]
+pub trait OutputOf<L: ?Sized> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
+
+/// The same, as what the derive on a mirror may take for granted.
+pub trait OutputType: Serialize {}
+
+impl<T: Serialize> OutputType for T {}
+
+/// Does it have a schema? `DESCRIBED`
+pub trait SchemaUnknown {
+    const DESCRIBED: bool = false;
 }
 
-bounds!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
+impl<T: ?Sized> SchemaUnknown for Probe<T> {}
 
-/// A number, unchanged.
-pub const fn bound<T: Bound + Copy>(end: T) -> T {
-    end
+impl<T: JsonSchema> Probe<T> {
+    pub const DESCRIBED: bool = true;
 }
 
-/// States that a type is an argument.
-pub const fn argument<T: Argument>() {}
+/// What is called where the derive on a mirror gave nothing because [`field`] has complained.
+pub trait NotRead<U> {
+    fn deserialize<'de, D: Deserializer<'de>>(_: D) -> Result<U, D::Error> {
+        unreachable!("arguments with such a field do not compile")
+    }
+}
+
+impl<M, U> NotRead<U> for M {}
+
+/// What is called where the derive on a mirror gave nothing because [`output`] has complained.
+pub trait NotWritten<U> {
+    fn serialize<S: Serializer>(_: &U, _: S) -> Result<S::Ok, S::Error> {
+        unreachable!("a result with such a field does not compile")
+    }
+}
+
+impl<M, U> NotWritten<U> for M {}
 
 /// States that a value can be shared between calls.
 #[diagnostic::on_unimplemented(
@@ -304,11 +288,15 @@ pub struct StandIn {}
 /// The field for a parameter of type `T`.
 pub trait OrStandIn<T> {
     type Field;
+    fn take(value: T) -> Self::Field;
     fn give(field: Self::Field) -> T;
 }
 
 impl<T> OrStandIn<T> for Pick<true> {
     type Field = T;
+    fn take(value: T) -> T {
+        value
+    }
     fn give(field: T) -> T {
         field
     }
@@ -316,6 +304,9 @@ impl<T> OrStandIn<T> for Pick<true> {
 
 impl<T> OrStandIn<T> for Pick<false> {
     type Field = StandIn;
+    fn take(_: T) -> StandIn {
+        StandIn {}
+    }
     fn give(_: StandIn) -> T {
         unreachable!("a tool with a stand-in does not compile")
     }
@@ -323,6 +314,9 @@ impl<T> OrStandIn<T> for Pick<false> {
 
 impl<T> OrStandIn<T> for Known<false> {
     type Field = T;
+    fn take(value: T) -> T {
+        value
+    }
     fn give(field: T) -> T {
         field
     }
@@ -330,6 +324,9 @@ impl<T> OrStandIn<T> for Known<false> {
 
 impl<T> OrStandIn<T> for Known<true> {
     type Field = StandIn;
+    fn take(_: T) -> StandIn {
+        StandIn {}
+    }
     fn give(_: StandIn) -> T {
         unreachable!("a tool with a stand-in does not compile")
     }

@@ -252,7 +252,7 @@ impl fmt::Debug for Registry {
 }
 
 /// A call that may run: its arguments as they are after coercion.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CheckedCall {
     /// The id of the call.
@@ -263,6 +263,17 @@ pub struct CheckedCall {
     pub args: Value,
     /// What was changed so that they fit.
     pub coercions: Vec<Coercion>,
+}
+
+/// Without the arguments: they may hold secrets, and this text goes into logs.
+impl fmt::Debug for CheckedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckedCall")
+            .field("call_id", &self.call_id)
+            .field("tool", &self.tool)
+            .field("coercions", &self.coercions)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A call that may not run. Its text is what the model would read.

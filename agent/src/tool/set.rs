@@ -101,7 +101,8 @@ impl Extend<Arc<dyn Tool>> for ToolSet {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no tools",
     label = "neither a tool nor a value with tools",
-    note = "put `#[tool]` above an impl block of the type and above its methods, implement `Tool`, or give a `ToolSet`"
+    note = "a function or struct marked `#[tool]` is listed by its name: write `tools![name]`",
+    note = "for a value put `#[tool]` above an impl block of its type and above the methods, or implement `Tool`"
 )]
 pub trait IntoTools {
     /// Its tools.

@@ -31,12 +31,13 @@ impl<'t> Document<'t> {
         let mut de = serde_json::Deserializer::from_str(text);
         Checked::deserialize(&mut de)?;
         de.end()?;
-        let mut reader = Reader { text, at: 0 };
-        match reader.value() {
-            Some(root) => Ok(Document { root }),
-            // The text is JSON, so this is not reached.
-            None => Err(serde::de::Error::custom("cannot be read")),
-        }
+        // The text is JSON, so this error is not reached.
+        Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
+    }
+
+    /// The tree of a text that is known to be JSON, and at most 128 deep.
+    pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
+        Reader { text, at: 0 }.value().map(|root| Document { root })
     }
 }
 

@@ -1,6 +1,7 @@
 //! After a refusal: what is wrong, all of it; or how to mend it, where the policy allows.
 
 mod document;
+mod early;
 mod format;
 mod outcome;
 mod repair;
@@ -8,6 +9,7 @@ mod unique;
 mod walk;
 
 pub(crate) use document::{Doc, Document, Shape};
+pub(crate) use early::EarlyCheck;
 pub(crate) use outcome::choose;
 pub(crate) use unique::repeated;
 pub(crate) use walk::{fits, inspect};

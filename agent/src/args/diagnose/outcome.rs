@@ -6,7 +6,7 @@ use crate::args::plan::{Graph, Kind, Node, NodeId};
 use std::{cell::Cell, cell::RefCell, collections::HashMap};
 
 /// Candidates times characters compared in one diagnosis; after that mistakes are listed without suggestions.
-const SUGGESTION_BUDGET: usize = 200_000;
+pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
 /// What all walks of one diagnosis know.
 pub(super) struct Shared<'w> {
@@ -17,7 +17,8 @@ pub(super) struct Shared<'w> {
     pub(super) silent: bool,
     /// By union node and place in the text. Without it nested unions would be tried again for every branch around them.
     choices: RefCell<HashMap<(usize, usize), Choice>>,
-    suggestions: Cell<usize>,
+    /// What is left of [`SUGGESTION_BUDGET`].
+    pub(super) suggestions: Cell<usize>,
 }
 
 #[derive(Clone, Copy)]

@@ -15,11 +15,23 @@ const MAX_TRIALS: usize = 64;
 
 /// The text of the repaired arguments, or none if nothing was to repair.
 pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> Option<String> {
-    if !graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE)) {
+    if !may_repair(graph) {
         return None;
     }
     let mut repair = Repair { graph, path: String::new(), log, trials: MAX_TRIALS };
     repair.value(graph.root, root)
+}
+
+/// Is there any place in the plan whose structure may be repaired?
+pub(super) fn may_repair(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
+}
+
+/// The same for one entry of the arguments; what was repaired is not recorded.
+pub(super) fn repair_entry(graph: &Graph, node: NodeId, key: &str, doc: &Doc<'_>) -> Option<String> {
+    let mut log = Vec::new();
+    let mut repair = Repair { graph, path: String::new(), log: &mut log, trials: MAX_TRIALS };
+    repair.below(|path| push_segment(path, key), node, doc)
 }
 
 struct Repair<'r> {

@@ -11,7 +11,7 @@ use crate::args::de::{Context, Path, PlanDe};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrSpec};
 use crate::args::policy::Rules;
-use crate::args::report::{limits, signature};
+use crate::args::report::{Side, limits, signature};
 use crate::args::scalar::{
     Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
 };
@@ -64,7 +64,7 @@ pub(super) struct Walk<'w, 'o> {
 }
 
 impl<'w, 'o> Walk<'w, 'o> {
-    fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
+    pub(super) fn new(shared: &'w Shared<'w>, out: Option<&'o mut Vec<Issue>>) -> Walk<'w, 'o> {
         Walk { graph: shared.graph, shared, path: Vec::new(), out, secret: false, found: Findings::default() }
     }
 
@@ -128,12 +128,13 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Beyond a bound: all of them are told, those of the type too.
+    /// Beyond a bound, which is told also where only the type has it.
     fn out_of_range(&mut self, problem: &str, id: NodeId, doc: &Doc<'_>) {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
             issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
-            issue.expected = Some(limits(walk.graph, id));
+            let side = if doc.is_negative() { Side::Below } else { Side::Above };
+            issue.expected = Some(limits(walk.graph, id, side));
         });
     }
 
@@ -269,7 +270,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
-        if spec.is_plain() && spec.format.is_none() {
+        if spec.takes_any_text() {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {

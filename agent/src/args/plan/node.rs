@@ -135,6 +135,11 @@ impl StrSpec {
     pub(crate) fn is_plain(&self) -> bool {
         self.min.is_none() && self.max.is_none() && self.pattern.is_none()
     }
+
+    /// Is there no text that the diagnosis could have something against?
+    pub(crate) fn takes_any_text(&self) -> bool {
+        self.is_plain() && self.format.is_none()
+    }
 }
 
 /// A compiled `pattern`, with its text as the schema has it.

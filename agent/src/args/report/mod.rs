@@ -4,7 +4,7 @@ mod corrected;
 mod signature;
 
 pub(crate) use corrected::corrected;
-pub(crate) use signature::{limits, signature};
+pub(crate) use signature::{Side, limits, signature};
 
 use super::issue::Issue;
 use super::plan::Plan;

@@ -18,15 +18,15 @@ const MAX_DESCRIPTION: usize = 80;
 /// What a node takes; made once for each node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
-        let mut writer = Writer { graph, all_bounds: false, out: String::new() };
+        let mut writer = Writer { graph, beyond: None, out: String::new() };
         writer.node(id, DEPTH_IN_ISSUES);
         cut(&writer.out, ENOUGH)
     })
 }
 
-/// The signature of a number with every bound, for a value that went beyond one.
-pub(crate) fn limits(graph: &Graph, id: NodeId) -> String {
-    let mut writer = Writer { graph, all_bounds: true, out: String::new() };
+/// The signature of a number for a value that went too far on one side.
+pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
+    let mut writer = Writer { graph, beyond: Some(beyond), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
     cut(&writer.out, MAX_LINE)
 }
@@ -35,7 +35,7 @@ pub(crate) fn limits(graph: &Graph, id: NodeId) -> String {
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
-            let mut writer = Writer { graph, all_bounds: false, out: String::new() };
+            let mut writer = Writer { graph, beyond: None, out: String::new() };
             writer.node(graph.root, DEPTH_IN_LIST + 1);
             return vec![cut(&writer.out, MAX_LINE)];
         };
@@ -64,13 +64,13 @@ fn key_pattern(pattern: &Pattern) -> String {
 }
 
 fn any_key(graph: &Graph, key: &str, id: NodeId) -> String {
-    let mut writer = Writer { graph, all_bounds: false, out: format!("{key}: ") };
+    let mut writer = Writer { graph, beyond: None, out: format!("{key}: ") };
     writer.node(id, DEPTH_IN_LIST);
     cut(&writer.out, MAX_LINE)
 }
 
 fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
-    let mut writer = Writer { graph, all_bounds: false, out: String::new() };
+    let mut writer = Writer { graph, beyond: None, out: String::new() };
     writer.name(&prop.name);
     writer.out.push_str(if prop.required { ": " } else { "?: " });
     writer.node(prop.node, DEPTH_IN_LIST);
@@ -113,10 +113,17 @@ fn push_more(out: &mut String, more: usize) {
     }
 }
 
+/// A side of a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Below,
+    Above,
+}
+
 struct Writer<'g> {
     graph: &'g Graph,
-    /// Also the bounds that only the type has.
-    all_bounds: bool,
+    /// The side on which a value went too far: there the bound is told that only the type has, too.
+    beyond: Option<Side>,
     out: String,
 }
 
@@ -198,9 +205,12 @@ impl Writer<'_> {
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
         // The bounds of wide types say nothing to a reader, unless it went beyond them.
-        let all = self.all_bounds;
-        let tellable = |bound: &i128| all || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs());
-        self.range(spec.min.filter(tellable), spec.max.filter(tellable));
+        let told = |bound: &i128, side: Side| {
+            self.beyond == Some(side) || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs())
+        };
+        let (low, high) =
+            (spec.min.filter(|b| told(b, Side::Below)), spec.max.filter(|b| told(b, Side::Above)));
+        self.range(low, high);
         if let Some(multiple) = spec.multiple {
             let _ = write!(self.out, ", a multiple of {multiple}");
         }
@@ -208,7 +218,7 @@ impl Writer<'_> {
 
     fn number(&mut self, spec: &NumSpec) {
         self.out.push_str("number");
-        if self.all_bounds && spec.single {
+        if self.beyond.is_some() && spec.single && spec.min.is_none() && spec.max.is_none() {
             self.out.push_str(" of at most 3.4e38");
         }
         self.range(spec.min, spec.max);

@@ -5,7 +5,15 @@ struct No;
 
 #[derive(ToolOutput)]
 struct A {
-    a: No,
+    a: u8,
+    b: No,
+    c: Vec<No>,
+}
+
+#[derive(ToolOutput)]
+enum B {
+    A(No),
+    B(Box<B>),
 }
 
 fn main() {}

@@ -3,6 +3,6 @@ use agent::tool;
 
 /// Does it.
 #[tool]
-fn f((a, b): (u8, u8), _: u8, _c: String, ref d: u8) {}
+fn f((a, b): (u8, u8), _: u8, _1: String, ref d: u8, _fine: u8) {}
 
 fn main() {}

@@ -54,14 +54,15 @@ impl<'w> Walk<'w, '_> {
         } else if strip {
             self.found.coerced |= !unknown.is_empty();
         } else {
-            self.unknown(object, &given, &unknown);
+            self.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &unknown);
         }
         for (prop, given) in object.props.iter().zip(&given) {
             count += usize::from(given.is_some_and(|g| !(g.doc.is_null() && prop.null_absent)));
-            let secret = self.secret;
-            self.secret |= prop.secret;
-            self.parameter(prop, *given);
-            self.secret = secret;
+            match given {
+                Some(given) => self.given(prop, *given),
+                None if prop.required => self.missing(prop),
+                None => {}
+            }
         }
         self.entries(&rest);
         let count = count as u64;
@@ -76,7 +77,13 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    fn unknown(&mut self, object: &'w ObjectSpec, given: &[Option<Given<'_, '_>>], unknown: &[&'w str]) {
+    /// Keys that no parameter has; a parameter that was given is no candidate for what was meant.
+    pub(in crate::args::diagnose) fn unknown(
+        &mut self,
+        object: &'w ObjectSpec,
+        is_given: &dyn Fn(usize) -> bool,
+        unknown: &[&'w str],
+    ) {
         let mut told = HashSet::new();
         for key in unknown.iter().filter(|key| told.insert(**key)) {
             self.below(Segment::Key(key), |walk| {
@@ -90,13 +97,9 @@ impl<'w> Walk<'w, '_> {
                         }
                         _ => "unknown parameter".into(),
                     };
-                    let free = object
-                        .props
-                        .iter()
-                        .zip(given)
-                        .filter(|(_, g)| g.is_none())
-                        .map(|(p, _)| p.name.as_str());
+                    let free = object.props.iter().enumerate().filter(|(index, _)| !is_given(*index));
                     if walk.shared.may_suggest(object.props.len(), key) {
+                        let free = free.map(|(_, p)| p.name.as_str());
                         issue.suggestions = did_you_mean(key, free).into_iter().map(String::from).collect();
                     }
                     // At the top the list of all parameters follows anyway.
@@ -108,41 +111,50 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    fn parameter(&mut self, prop: &'w Prop, given: Option<Given<'w, '_>>) {
-        let Some(given) = given else {
-            if prop.required {
-                self.below(Segment::Key(&prop.name), |walk| {
-                    walk.add(IssueCode::Missing, |walk, issue| {
-                        issue.problem = "required, but missing".into();
-                        issue.expected = Some(signature(walk.graph, prop.node).into());
-                    });
-                });
-            }
-            return;
-        };
-        self.below(Segment::Key(given.key), |walk| {
-            if let Some(before) = given.before {
-                let problem = if before == given.key {
-                    "given twice".into()
-                } else {
-                    format!("given twice (also as {before:?})")
-                };
-                walk.add(IssueCode::Duplicate, |_, issue| issue.problem = problem);
-            } else if given.doc.is_null() && prop.null_absent {
-                if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
-                    walk.found.coerced = true;
-                } else {
-                    walk.fault(
-                        IssueCode::Type,
-                        "must not be null; leave it out instead",
-                        prop.node,
-                        given.doc,
-                    );
-                }
+    fn missing(&mut self, prop: &'w Prop) {
+        self.below(Segment::Key(&prop.name), |walk| {
+            walk.add(IssueCode::Missing, |walk, issue| {
+                issue.problem = "required, but missing".into();
+                issue.expected = Some(signature(walk.graph, prop.node).into());
+            });
+        });
+    }
+
+    fn given(&mut self, prop: &'w Prop, given: Given<'w, '_>) {
+        match given.before {
+            Some(before) => self.twice(given.key, before),
+            None => self.parameter(prop, given.key, given.doc),
+        }
+    }
+
+    /// A key that was given before, under this name or another one of the same parameter.
+    pub(in crate::args::diagnose) fn twice(&mut self, key: &'w str, before: &str) {
+        let problem =
+            if before == key { "given twice".into() } else { format!("given twice (also as {before:?})") };
+        self.below(Segment::Key(key), |walk| {
+            walk.add(IssueCode::Duplicate, |_, issue| issue.problem = problem);
+        });
+    }
+
+    /// A parameter that was given once.
+    pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
+        let secret = self.secret;
+        self.secret |= prop.secret;
+        self.below(Segment::Key(key), |walk| {
+            if !(doc.is_null() && prop.null_absent) {
+                walk.check(prop.node, doc);
+            } else if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+                walk.found.coerced = true;
             } else {
-                walk.check(prop.node, given.doc);
+                walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, doc);
             }
         });
+        self.secret = secret;
+    }
+
+    /// A map entry that was given once.
+    pub(in crate::args::diagnose) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
+        self.below(Segment::Key(key), |walk| walk.check(node, doc));
     }
 
     fn entries(&mut self, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
@@ -151,13 +163,11 @@ impl<'w> Walk<'w, '_> {
             rest.iter().map(|(key, ..)| *key).filter(|key| !seen.insert(*key)).collect();
         let mut told = HashSet::new();
         for (key, node, doc) in rest {
-            self.below(Segment::Key(key), |walk| {
-                if !repeated.contains(key) {
-                    walk.check(*node, doc);
-                } else if told.insert(*key) {
-                    walk.add(IssueCode::Duplicate, |_, issue| issue.problem = "given twice".into());
-                }
-            });
+            if !repeated.contains(key) {
+                self.entry(*node, key, doc);
+            } else if told.insert(*key) {
+                self.twice(key, key);
+            }
         }
     }
 }

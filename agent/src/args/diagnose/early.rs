@@ -1,0 +1,166 @@
+//! The entries of the arguments, judged one by one while the others are still on their way.
+//!
+//! The rules are those of the walk; what only the whole can tell (what is missing, how many there are) is not asked.
+
+use super::document::Document;
+use super::outcome::{SUGGESTION_BUDGET, Shared};
+use super::repair::{may_repair, repair_entry};
+use super::walk::Walk;
+use crate::args::issue::Issue;
+use crate::args::plan::{Child, Kind, NodeId, Plan, Rest};
+use crate::args::policy::UnknownKeys;
+use std::collections::HashMap;
+
+pub(crate) struct EarlyCheck {
+    plan: Plan,
+    may_repair: bool,
+    /// How each parameter was given.
+    given: Vec<Option<Seen>>,
+    /// Map entries and unknown keys.
+    others: HashMap<Box<str>, Told>,
+    suggestions: usize,
+    issues: Vec<Issue>,
+    awaited: Awaited,
+    hint: usize,
+    secret: bool,
+}
+
+struct Seen {
+    key: Box<str>,
+    told: Told,
+}
+
+/// Was it said that this key is there twice?
+type Told = bool;
+
+/// What the value of the latest key is checked against.
+#[derive(Clone, Copy)]
+enum Awaited {
+    Nothing,
+    Parameter(usize),
+    Entry(NodeId),
+}
+
+impl EarlyCheck {
+    pub(crate) fn new(plan: &Plan) -> EarlyCheck {
+        let count = plan.graph().root_object().map_or(0, |object| object.props.len());
+        EarlyCheck {
+            may_repair: may_repair(plan.graph()),
+            given: std::iter::repeat_with(|| None).take(count).collect(),
+            others: HashMap::new(),
+            suggestions: SUGGESTION_BUDGET,
+            issues: Vec::new(),
+            awaited: Awaited::Nothing,
+            hint: 0,
+            secret: plan.graph().has_secrets(),
+            plan: plan.clone(),
+        }
+    }
+
+    pub(crate) fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+
+    /// May what stands at the latest key, or the whole, hold a secret? An unknown key may be a misspelled one.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.secret
+    }
+
+    /// A key of the arguments. Returns how many issues there were before it.
+    pub(crate) fn key(&mut self, key: &str) -> usize {
+        let before = self.issues.len();
+        self.awaited = Awaited::Nothing;
+        let graph = self.plan.graph();
+        let Some(object) = graph.root_object() else { return before };
+        self.secret = graph.has_secrets();
+        let shared = Shared::new(graph, None, false);
+        shared.suggestions.set(self.suggestions);
+        let mut walk = Walk::new(&shared, Some(&mut self.issues));
+        let keep = graph.options.unknown == UnknownKeys::Keep && object.rest == Rest::Unsaid;
+        let entry = match object.child(key, self.hint) {
+            Some(Child::Prop(index, node)) => {
+                self.hint = index + 1;
+                self.secret =
+                    graph.node(node).holds_secret || object.props.get(index).is_none_or(|p| p.secret);
+                match self.given.get_mut(index) {
+                    Some(Some(seen)) if seen.told => {}
+                    Some(Some(seen)) => {
+                        seen.told = true;
+                        walk.twice(key, &seen.key);
+                    }
+                    Some(new) => {
+                        *new = Some(Seen { key: key.into(), told: false });
+                        self.awaited = Awaited::Parameter(index);
+                    }
+                    None => {}
+                }
+                return before;
+            }
+            Some(Child::Entry(node)) => Some(node),
+            None if keep => Some(graph.any),
+            None if graph.options.unknown == UnknownKeys::Strip => return before,
+            None => None,
+        };
+        match (self.others.get_mut(key), entry) {
+            (None, _) => {
+                self.others.insert(key.into(), entry.is_none());
+                if let Some(node) = entry {
+                    self.awaited = Awaited::Entry(node);
+                } else {
+                    let given = &self.given;
+                    walk.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &[key]);
+                }
+            }
+            (Some(told), _) if !*told => {
+                *told = true;
+                walk.twice(key, key);
+            }
+            _ => {}
+        }
+        self.suggestions = shared.suggestions.get();
+        before
+    }
+
+    /// The value of the latest key; its text is known to be JSON. Returns how many issues there were before it.
+    pub(crate) fn value(&mut self, key: &str, text: &str) -> usize {
+        let before = self.issues.len();
+        let graph = self.plan.graph();
+        let awaited = std::mem::replace(&mut self.awaited, Awaited::Nothing);
+        let prop = match awaited {
+            Awaited::Nothing => return before,
+            Awaited::Entry(_) => None,
+            Awaited::Parameter(index) => graph.root_object().and_then(|object| object.props.get(index)),
+        };
+        let node = match (awaited, prop) {
+            (Awaited::Entry(node), _) => node,
+            (_, Some(prop)) => prop.node,
+            _ => return before,
+        };
+        if text.starts_with('"') && takes_any_text(graph.kind(node)) {
+            return before;
+        }
+        let Some(sent) = Document::read(text) else { return before };
+        let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
+        // Decoded text may nest deeper than JSON is read; then nothing was mended.
+        let mended = mended.as_deref().and_then(|text| Document::parse(text).ok());
+        let document = mended.as_ref().unwrap_or(&sent);
+        let shared = Shared::new(graph, None, false);
+        shared.suggestions.set(self.suggestions);
+        let mut walk = Walk::new(&shared, Some(&mut self.issues));
+        match prop {
+            Some(prop) => walk.parameter(prop, key, &document.root),
+            None => walk.entry(node, key, &document.root),
+        }
+        self.suggestions = shared.suggestions.get();
+        before
+    }
+}
+
+/// Is there nothing to find in a string? Then a long one is not read again.
+fn takes_any_text(kind: &Kind) -> bool {
+    match kind {
+        Kind::Any => true,
+        Kind::Str(spec) => spec.takes_any_text(),
+        _ => false,
+    }
+}

@@ -1,0 +1,54 @@
+//! Why argument text cannot be read any further.
+
+/// The arguments are not one complete JSON value, found as early as the text tells.
+///
+/// It quotes nothing of the text. For the report that a model reads, give the text to
+/// [`Plan::parse`](crate::args::Plan::parse).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not valid JSON: {fault} at byte {offset}")]
+pub struct ArgumentStreamError {
+    pub(super) fault: Fault,
+    pub(super) offset: usize,
+}
+
+impl ArgumentStreamError {
+    /// How many bytes of the text are beyond doubt.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Is the text only cut short? Then nothing is wrong with what has come so far.
+    pub fn is_incomplete(&self) -> bool {
+        self.fault == Fault::Incomplete
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("the text ends too early")]
+    Incomplete,
+    #[error("expected a value")]
+    NotAValue,
+    #[error("expected a key in quotes")]
+    NotAKey,
+    #[error("expected `:`")]
+    NoColon,
+    #[error("expected `,` or the end of the object or array")]
+    NoSeparator,
+    #[error("expected `true`, `false` or `null`")]
+    NotALiteral,
+    #[error("not a number, or out of range,")]
+    NotANumber,
+    #[error("a number longer than {} bytes", super::machine::MAX_NUMBER)]
+    LongNumber,
+    #[error("a control character in a string")]
+    ControlCharacter,
+    #[error("an escape that JSON does not have")]
+    BadEscape,
+    #[error("a surrogate that is not one of a pair")]
+    LoneSurrogate,
+    #[error("objects and arrays are nested too deep")]
+    TooDeep,
+    #[error("trailing characters")]
+    Trailing,
+}

@@ -1,0 +1,184 @@
+//! What a stream of arguments tells.
+
+use super::machine::Frame;
+use super::value::Plain;
+use crate::args::issue::Issue;
+use crate::args::text::{push_index, push_segment};
+use serde_json::Value;
+use std::fmt;
+
+/// Something that the latest text told about the arguments.
+///
+/// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths but no values.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum ArgumentEvent<'a> {
+    /// A value begins.
+    Started {
+        /// Where it stands.
+        path: ArgumentPath<'a>,
+        /// What it will be.
+        kind: ArgumentKind,
+    },
+    /// A string goes on. Its fragments, put together, are the string; a delta may have several.
+    Appended {
+        /// Where the string stands.
+        path: ArgumentPath<'a>,
+        /// What was added, unescaped; never empty.
+        fragment: &'a str,
+    },
+    /// A value is complete. Every value has this event, containers after what is in them.
+    Finished {
+        /// Where it stands.
+        path: ArgumentPath<'a>,
+        /// The value.
+        value: ArgumentValue<'a>,
+    },
+    /// The plan refuses a top-level parameter: after its [`Finished`](Self::Finished), or as soon as its key is
+    /// there if the key is unknown or repeated.
+    Refused {
+        /// The top-level parameter.
+        path: ArgumentPath<'a>,
+        /// All that is wrong with it, as [`Plan::parse`](crate::args::Plan::parse) will say it.
+        issues: &'a [Issue],
+    },
+}
+
+impl<'a> ArgumentEvent<'a> {
+    /// Where it happened.
+    pub fn path(&self) -> ArgumentPath<'a> {
+        match self {
+            Self::Started { path, .. }
+            | Self::Appended { path, .. }
+            | Self::Finished { path, .. }
+            | Self::Refused { path, .. } => *path,
+        }
+    }
+}
+
+impl fmt::Debug for ArgumentEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { path, kind } => {
+                f.debug_struct("Started").field("path", path).field("kind", kind).finish()
+            }
+            Self::Appended { path, .. } => {
+                f.debug_struct("Appended").field("path", path).finish_non_exhaustive()
+            }
+            Self::Finished { path, .. } => {
+                f.debug_struct("Finished").field("path", path).finish_non_exhaustive()
+            }
+            Self::Refused { path, issues } => {
+                f.debug_struct("Refused").field("path", path).field("issues", issues).finish()
+            }
+        }
+    }
+}
+
+/// What kind of JSON value it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArgumentKind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    Text,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// Where a value stands in the arguments. `Display` is its JSON pointer
+/// ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)), empty for the whole.
+#[derive(Clone, Copy)]
+pub struct ArgumentPath<'a> {
+    pub(super) frames: &'a [Frame],
+    /// The keys of the open objects, one after the other.
+    pub(super) keys: &'a str,
+    pub(super) secret: bool,
+}
+
+/// One step of an [`ArgumentPath`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArgumentSegment<'a> {
+    /// The key of an object.
+    Key(&'a str),
+    /// The index in an array.
+    Index(usize),
+}
+
+impl<'a> ArgumentPath<'a> {
+    /// From the whole inwards.
+    pub fn segments(self) -> impl DoubleEndedIterator<Item = ArgumentSegment<'a>> + ExactSizeIterator {
+        self.frames.iter().map(move |frame| match frame.index {
+            Some(index) => ArgumentSegment::Index(index),
+            None => ArgumentSegment::Key(self.keys.get(frame.key_start..frame.key_end).unwrap_or_default()),
+        })
+    }
+
+    /// The number of segments: 0 for the whole, 1 for a top-level parameter.
+    pub fn depth(self) -> usize {
+        self.frames.len()
+    }
+
+    /// The top-level parameter that this is or is in.
+    pub fn parameter(self) -> Option<&'a str> {
+        match self.segments().next() {
+            Some(ArgumentSegment::Key(key)) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// May a secret stand here? True in every parameter that is or has a secret one, at an unknown key if there are
+    /// secrets at all (it may be misspelled), and false where there is no plan. What is secret should not be shown.
+    pub fn is_secret(self) -> bool {
+        self.secret
+    }
+}
+
+impl fmt::Display for ArgumentPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut pointer = String::new();
+        for segment in self.segments() {
+            match segment {
+                ArgumentSegment::Key(key) => push_segment(&mut pointer, key),
+                ArgumentSegment::Index(index) => push_index(&mut pointer, index),
+            }
+        }
+        f.write_str(&pointer)
+    }
+}
+
+impl fmt::Debug for ArgumentPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// A complete value, as its JSON text: read only by those who want it.
+#[derive(Clone, Copy)]
+pub struct ArgumentValue<'a> {
+    pub(super) text: &'a str,
+}
+
+impl<'a> ArgumentValue<'a> {
+    /// The JSON text as it was sent.
+    pub fn text(self) -> &'a str {
+        self.text
+    }
+
+    /// The value as it was sent, nothing coerced; the last of repeated keys wins. Work in the size of the value.
+    pub fn to_value(self) -> Value {
+        Plain::read(self.text)
+    }
+}
+
+impl fmt::Debug for ArgumentValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArgumentValue").field("bytes", &self.text.len()).finish()
+    }
+}

@@ -1,0 +1,311 @@
+//! Reads JSON byte by byte; all that it knows survives the end of a delta.
+
+use super::error::Fault;
+use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentValue};
+use super::string::Text;
+use crate::args::diagnose::EarlyCheck;
+
+/// `serde_json` reads this many containers in each other.
+const MAX_DEPTH: usize = 127;
+/// Longer number tokens are refused.
+pub(super) const MAX_NUMBER: usize = 400;
+
+/// An open object or array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Where its text begins.
+    start: usize,
+    /// The current item of an array; none for an object.
+    pub(super) index: Option<usize>,
+    /// The current key of an object, in the machine's keys.
+    pub(super) key_start: usize,
+    pub(super) key_end: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// A value must follow; after `[` the array may also end.
+    Value {
+        first: bool,
+    },
+    /// A key must follow; after `{` the object may also end.
+    Key {
+        first: bool,
+    },
+    Colon,
+    /// A value is complete, its container is not.
+    After,
+    /// In a string: a key or a value.
+    String {
+        key: bool,
+    },
+    Number,
+    /// In a word, of which this is still to come.
+    Literal(&'static [u8]),
+    /// The whole is complete.
+    End,
+}
+
+/// Who is told.
+pub(super) struct Listeners<'l> {
+    pub(super) on: &'l mut dyn FnMut(ArgumentEvent<'_>),
+    pub(super) early: Option<&'l mut EarlyCheck>,
+}
+
+pub(super) struct Machine {
+    state: State,
+    frames: Vec<Frame>,
+    /// The keys of the open objects, unescaped, one after the other.
+    pub(super) keys: String,
+    pub(super) string: Text,
+    /// How far the text was read.
+    at: usize,
+    /// Where the open scalar begins.
+    token: usize,
+    /// Where the latest value was completed or container opened.
+    closed: usize,
+    /// May the whole hold a secret? May what is at the latest top-level key?
+    secret: bool,
+    key_secret: bool,
+}
+
+impl Machine {
+    pub(super) fn new(secret: bool) -> Machine {
+        Machine {
+            state: State::Value { first: false },
+            frames: Vec::new(),
+            keys: String::new(),
+            string: Text::default(),
+            at: 0,
+            token: 0,
+            closed: 0,
+            secret,
+            key_secret: secret,
+        }
+    }
+
+    /// How far the text was read.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn path(&self) -> ArgumentPath<'_> {
+        let secret = if self.frames.is_empty() { self.secret } else { self.key_secret };
+        ArgumentPath { frames: &self.frames, keys: &self.keys, secret }
+    }
+
+    /// Reads on. `text` is everything so far.
+    pub(super) fn run(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+        if matches!(self.state, State::String { key: false }) && self.goes_on(text, to) {
+            return Ok(());
+        }
+        let bytes = text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            match self.state {
+                State::String { key } => {
+                    if self.in_string(text, key, to)? {
+                        self.close_string(text, key, to);
+                    }
+                }
+                State::Number => {
+                    let rest = bytes.get(self.at..).unwrap_or_default();
+                    self.at += rest.iter().take_while(|byte| is_of_number(**byte)).count();
+                    if self.at - self.token > MAX_NUMBER {
+                        return Err(Fault::LongNumber);
+                    }
+                    if self.at < bytes.len() {
+                        self.close_number(text, false, to)?;
+                    }
+                }
+                State::Literal(rest) => match rest.split_first() {
+                    Some((first, rest)) if *first == byte => {
+                        self.at += 1;
+                        self.state = State::Literal(rest);
+                        if rest.is_empty() {
+                            self.close_value(text, self.token, to);
+                        }
+                    }
+                    _ => return Err(Fault::NotALiteral),
+                },
+                _ if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                State::Value { first } => self.value(text, byte, first, to)?,
+                State::Key { first } => match byte {
+                    b'"' => self.open_key(),
+                    b'}' if first => self.close_container(text, to),
+                    _ => return Err(Fault::NotAKey),
+                },
+                State::Colon if byte == b':' => {
+                    self.at += 1;
+                    self.state = State::Value { first: false };
+                }
+                State::Colon => return Err(Fault::NoColon),
+                State::After => self.after(text, byte, to)?,
+                State::End => return Err(Fault::Trailing),
+            }
+        }
+        Ok(())
+    }
+
+    /// The text ends here.
+    pub(super) fn end(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
+        if matches!(self.state, State::Number) && self.frames.is_empty() {
+            self.close_number(text, true, to)?;
+        }
+        match self.state {
+            State::End => Ok(()),
+            _ => Err(Fault::Incomplete),
+        }
+    }
+
+    /// The text so far, made whole: what is open is closed, and only a string may be cut. None if there is nothing.
+    pub(super) fn closed_text(&self, text: &str) -> Option<String> {
+        let string = matches!(self.state, State::String { key: false });
+        let end = if string { self.string.whole_until(self.at) } else { self.closed };
+        if end == 0 {
+            return None;
+        }
+        let mut out = String::with_capacity(end + 1 + self.frames.len());
+        out.push_str(text.get(..end)?);
+        if string {
+            out.push('"');
+        }
+        let closing = |frame: &Frame| if frame.index.is_some() { ']' } else { '}' };
+        out.extend(self.frames.iter().rev().map(closing));
+        Some(out)
+    }
+
+    fn value(&mut self, text: &str, byte: u8, first: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
+        let (state, kind) = match byte {
+            b'"' => (State::String { key: false }, ArgumentKind::Text),
+            b'{' => (State::Key { first: true }, ArgumentKind::Object),
+            b'[' => (State::Value { first: true }, ArgumentKind::Array),
+            b'-' | b'0'..=b'9' => (State::Number, ArgumentKind::Number),
+            b't' => (State::Literal(b"rue"), ArgumentKind::Boolean),
+            b'f' => (State::Literal(b"alse"), ArgumentKind::Boolean),
+            b'n' => (State::Literal(b"ull"), ArgumentKind::Null),
+            b']' if first => {
+                // There is no item 0 after all.
+                self.close_container(text, to);
+                return Ok(());
+            }
+            _ => return Err(Fault::NotAValue),
+        };
+        let opens = matches!(kind, ArgumentKind::Object | ArgumentKind::Array);
+        if opens && self.frames.len() >= MAX_DEPTH {
+            return Err(Fault::TooDeep);
+        }
+        (to.on)(ArgumentEvent::Started { path: self.path(), kind });
+        self.token = self.at;
+        self.at += 1;
+        self.state = state;
+        if opens {
+            let key = self.keys.len();
+            let index = (kind == ArgumentKind::Array).then_some(0);
+            self.frames.push(Frame { start: self.token, index, key_start: key, key_end: key });
+            self.closed = self.at;
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, text: &str, byte: u8, to: &mut Listeners<'_>) -> Result<(), Fault> {
+        let Some(frame) = self.frames.last_mut() else { return Err(Fault::Trailing) };
+        match (byte, &mut frame.index) {
+            (b',', Some(index)) => {
+                *index += 1;
+                self.at += 1;
+                self.state = State::Value { first: false };
+            }
+            (b',', None) => {
+                self.at += 1;
+                self.state = State::Key { first: false };
+            }
+            (b']', Some(_)) | (b'}', None) => self.close_container(text, to),
+            _ => return Err(Fault::NoSeparator),
+        }
+        Ok(())
+    }
+
+    fn open_key(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            self.keys.truncate(frame.key_start);
+            frame.key_end = frame.key_start;
+        }
+        self.at += 1;
+        self.state = State::String { key: true };
+    }
+
+    fn close_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) {
+        if !key {
+            return self.close_value(text, self.token, to);
+        }
+        self.state = State::Colon;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.key_end = self.keys.len();
+        }
+        if self.frames.len() == 1
+            && let Some(early) = to.early.as_deref_mut()
+        {
+            let before = early.key(&self.keys);
+            self.key_secret = early.is_secret();
+            self.refuse(early.issues(), before, &mut to.on);
+        }
+    }
+
+    fn close_number(&mut self, text: &str, last: bool, to: &mut Listeners<'_>) -> Result<(), Fault> {
+        let token = text.get(self.token..self.at).unwrap_or_default();
+        match serde_json::from_str::<serde_json::Number>(token) {
+            Ok(_) => {
+                self.close_value(text, self.token, to);
+                Ok(())
+            }
+            // It could have gone on.
+            Err(error) if last && error.is_eof() => Err(Fault::Incomplete),
+            Err(_) => {
+                self.at = self.token;
+                Err(Fault::NotANumber)
+            }
+        }
+    }
+
+    fn close_container(&mut self, text: &str, to: &mut Listeners<'_>) {
+        self.at += 1;
+        if let Some(frame) = self.frames.pop() {
+            self.keys.truncate(frame.key_start);
+            self.close_value(text, frame.start, to);
+        }
+    }
+
+    /// The value that began at `start` is complete.
+    fn close_value(&mut self, text: &str, start: usize, to: &mut Listeners<'_>) {
+        let text = text.get(start..self.at).unwrap_or_default();
+        self.closed = self.at;
+        (to.on)(ArgumentEvent::Finished { path: self.path(), value: ArgumentValue { text } });
+        let [frame, deeper @ ..] = self.frames.as_slice() else {
+            self.state = State::End;
+            return;
+        };
+        self.state = State::After;
+        if frame.index.is_none()
+            && deeper.is_empty()
+            && let Some(early) = to.early.as_deref_mut()
+        {
+            let before = early.value(&self.keys, text);
+            self.refuse(early.issues(), before, &mut to.on);
+        }
+    }
+
+    fn refuse(&self, issues: &[crate::args::Issue], before: usize, on: &mut dyn FnMut(ArgumentEvent<'_>)) {
+        match issues.get(before..) {
+            None | Some([]) => {}
+            Some(issues) => on(ArgumentEvent::Refused { path: self.path(), issues }),
+        }
+    }
+
+    pub(super) fn advance(&mut self, at: usize) {
+        self.at = at;
+    }
+}
+
+fn is_of_number(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
+}

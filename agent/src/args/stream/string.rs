@@ -1,0 +1,181 @@
+//! Strings: escapes and surrogate pairs, torn anywhere.
+
+use super::error::Fault;
+use super::event::ArgumentEvent;
+use super::machine::{Listeners, Machine};
+
+/// Unescaped text above this many bytes is told at once.
+const ENOUGH: usize = 4_096;
+
+/// An open string.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    place: Place,
+    /// Where the open escape begins.
+    escape: usize,
+    /// Unescaped, but not told yet.
+    fragment: String,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Place {
+    #[default]
+    Plain,
+    /// After `\`.
+    Escape,
+    /// After `\u` and some digits; `high` is the first half of a pair.
+    Digits { high: Option<u32>, unit: u32, left: u8 },
+    /// After the first half of a pair: `\` must follow,
+    High(u32),
+    /// and then `u`.
+    HighEscape(u32),
+}
+
+impl Text {
+    /// Until where in the text the open string has only whole characters; it was read until `at`.
+    pub(super) fn whole_until(&self, at: usize) -> usize {
+        if matches!(self.place, Place::Plain) { at } else { self.escape }
+    }
+}
+
+impl Machine {
+    /// Most deltas of a long string are a part of it and nothing else; then that is told.
+    #[inline]
+    pub(super) fn goes_on(&mut self, text: &str, to: &mut Listeners<'_>) -> bool {
+        let delta = text.get(self.at()..).unwrap_or_default();
+        let plain = matches!(self.string.place, Place::Plain) && delta.bytes().all(is_plain);
+        if plain {
+            self.tell(delta, to);
+            self.advance(text.len());
+        }
+        plain
+    }
+
+    /// Reads on in a string; true if it ended.
+    pub(super) fn in_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) -> Result<bool, Fault> {
+        let bytes = text.as_bytes();
+        let mut at = self.at();
+        // Plain text from here on is not told yet.
+        let mut run = at;
+        let outcome = loop {
+            if matches!(self.string.place, Place::Plain) {
+                let rest = bytes.get(at..).unwrap_or_default();
+                at += rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len());
+            }
+            let Some(&byte) = bytes.get(at) else { break Ok(false) };
+            match self.string.place {
+                Place::Plain => match byte {
+                    b'"' => break Ok(true),
+                    b'\\' => {
+                        self.keep(text.get(run..at).unwrap_or_default(), key, to);
+                        self.string.escape = at;
+                        self.string.place = Place::Escape;
+                    }
+                    _ => break Err(Fault::ControlCharacter),
+                },
+                place => match place.next(byte) {
+                    Ok((place, decoded)) => {
+                        self.string.place = place;
+                        if let Some(decoded) = decoded {
+                            let out = if key { &mut self.keys } else { &mut self.string.fragment };
+                            out.push(decoded);
+                        }
+                        run = at + 1;
+                    }
+                    Err(fault) => break Err(fault),
+                },
+            }
+            at += 1;
+        };
+        let plain = match self.string.place {
+            Place::Plain => text.get(run..at).unwrap_or_default(),
+            _ => "",
+        };
+        if key {
+            self.keys.push_str(plain);
+        } else if self.string.fragment.is_empty() {
+            self.tell(plain, to);
+        } else {
+            self.string.fragment.push_str(plain);
+            self.tell_kept(to);
+        }
+        let ended = outcome.as_ref().is_ok_and(|ended| *ended);
+        self.advance(at + usize::from(ended));
+        outcome
+    }
+
+    /// Plain text before an escape.
+    fn keep(&mut self, plain: &str, key: bool, to: &mut Listeners<'_>) {
+        if key {
+            return self.keys.push_str(plain);
+        }
+        self.string.fragment.push_str(plain);
+        if self.string.fragment.len() > ENOUGH {
+            self.tell_kept(to);
+        }
+    }
+
+    fn tell(&self, fragment: &str, to: &mut Listeners<'_>) {
+        if !fragment.is_empty() {
+            (to.on)(ArgumentEvent::Appended { path: self.path(), fragment });
+        }
+    }
+
+    fn tell_kept(&mut self, to: &mut Listeners<'_>) {
+        self.tell(&self.string.fragment, to);
+        self.string.fragment.clear();
+    }
+}
+
+impl Place {
+    /// The next place, and the character that is complete with this byte.
+    fn next(self, byte: u8) -> Result<(Place, Option<char>), Fault> {
+        match self {
+            Place::Plain => Ok((Place::Plain, None)),
+            Place::Escape => {
+                let decoded = match byte {
+                    b'"' | b'\\' | b'/' => char::from(byte),
+                    b'b' => '\u{8}',
+                    b'f' => '\u{c}',
+                    b'n' => '\n',
+                    b'r' => '\r',
+                    b't' => '\t',
+                    b'u' => return Ok((Place::Digits { high: None, unit: 0, left: 4 }, None)),
+                    _ => return Err(Fault::BadEscape),
+                };
+                Ok((Place::Plain, Some(decoded)))
+            }
+            Place::Digits { high, unit, left } => {
+                let digit = char::from(byte).to_digit(16).ok_or(Fault::BadEscape)?;
+                let unit = unit << 4 | digit;
+                if left > 1 {
+                    return Ok((Place::Digits { high, unit, left: left - 1 }, None));
+                }
+                match (high, unit) {
+                    (None, 0xD800..=0xDBFF) => Ok((Place::High(unit), None)),
+                    (None, _) => whole(unit),
+                    (Some(high), 0xDC00..=0xDFFF) => {
+                        whole(0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00))
+                    }
+                    (Some(_), _) => Err(Fault::LoneSurrogate),
+                }
+            }
+            Place::High(high) if byte == b'\\' => Ok((Place::HighEscape(high), None)),
+            Place::HighEscape(high) if byte == b'u' => {
+                Ok((Place::Digits { high: Some(high), unit: 0, left: 4 }, None))
+            }
+            Place::High(_) | Place::HighEscape(_) => Err(Fault::LoneSurrogate),
+        }
+    }
+}
+
+/// Does the byte stand for itself in a string?
+fn is_plain(byte: u8) -> bool {
+    byte != b'"' && byte != b'\\' && byte > 0x1f
+}
+
+/// A code point is a character, unless it is half of a pair.
+fn whole(code: u32) -> Result<(Place, Option<char>), Fault> {
+    let decoded = char::from_u32(code).ok_or(Fault::LoneSurrogate)?;
+    Ok((Place::Plain, Some(decoded)))
+}

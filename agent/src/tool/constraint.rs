@@ -1,0 +1,186 @@
+//! What `range`, `length` and `pattern` mean for a type, decided at compile time where the type is known.
+
+#![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
+
+use super::probe::Probe;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+
+/// What a constraint can be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Sort {
+    /// A number with a fraction.
+    Number,
+    Integer(Integer),
+    Text,
+    List,
+    Other,
+    /// Not known here: the schema will tell.
+    Unknown,
+}
+
+/// An integer type, and what fits into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct Integer {
+    name: &'static str,
+    min: i128,
+    /// Of `u128` as far as literals go here.
+    max: i128,
+}
+
+/// What do constraints mean for it? `SORT`
+pub trait SortUnknown {
+    const SORT: Sort = Sort::Unknown;
+}
+
+impl<T: ?Sized> SortUnknown for Probe<T> {}
+
+impl<T: Sorted> Probe<T> {
+    pub const SORT: Sort = T::SORT;
+}
+
+/// Types whose schemas are known.
+pub trait Sorted {
+    const SORT: Sort;
+}
+
+macro_rules! sorted {
+    ($($sort:ident: [$($generics:tt)*] $($ty:ty),*;)*) => {
+        $(sorted!(@each $sort [$($generics)*] $($ty),*);)*
+    };
+    (@each $sort:ident $generics:tt $($ty:ty),*) => {
+        $(sorted!(@one $sort $generics $ty);)*
+    };
+    (@one $sort:ident [$($generics:tt)*] $ty:ty) => {
+        impl<$($generics)*> Sorted for $ty {
+            const SORT: Sort = Sort::$sort;
+        }
+    };
+}
+
+sorted! {
+    Number: [] f32, f64;
+    Text: [] String, char, PathBuf, Box<str>, Cow<'static, str>;
+    Other: [] bool;
+    List: [T] Vec<T>, VecDeque<T>, BTreeSet<T>;
+    List: [T, S] HashSet<T, S>;
+    List: [K, V] BTreeMap<K, V>;
+    List: [K, V, S] HashMap<K, V, S>;
+}
+
+macro_rules! integers {
+    ($($ty:ident),*) => {
+        $(impl Sorted for $ty {
+            const SORT: Sort = Sort::Integer(Integer {
+                name: stringify!($ty),
+                min: $ty::MIN as i128,
+                max: $ty::MAX as i128,
+            });
+        })*
+    };
+}
+
+integers!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, usize);
+
+impl Sorted for u128 {
+    const SORT: Sort = Sort::Integer(Integer { name: "u128", min: 0, max: i128::MAX });
+}
+
+impl<T: Sorted> Sorted for Option<T> {
+    const SORT: Sort = T::SORT;
+}
+
+impl<T: Sorted> Sorted for Box<T> {
+    const SORT: Sort = T::SORT;
+}
+
+impl Sort {
+    #[track_caller]
+    pub const fn range(self) {
+        assert!(
+            matches!(self, Self::Number | Self::Integer(_) | Self::Unknown),
+            "`range` bounds a number; for text and lists write `length(…)`"
+        );
+    }
+
+    /// A whole end of a range, and how it was written.
+    #[track_caller]
+    pub const fn end(self, end: i128, written: &str) {
+        if let Self::Integer(Integer { name, min, max }) = self
+            && (end < min || end > max)
+        {
+            refuse(&[written, " does not fit `", name, "`"]);
+        }
+    }
+
+    /// An end of a range with a fraction.
+    #[track_caller]
+    pub const fn fraction(self) {
+        assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
+    }
+
+    /// An end of a range that is a constant: its value with and without what stands behind the point.
+    #[track_caller]
+    #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
+    pub const fn constant(self, whole: i128, exact: f64, written: &str) {
+        if whole as f64 == exact {
+            self.end(whole, written);
+        } else {
+            self.fraction();
+        }
+    }
+
+    #[track_caller]
+    pub const fn length(self) {
+        assert!(
+            matches!(self, Self::Text | Self::List | Self::Unknown),
+            "`length` bounds text, lists and maps; for a number write `range(…)`"
+        );
+    }
+
+    #[track_caller]
+    pub const fn pattern(self) {
+        assert!(matches!(self, Self::Text | Self::Unknown), "`pattern` is for text");
+    }
+}
+
+/// A panic in a constant prints one text: this one puts it together.
+#[track_caller]
+#[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `at` stays below the length")]
+const fn refuse(parts: &[&str]) -> ! {
+    let (mut text, mut end, mut part) = ([b' '; 200], 0, 0);
+    while part < parts.len() {
+        let (bytes, mut at) = (parts[part].as_bytes(), 0);
+        while at < bytes.len() && end < text.len() {
+            text[end] = bytes[at];
+            at += 1;
+            end += 1;
+        }
+        part += 1;
+    }
+    match std::str::from_utf8(text.split_at(end).0) {
+        Ok(text) => panic!("{}", text),
+        Err(_) => panic!("this end of the range does not fit the type"),
+    }
+}
+
+/// A numeric end of a range.
+#[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
+pub trait Bound: serde::Serialize {
+    /// The type itself. Where there is none, what is done with an end has no type, and one mistake is one message.
+    type End;
+}
+
+macro_rules! bounds {
+    ($($ty:ty),*) => { $(impl Bound for $ty { type End = $ty; })* };
+}
+
+bounds!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
+
+/// A number, unchanged.
+pub const fn bound<T: Bound<End = T> + Copy>(end: T) -> T::End {
+    end
+}
