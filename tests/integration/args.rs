@@ -7,6 +7,8 @@ use std::fmt::Debug;
 
 #[path = "args_combined.rs"]
 mod combined;
+#[path = "args_exact.rs"]
+mod exact;
 #[path = "args_foreign.rs"]
 mod foreign;
 #[path = "args_policies.rs"]

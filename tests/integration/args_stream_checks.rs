@@ -136,7 +136,13 @@ fn policies_are_honoured() {
         )],
     );
     let strip = plan::<Book>(PlanOptions::default().unknown(UnknownKeys::Strip));
-    check(&strip, r#"{"city":"a","nights":1,"x":{"y":2},"x":3}"#, &[]);
+    check(&strip, r#"{"city":"a","nights":1,"x":{"y":2},"z":3}"#, &[]);
+    // Dropped or not, a key is there once.
+    check(
+        &strip,
+        r#"{"city":"a","nights":1,"x":{"y":2},"x":3}"#,
+        &[(r#"{"city":"a","nights":1,"x":{"y":2},"x""#, "/x: given twice")],
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub use stream::{
 pub use suggest::did_you_mean;
 
 pub(crate) use plan::{
-    ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec,
+    ArraySpec, Bound, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec,
 };
 
 use de::{Context, Path, PlanDe};

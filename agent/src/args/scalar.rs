@@ -1,11 +1,12 @@
 //! The rules for scalars. The typed pass and the diagnosis both call these, so they cannot disagree.
 
 use super::issue::IssueCode;
-use super::plan::{IntSpec, NumSpec, StrSpec};
+use super::plan::{Bound, IntSpec, NumSpec, StrSpec};
 use super::policy::Rules;
-use serde_json::Value;
+use serde_json::{Number, Value};
+use std::{cmp::Ordering, fmt};
 
-/// 2^53: a float literal above it may already have been rounded.
+/// 2^53: a float literal of this size may already have been rounded, from 2^53 + 1 for example.
 pub(crate) const EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 /// A whole number of any width that serde can carry.
@@ -32,8 +33,7 @@ impl Int {
         match self {
             Int::Signed(v) => v.into(),
             Int::Unsigned(v) => v.into(),
-            Int::Wide(v) => v.to_string().into(),
-            Int::WideUnsigned(v) => v.to_string().into(),
+            wide => wide.to_string().into(),
         }
     }
 
@@ -44,6 +44,17 @@ impl Int {
             Int::Unsigned(v)
         } else {
             Int::Wide(v)
+        }
+    }
+}
+
+impl fmt::Display for Int {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Int::Signed(v) => v.fmt(f),
+            Int::Unsigned(v) => v.fmt(f),
+            Int::Wide(v) => v.fmt(f),
+            Int::WideUnsigned(v) => v.fmt(f),
         }
     }
 }
@@ -66,10 +77,10 @@ impl Digits {
     }
 }
 
-/// `1.0` and `-0.0` are integers; `1.5` and everything above 2^53 is not.
+/// `1.0` and `-0.0` are integers; `1.5` and everything from 2^53 on is not.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
 pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
-    (f.is_finite() && f.fract() == 0.0 && f.abs() <= EXACT_FLOAT).then_some(Int::Signed(f as i64))
+    (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
 /// `[+-]?[0-9]+(\.0+)?` after trimming. The digits are exact, so there is no limit of 2^53 here.
@@ -98,8 +109,56 @@ pub(crate) fn int_from_text(text: &str) -> Digits {
     }
 }
 
-/// `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming, finite.
-pub(crate) fn num_from_text(text: &str) -> Option<f64> {
+/// A number as `serde_json` reads it: whole ones of up to 64 bits keep their digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Num {
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+}
+
+impl Num {
+    /// None for a float, and for an integer that only a float can stand for.
+    fn whole(text: &str) -> Option<Num> {
+        match int_from_text(text).int()? {
+            Int::Signed(v) => Some(Num::Signed(v)),
+            Int::Unsigned(v) => Some(Num::Unsigned(v)),
+            Int::Wide(_) | Int::WideUnsigned(_) => None,
+        }
+    }
+
+    /// Of a JSON number. `-0` is a float to `serde_json`.
+    pub(crate) fn of_token(token: &str) -> Option<Num> {
+        let whole = token != "-0" && token.bytes().all(|b| b == b'-' || b.is_ascii_digit());
+        if whole && let Some(whole) = Num::whole(token) {
+            return Some(whole);
+        }
+        token.parse().ok().map(Num::Float)
+    }
+
+    /// `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming, finite.
+    pub(crate) fn of_text(text: &str) -> Option<Num> {
+        let float = num_from_text(text)?;
+        // Whole numbers stay whole for a type that can tell them apart, such as `Value`.
+        let whole = if text.contains('.') { None } else { Num::whole(text) };
+        Some(whole.unwrap_or(Num::Float(float)))
+    }
+
+    pub(crate) fn to_value(self) -> Value {
+        match self {
+            Num::Signed(v) => v.into(),
+            Num::Unsigned(v) => v.into(),
+            Num::Float(f) => f.into(),
+        }
+    }
+
+    pub(crate) fn of(number: &Number) -> Option<Num> {
+        let whole = number.as_i64().map(Num::Signed).or_else(|| number.as_u64().map(Num::Unsigned));
+        whole.or_else(|| number.as_f64().map(Num::Float))
+    }
+}
+
+fn num_from_text(text: &str) -> Option<f64> {
     let text = text.trim();
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -156,10 +215,12 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The text that a number sent for a string becomes. None if it may have been rounded when it was read.
+/// The text that a number sent for a string becomes. None if it may have been changed when it was read.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
-    let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() > EXACT_FLOAT);
-    (!rounded).then(|| number.to_string())
+    let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
+    // Nobody can tell whether it was written `-0` or `-0.0`.
+    let minus_zero = number.as_f64().is_some_and(|f| f == 0.0 && f.is_sign_negative());
+    (!rounded && !minus_zero).then(|| number.to_string())
 }
 
 impl IntSpec {
@@ -186,19 +247,80 @@ impl IntSpec {
 }
 
 impl NumSpec {
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "exact below 2^53; above it the digits are compared")]
+    pub(crate) fn takes(&self, number: Num) -> bool {
+        let whole: i128 = match number {
+            Num::Float(f) => return self.takes_float(f),
+            Num::Signed(v) => v.into(),
+            Num::Unsigned(v) => v.into(),
+        };
+        if whole.unsigned_abs() < 1 << 53 { self.takes_float(whole as f64) } else { self.takes_wide(whole) }
+    }
+
     #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
-    pub(crate) fn takes(&self, f: f64) -> bool {
+    fn takes_float(&self, f: f64) -> bool {
         f.is_finite()
             && (!self.single || (f as f32).is_finite())
-            && self.min.is_none_or(|m| f >= m)
-            && self.max.is_none_or(|m| f <= m)
-            && self.above.is_none_or(|m| f > m)
-            && self.below.is_none_or(|m| f < m)
-            && self.multiple.is_none_or(|m| {
-                let quotient = f / m;
-                quotient.is_finite() && (quotient - quotient.round()).abs() <= 1e-9
-            })
+            && self.min.is_none_or(|m| f >= m.float)
+            && self.max.is_none_or(|m| f <= m.float)
+            && self.above.is_none_or(|m| f > m.float)
+            && self.below.is_none_or(|m| f < m.float)
+            && self.multiple.is_none_or(|m| is_multiple(f, decimal(f), m))
     }
+
+    #[expect(clippy::cast_precision_loss, reason = "only for a multiple that no exact arithmetic reaches")]
+    fn takes_wide(&self, v: i128) -> bool {
+        self.min.is_none_or(|m| m.order(v).is_ge())
+            && self.max.is_none_or(|m| m.order(v).is_le())
+            && self.above.is_none_or(|m| m.order(v).is_gt())
+            && self.below.is_none_or(|m| m.order(v).is_lt())
+            && self.multiple.is_none_or(|m| is_multiple(v as f64, Some((v, 0)), m))
+    }
+}
+
+impl Bound {
+    /// How a whole number compares with the bound.
+    #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, far beyond 64 bits")]
+    fn order(&self, v: i128) -> Ordering {
+        if let Some(whole) = self.whole {
+            return v.cmp(&whole);
+        }
+        v.cmp(&(self.float.floor() as i128)).then(if self.float.fract() == 0.0 {
+            Ordering::Equal
+        } else {
+            Ordering::Less
+        })
+    }
+}
+
+/// The shortest decimal that is read as this float, as digits and the power of ten they count in.
+fn decimal(f: f64) -> Option<(i128, i32)> {
+    let text = format!("{f:e}");
+    let (mantissa, power) = text.split_once('e')?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let power = power.parse::<i32>().ok()? - i32::try_from(fraction.len()).ok()?;
+    Some((format!("{whole}{fraction}").parse().ok()?, power))
+}
+
+/// As decimals, because 0.3 is a multiple of 0.1 to whoever writes it; where those are too long, within rounding.
+fn is_multiple(f: f64, of_f: Option<(i128, i32)>, unit: f64) -> bool {
+    let remainder = || {
+        let ((a, a_power), (b, b_power)) = (of_f?, decimal(unit)?);
+        let least = a_power.min(b_power);
+        let scaled = |digits: i128, power: i32| {
+            let ten = 10i128.checked_pow(u32::try_from(power.checked_sub(least)?).ok()?)?;
+            digits.checked_mul(ten)
+        };
+        scaled(a, a_power)?.checked_rem(scaled(b, b_power)?)
+    };
+    remainder().map_or_else(
+        || {
+            let quotient = f / unit;
+            quotient.is_finite() && (quotient - quotient.round()).abs() <= 1e-9
+        },
+        |remainder| remainder == 0,
+    )
 }
 
 impl StrSpec {
@@ -237,7 +359,7 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
         return Some(member);
     }
     if rules.has(Rules::TEXT_NUMBER)
-        && let Some(f) = num_from_text(text)
+        && let Some(Num::Float(f)) = Num::of_text(text)
         && let Some(member) = members.iter().find(|m| m.is_f64() && m.as_f64() == Some(f))
     {
         return Some(member);
@@ -252,7 +374,10 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
 /// Equal as JSON Schema means it: numbers by value, objects without order.
 pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || same_float(x.as_f64(), y.as_f64()),
+        // Two integers are compared by their digits: as floats they may be rounded to the same.
+        (Value::Number(x), Value::Number(y)) => {
+            x == y || (x.is_f64() || y.is_f64()) && same_float(x.as_f64(), y.as_f64())
+        }
         (Value::Array(x), Value::Array(y)) => {
             x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_json(a, b))
         }
@@ -265,5 +390,5 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
 
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 fn same_float(a: Option<f64>, b: Option<f64>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a == b && a.abs() <= EXACT_FLOAT)
+    matches!((a, b), (Some(a), Some(b)) if a == b && a.abs() < EXACT_FLOAT)
 }

@@ -1,8 +1,8 @@
 //! The canonical schema (2020-12), rendered from the plan, so that it cannot differ from what is checked.
 
 use crate::args::{
-    ArraySpec, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, SchemaError, StrSpec,
-    UnknownKeys,
+    ArraySpec, Bound, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, SchemaError,
+    StrSpec, UnknownKeys,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -218,16 +218,21 @@ fn integer(spec: &IntSpec) -> Value {
 
 fn number(spec: &NumSpec) -> Value {
     let mut out = json!({"type": "number"});
+    let exact = |bound: Bound| {
+        let signed = bound.whole.and_then(|v| i64::try_from(v).ok()).map(|v| json!(v));
+        let whole = signed.or_else(|| bound.whole.and_then(|v| u64::try_from(v).ok()).map(|v| json!(v)));
+        whole.unwrap_or_else(|| json!(bound.float))
+    };
     let bounds = [
-        ("minimum", spec.min),
-        ("maximum", spec.max),
-        ("exclusiveMinimum", spec.above),
-        ("exclusiveMaximum", spec.below),
-        ("multipleOf", spec.multiple),
+        ("minimum", spec.min.map(exact)),
+        ("maximum", spec.max.map(exact)),
+        ("exclusiveMinimum", spec.above.map(exact)),
+        ("exclusiveMaximum", spec.below.map(exact)),
+        ("multipleOf", spec.multiple.map(|m| json!(m))),
     ];
     for (keyword, bound) in bounds {
         if let Some(bound) = bound {
-            out[keyword] = json!(bound);
+            out[keyword] = bound;
         }
     }
     out

@@ -102,6 +102,11 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
 ) -> Result<V::Value, E> {
     let sent: Value = serde_json::from_str(text).map_err(nested)?;
     let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
+    if matches!(member, Value::Array(_) | Value::Object(_))
+        && Document::parse(text).is_ok_and(|document| document.root.repeated_key().is_some())
+    {
+        return Err(refused("duplicate"));
+    }
     let coerced = *member != sent;
     if coerced && let Some(rule) = rule_for(member) {
         cx.record(path, sent.into(), member.clone().into(), rule);

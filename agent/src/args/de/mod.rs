@@ -75,7 +75,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 Hint::Signed128 => de.deserialize_i128(visitor),
                 Hint::Unsigned128 => de.deserialize_u128(visitor),
             },
-            Kind::Int(spec) if spec.wide => PlanDe { de, cx, path, node }.wide(visitor, spec),
+            Kind::Int(spec) if spec.wide => PlanDe { de, cx, path, node }.wide(visitor, spec, hint),
             Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) => {
                 de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
             }

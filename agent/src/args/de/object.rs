@@ -121,6 +121,13 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     #[inline(never)]
     fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
         let unknown = self.cx.graph.options.unknown;
+        let identity = match self.cx.graph.identity(self.object, key) {
+            Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
+            other => Cow::Owned(other.into_owned()),
+        };
+        if !self.given.add_other(identity) {
+            return Err(refused("duplicate"));
+        }
         let node = match child {
             Some(node) => node,
             None if unknown == UnknownKeys::Keep && self.object.rest == Rest::Unsaid => self.cx.graph.any,
@@ -134,9 +141,6 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
             }
             None => return Err(refused("unknown key")),
         };
-        if !self.given.add_other(key.clone()) {
-            return Err(refused("duplicate"));
-        }
         self.given.count += 1;
         Ok(Some(node))
     }

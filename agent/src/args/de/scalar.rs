@@ -5,9 +5,7 @@ use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
-use crate::args::scalar::{
-    Int, bool_from_text, int_from_f64, int_from_text, num_from_text, number_text, pick,
-};
+use crate::args::scalar::{Int, Num, bool_from_text, int_from_f64, int_from_text, number_text, pick};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -30,6 +28,10 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 Err(_) => self.visitor.visit_i64(v),
             },
             Int::Unsigned(v) => self.visitor.visit_u64(v),
+            // Whoever asks for anything, such as `Value`, may have no place for so many digits: they come as text.
+            wide if matches!(self.hint, Hint::Any | Hint::Ignored) => {
+                self.visitor.visit_string(wide.to_string())
+            }
             Int::Wide(v) => self.visitor.visit_i128(v),
             Int::WideUnsigned(v) => self.visitor.visit_u128(v),
         }
@@ -60,15 +62,24 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     }
 
     fn text_as_num<E: Error>(self, spec: &NumSpec, text: &str) -> Result<V::Value, E> {
-        let Some(f) = num_from_text(text).filter(|f| spec.takes(*f)) else { return Err(refused("number")) };
-        // Whole numbers stay whole for a type that can tell them apart, such as `Value`.
-        let whole = if text.contains('.') { None } else { int_from_text(text).int() };
-        if let Some(Int::Signed(v)) = whole {
-            self.cx.record(self.path, text.into(), Noted::Signed(v), CoercionRule::TextToNumber);
-            return self.visitor.visit_i64(v);
+        let Some(number) = Num::of_text(text).filter(|n| spec.takes(*n)) else {
+            return Err(refused("number"));
+        };
+        let rule = CoercionRule::TextToNumber;
+        match number {
+            Num::Signed(v) => {
+                self.cx.record(self.path, text.into(), Noted::Signed(v), rule);
+                self.visitor.visit_i64(v)
+            }
+            Num::Unsigned(v) => {
+                self.cx.record(self.path, text.into(), Noted::Unsigned(v), rule);
+                self.visitor.visit_u64(v)
+            }
+            Num::Float(f) => {
+                self.cx.record(self.path, text.into(), Noted::Float(f), rule);
+                self.visitor.visit_f64(f)
+            }
         }
-        self.cx.record(self.path, text.into(), Noted::Float(f), CoercionRule::TextToNumber);
-        self.visitor.visit_f64(f)
     }
 
     /// A number where text is wanted.
@@ -156,9 +167,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
                     Err(refused("range"))
                 }
             }
-            #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
             Kind::Num(spec) => {
-                if spec.takes(v as f64) {
+                if spec.takes(Num::Signed(v)) {
                     self.visitor.visit_i64(v)
                 } else {
                     Err(refused("range"))
@@ -178,9 +188,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
                     Err(refused("range"))
                 }
             }
-            #[expect(clippy::cast_precision_loss, reason = "bounds of numbers are floats, as in JSON Schema")]
             Kind::Num(spec) => {
-                if spec.takes(v as f64) {
+                if spec.takes(Num::Unsigned(v)) {
                     self.visitor.visit_u64(v)
                 } else {
                     Err(refused("range"))
@@ -192,7 +201,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 
     fn visit_f64<E: Error>(self, f: f64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Num(spec) if spec.takes(f) => self.visitor.visit_f64(f),
+            Kind::Num(spec) if spec.takes(Num::Float(f)) => self.visitor.visit_f64(f),
             Kind::Num(_) => Err(refused("range")),
             Kind::Int(spec) => match int_from_f64(f) {
                 Some(int) => self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger),
@@ -232,10 +241,15 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// 128 bits: read from the token, because `serde_json`'s numbers end at 64.
     #[inline(never)]
-    pub(super) fn wide<V: Visitor<'de>>(self, visitor: V, spec: &IntSpec) -> Result<V::Value, D::Error> {
+    pub(super) fn wide<V: Visitor<'de>>(
+        self,
+        visitor: V,
+        spec: &IntSpec,
+        hint: Hint,
+    ) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        let scalar = ScalarVisitor { visitor, cx, path, node, hint: Hint::Any };
+        let scalar = ScalarVisitor { visitor, cx, path, node, hint };
         let token = raw.get();
         if token.starts_with('"') {
             let text: String = serde_json::from_str(token).map_err(super::context::nested)?;

@@ -1,9 +1,9 @@
 //! JSON text as a tree that forgets nothing: duplicate keys, the digits of numbers, where everything stands.
 
-use crate::args::text::{MAX_VALUE, cut, key_list, quoted};
+use crate::args::text::{MAX_VALUE, cut, key_list, push_segment, quoted};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 pub(crate) struct Document<'t> {
     pub(crate) root: Doc<'t>,
@@ -91,6 +91,26 @@ impl Doc<'_> {
             Shape::Object(entries) => {
                 format!("object with {}", key_list(entries.iter().map(|(key, _)| key.as_ref())))
             }
+        }
+    }
+
+    /// A key that is twice in an object, here or below, as a pointer from here.
+    pub(crate) fn repeated_key(&self) -> Option<String> {
+        match &self.shape {
+            Shape::Array(items) => items.iter().enumerate().find_map(|(i, item)| {
+                let below = item.repeated_key()?;
+                Some(format!("/{i}{below}"))
+            }),
+            Shape::Object(entries) => {
+                let mut seen = HashSet::new();
+                entries.iter().find_map(|(key, item)| {
+                    let below = if seen.insert(key.as_ref()) { item.repeated_key()? } else { String::new() };
+                    let mut out = String::new();
+                    push_segment(&mut out, key);
+                    Some(out + &below)
+                })
+            }
+            _ => None,
         }
     }
 

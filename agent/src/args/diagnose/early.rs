@@ -17,7 +17,7 @@ pub(crate) struct EarlyCheck {
     /// How each parameter was given.
     given: Vec<Option<Seen>>,
     /// Map entries and unknown keys.
-    others: HashMap<Box<str>, Told>,
+    others: HashMap<Box<str>, Seen>,
     suggestions: usize,
     issues: Vec<Issue>,
     awaited: Awaited,
@@ -98,22 +98,24 @@ impl EarlyCheck {
             }
             Some(Child::Entry(node)) => Some(node),
             None if keep => Some(graph.any),
-            None if graph.options.unknown == UnknownKeys::Strip => return before,
             None => None,
         };
-        match (self.others.get_mut(key), entry) {
+        let strip = graph.options.unknown == UnknownKeys::Strip;
+        let identity = graph.identity(object, key);
+        match (self.others.get_mut(identity.as_ref()), entry) {
             (None, _) => {
-                self.others.insert(key.into(), entry.is_none());
+                let seen = Seen { key: key.into(), told: entry.is_none() && !strip };
+                self.others.insert(identity.into(), seen);
                 if let Some(node) = entry {
                     self.awaited = Awaited::Entry(node);
-                } else {
+                } else if !strip {
                     let given = &self.given;
                     walk.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &[key]);
                 }
             }
-            (Some(told), _) if !*told => {
-                *told = true;
-                walk.twice(key, key);
+            (Some(seen), _) if !seen.told => {
+                seen.told = true;
+                walk.twice(key, &seen.key);
             }
             _ => {}
         }

@@ -25,7 +25,8 @@ pub(super) struct Shared<'w> {
 pub(super) enum Choice {
     Fits {
         branch: NodeId,
-        as_is: bool,
+        coerced: bool,
+        bent: bool,
     },
     /// None fits; this one has the fewest issues. `clash`: not even the type at its root is right.
     Closest {
@@ -73,7 +74,9 @@ impl<'w> Shared<'w> {
     }
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
-        let mut fitting: Option<(NodeId, bool)> = None;
+        let mut fitting: Option<(NodeId, Findings)> = None;
+        // Exactly one is what JSON Schema counts: to it an integer branch takes 1.0 as it is.
+        let as_is = |found: &Findings| if exclusive { !found.bent } else { !found.coerced };
         let mut several = false;
         let mut closest: Option<(NodeId, Findings)> = None;
         for branch in branches {
@@ -87,23 +90,23 @@ impl<'w> Shared<'w> {
                 }
                 continue;
             }
-            let as_is = !found.coerced;
-            match fitting {
+            let is = as_is(&found);
+            match &fitting {
                 // As it is beats coerced, the first beats the later ones.
-                Some((_, true)) if !as_is => {}
-                Some((_, best)) if best == as_is => several = true,
+                Some((_, best)) if as_is(best) && !is => {}
+                Some((_, best)) if as_is(best) == is => several = true,
                 _ => {
-                    fitting = Some((*branch, as_is));
+                    fitting = Some((*branch, found));
                     several = false;
                 }
             }
-            if as_is && !exclusive {
+            if is && !exclusive {
                 break;
             }
         }
         match (fitting, closest) {
             (Some(_), _) if several && exclusive => Choice::Ambiguous,
-            (Some((branch, as_is)), _) => Choice::Fits { branch, as_is },
+            (Some((branch, found)), _) => Choice::Fits { branch, coerced: found.coerced, bent: found.bent },
             (None, Some((branch, found))) => {
                 Choice::Closest { branch, count: found.count, clash: found.clash }
             }

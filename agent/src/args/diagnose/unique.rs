@@ -22,7 +22,7 @@ fn write_key(value: &Value, out: &mut String) {
     // Writing to a String cannot fail.
     let _ = match value {
         Value::Number(n) => match n.as_f64() {
-            Some(f) if f.abs() <= EXACT_FLOAT => write!(out, "{}", f + 0.0),
+            Some(f) if f.abs() < EXACT_FLOAT => write!(out, "{}", f + 0.0),
             _ => write!(out, "{n}"),
         },
         Value::Array(items) => {

@@ -13,7 +13,7 @@ use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrS
 use crate::args::policy::Rules;
 use crate::args::report::{Side, limits, signature};
 use crate::args::scalar::{
-    Digits, bool_from_text, const_of, int_from_f64, int_from_text, num_from_text, number_text, pick,
+    Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, pick, same_json,
 };
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{push_index, push_segment};
@@ -32,6 +32,8 @@ pub(crate) struct Findings {
     pub(crate) clash: bool,
     /// Something is taken only by a coercion.
     pub(crate) coerced: bool,
+    /// By one that JSON Schema does not know: to it 1.0 is the integer 1.
+    pub(crate) bent: bool,
 }
 
 /// Adds all issues of the arguments and returns their number.
@@ -72,6 +74,12 @@ impl<'w, 'o> Walk<'w, 'o> {
         let mut walk = Walk::new(shared, None);
         walk.check(node, doc);
         walk.found
+    }
+
+    /// Something is taken by a coercion.
+    fn bend(&mut self) {
+        self.found.coerced = true;
+        self.found.bent = true;
     }
 
     fn pointer(&self) -> String {
@@ -188,7 +196,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Bool, Shape::Text(text))
                 if node.rules.has(Rules::TEXT_BOOLEAN) && bool_from_text(text, node.rules).is_some() =>
             {
-                self.found.coerced = true;
+                self.bend();
             }
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => self.wrong(id, doc),
@@ -202,7 +210,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             },
             (Kind::Num(spec), Shape::Number | Shape::Text(_)) => match self.number(node, doc) {
                 None => self.wrong(id, doc),
-                Some(f) if spec.takes(f) => {}
+                Some(number) if spec.takes(number) => {}
                 Some(_) => self.out_of_range("out of range", id, doc),
             },
             (Kind::Str(spec), Shape::Text(text)) => self.text(id, spec, text, doc),
@@ -214,7 +222,16 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Const(members), _) => {
                 let sent = doc.to_value();
                 match const_of(members, &sent, node.rules) {
-                    Some(member) => self.found.coerced |= *member != sent,
+                    Some(member) => {
+                        self.found.coerced |= *member != sent;
+                        self.found.bent |= !same_json(member, &sent);
+                        if let Some(below) = doc.repeated_key() {
+                            self.add(IssueCode::Duplicate, |_, issue| {
+                                issue.path.push_str(&below);
+                                issue.problem = "given twice".into();
+                            });
+                        }
+                    }
                     None => self.add(IssueCode::Enum, |walk, issue| {
                         issue.problem = "not an allowed value".into();
                         issue.received = Some(walk.received(Some(node), doc));
@@ -242,19 +259,19 @@ impl<'w, 'o> Walk<'w, 'o> {
                 doc.as_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
             }
             Shape::Text(text) if node.rules.has(Rules::TEXT_INTEGER) => {
-                self.found.coerced = true;
+                self.bend();
                 int_from_text(text)
             }
             _ => Digits::NotInteger,
         }
     }
 
-    fn number(&mut self, node: &Node, doc: &Doc<'_>) -> Option<f64> {
+    fn number(&mut self, node: &Node, doc: &Doc<'_>) -> Option<Num> {
         match &doc.shape {
-            Shape::Number => doc.as_f64(),
+            Shape::Number => Num::of_token(doc.raw),
             Shape::Text(text) if node.rules.has(Rules::TEXT_NUMBER) => {
-                self.found.coerced = true;
-                num_from_text(text)
+                self.bend();
+                Num::of_text(text)
             }
             _ => None,
         }
@@ -265,7 +282,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
             return None;
         }
-        self.found.coerced = true;
+        self.bend();
         number_text(&value)
     }
 
@@ -288,7 +305,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         let names = words.iter().map(String::as_str);
         match shape {
             Shape::Text(text) => match pick(names.clone(), text, self.graph.node(id).rules) {
-                Some(word) => self.found.coerced |= word != text,
+                Some(word) if word == text => {}
+                Some(_) => self.bend(),
                 None => self.not_a_word(Some(id), names, Some(text), doc),
             },
             Shape::Null => self.wrong(id, doc),
@@ -359,7 +377,9 @@ impl<'w, 'o> Walk<'w, 'o> {
         let name = text.and_then(|text| pick(names.clone(), text, node.rules));
         match name.and_then(|name| variants.iter().find(|v| v.0 == name)) {
             Some((name, variant)) => {
-                self.found.coerced |= text != Some(name);
+                if text != Some(name) {
+                    self.bend();
+                }
                 self.check(*variant, doc);
             }
             None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
@@ -370,7 +390,9 @@ impl<'w, 'o> Walk<'w, 'o> {
         match &doc.shape {
             Shape::Text(text) => {
                 if let Some(unit) = pick(external.unit_names(), text, self.graph.node(id).rules) {
-                    self.found.coerced |= unit != text;
+                    if unit != text {
+                        self.bend();
+                    }
                 } else {
                     self.not_a_word(Some(id), external.names(), Some(text), doc);
                 }
@@ -391,7 +413,10 @@ impl<'w, 'o> Walk<'w, 'o> {
 
     fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
         match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
-            Choice::Fits { as_is, .. } => self.found.coerced |= !as_is,
+            Choice::Fits { coerced, bent, .. } => {
+                self.found.coerced |= coerced;
+                self.found.bent |= bent;
+            }
             Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
             Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
             Choice::Closest { count, .. } => self.found.count += count,

@@ -40,7 +40,16 @@ fn drop_closing(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.remove("unevaluatedProperties");
-            map.values_mut().for_each(drop_closing);
+            for (keyword, value) in map {
+                match (keyword.as_str(), value) {
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    // Their keys are names.
+                    ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
+                        named.values_mut().for_each(drop_closing);
+                    }
+                    (_, value) => drop_closing(value),
+                }
+            }
         }
         Value::Array(list) => list.iter_mut().for_each(drop_closing),
         _ => {}
@@ -63,6 +72,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         depth: 0,
         buffered: 0,
         work: Cell::new(0),
+        lone_references: foreign && has_lone_references(schema),
     };
     let any = c.push(Kind::Any);
     let slot = c.push(Kind::Never);
@@ -123,6 +133,12 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
     })
 }
 
+/// Before draft 2019-09 all keywords beside a `$ref` are ignored (draft-07, core, 8.3).
+fn has_lone_references(schema: &Value) -> bool {
+    let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    ["draft-03", "draft-04", "draft-05", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d))
+}
+
 fn any_object(any: NodeId) -> ObjectSpec {
     ObjectSpec {
         props: Vec::new(),
@@ -159,6 +175,8 @@ pub(super) struct Compiler<'s> {
     /// Inside something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
     work: Cell<usize>,
+    /// Keywords beside a `$ref` mean nothing.
+    pub(super) lone_references: bool,
 }
 
 impl Compiler<'_> {
@@ -225,10 +243,14 @@ impl Compiler<'_> {
             Value::Object(map) => map,
             _ => return Err(self.error("$schema", "must be an object or a boolean")),
         };
-        keywords::check(map, &self.pointer)?;
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            if self.lone_references {
+                return self.reference(reference, &Object::new());
+            }
+            keywords::check(map, &self.pointer)?;
             return self.reference(reference, map);
         }
+        keywords::check(map, &self.pointer)?;
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
         }

@@ -14,14 +14,14 @@ mod union;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Child, ExternalSpec, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop,
-    Rest, StrSpec,
+    ArraySpec, Bound, Child, ExternalSpec, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern,
+    Prop, Rest, StrSpec,
 };
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
-use std::{collections::HashMap, fmt, sync::Arc, sync::OnceLock};
+use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
 /// What a tool accepts, compiled from a JSON Schema.
 ///
@@ -80,6 +80,11 @@ impl Graph {
 
     pub(crate) fn notes(&self, id: NodeId) -> &Notes {
         &self.notes[id.0 as usize]
+    }
+
+    /// What tells a key from the others of its object.
+    pub(crate) fn identity<'k>(&self, object: &ObjectSpec, key: &'k str) -> Cow<'k, str> {
+        if self.foreign { Cow::Borrowed(key) } else { object.one_spelling(key) }
     }
 
     pub(crate) fn signature_cell(&self, id: NodeId) -> &OnceLock<String> {

@@ -2,7 +2,7 @@
 
 use crate::args::policy::Rules;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 /// Index of a node in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,13 +113,38 @@ impl IntSpec {
 
 #[derive(Debug)]
 pub(crate) struct NumSpec {
-    pub(crate) min: Option<f64>,
-    pub(crate) max: Option<f64>,
-    pub(crate) above: Option<f64>,
-    pub(crate) below: Option<f64>,
+    pub(crate) min: Option<Bound>,
+    pub(crate) max: Option<Bound>,
+    pub(crate) above: Option<Bound>,
+    pub(crate) below: Option<Bound>,
     pub(crate) multiple: Option<f64>,
     /// An `f32`: what is beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
+}
+
+/// A bound of a number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) float: f64,
+    /// Its digits, where a float would round them.
+    pub(crate) whole: Option<i128>,
+}
+
+impl Bound {
+    pub(super) fn of(number: &Value) -> Option<Bound> {
+        let float = number.as_f64()?;
+        let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+        Some(Bound { float, whole: whole.filter(|v| v.unsigned_abs() >= 1 << 53) })
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.whole {
+            Some(whole) => whole.fmt(f),
+            None => self.float.fmt(f),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -254,6 +279,24 @@ impl ObjectSpec {
             Some(i) => Some(Child::Prop(i, self.props[i].node)),
             None => self.entry(key).map(Child::Entry),
         }
+    }
+
+    /// The key of a map in its one spelling, where it has others: `01` and `1` are the same integer. What JSON Schema
+    /// calls two keys are one to the type.
+    pub(crate) fn one_spelling<'k>(&self, key: &'k str) -> Cow<'k, str> {
+        let digits = key.strip_prefix('-').unwrap_or(key);
+        if digits.starts_with('0') || key == "-0" {
+            let integer =
+                |(pattern, _): &(Pattern, NodeId)| pattern.is_integer_key() && pattern.is_match(key);
+            if self.patterns.iter().any(integer) {
+                return match digits.trim_start_matches('0') {
+                    "" => Cow::Borrowed("0"),
+                    short if digits.len() < key.len() => Cow::Owned(format!("-{short}")),
+                    short => Cow::Borrowed(short),
+                };
+            }
+        }
+        Cow::Borrowed(key)
     }
 
     fn entry(&self, key: &str) -> Option<NodeId> {

@@ -104,6 +104,9 @@ impl<'s> Compiler<'s> {
             _ => return Err(self.error("$schema", "must be an object or a boolean")),
         };
         for _ in 0..MAX_HOPS {
+            if self.lone_references && map.get("$ref").is_some_and(Value::is_string) {
+                map.retain(|keyword, _| keyword == "$ref");
+            }
             keywords::check(&map, &self.pointer)?;
             let Some(Value::String(reference)) = map.remove("$ref") else { return Ok(Some(map)) };
             let target = self.lookup(&reference)?;

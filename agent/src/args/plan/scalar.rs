@@ -3,7 +3,8 @@
 use super::compile::{Compiler, Object, Result};
 use super::error::SchemaError;
 use super::keywords::whole;
-use super::node::{ArraySpec, IntSpec, Kind, NodeId, NumSpec, Pattern, StrSpec};
+use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, Pattern, StrSpec};
+use crate::args::scalar::Num;
 use serde_json::Value;
 
 impl Compiler<'_> {
@@ -13,13 +14,13 @@ impl Compiler<'_> {
             "boolean" => Kind::Bool,
             "integer" => Kind::Int(self.integer(map)?),
             "number" => {
-                let number = |keyword: &str| map.get(keyword).and_then(Value::as_f64);
+                let bound = |keyword: &str| map.get(keyword).and_then(Bound::of);
                 Kind::Num(NumSpec {
-                    min: number("minimum"),
-                    max: number("maximum"),
-                    above: number("exclusiveMinimum"),
-                    below: number("exclusiveMaximum"),
-                    multiple: number("multipleOf"),
+                    min: bound("minimum"),
+                    max: bound("maximum"),
+                    above: bound("exclusiveMinimum"),
+                    below: bound("exclusiveMaximum"),
+                    multiple: map.get("multipleOf").and_then(Value::as_f64),
                     single: !self.foreign && format(map) == Some("float"),
                 })
             }
@@ -171,7 +172,7 @@ impl Compiler<'_> {
         };
         let kept = members.iter().filter(|m| match m {
             Value::String(s) => text.takes(s),
-            Value::Number(n) => n.as_f64().is_some_and(|f| number.takes(f)),
+            Value::Number(n) => Num::of(n).is_some_and(|n| number.takes(n)),
             _ => true,
         });
         let kept = kept.cloned().collect();

@@ -4,7 +4,7 @@ use crate::args::diagnose::{Document, fits, inspect};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::CoercionPolicy;
-use crate::args::scalar::{bool_from_text, int_from_f64, int_from_text, num_from_text};
+use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
 use crate::args::suggest::did_you_mean;
 use serde_json::{Map, Value};
 
@@ -71,15 +71,15 @@ impl Mend<'_> {
                     *value = int.to_value();
                 }
             }
-            (Kind::Int(_), Value::Number(n)) => {
+            (Kind::Int(_), Value::Number(n)) if n.is_f64() => {
                 if let Some(int) = n.as_f64().and_then(int_from_f64) {
                     *value = int.to_value();
                 }
             }
             (Kind::Num(_), Value::String(text)) => {
-                if let Some(f) = num_from_text(text) {
+                if let Some(number) = Num::of_text(text) {
                     *value = serde_json::from_str(text.trim().trim_start_matches('+'))
-                        .unwrap_or_else(|_| f.into());
+                        .unwrap_or_else(|_| number.to_value());
                 }
             }
             (Kind::Bool, Value::String(text)) => {

@@ -9,7 +9,7 @@ use crate::args::report::signature;
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{MAX_VALUE, cut};
 use serde_json::Value;
-use std::{borrow::Cow, collections::HashSet};
+use std::{borrow::Cow, collections::HashMap, collections::HashSet};
 
 /// How one parameter was given.
 #[derive(Clone, Copy)]
@@ -52,7 +52,23 @@ impl<'w> Walk<'w, '_> {
             let docs = entries.iter().filter(|(key, _)| object.child(key, 0).is_none());
             rest.extend(docs.map(|(key, doc)| (key.as_ref(), any, doc)));
         } else if strip {
-            self.found.coerced |= !unknown.is_empty();
+            if !unknown.is_empty() {
+                self.bend();
+            }
+            // Dropped or not: which of the two was meant?
+            let mut seen: HashMap<&str, bool> = HashMap::new();
+            for key in &unknown {
+                match seen.get_mut(key) {
+                    None => {
+                        seen.insert(key, false);
+                    }
+                    Some(told) => {
+                        if !std::mem::replace(told, true) {
+                            self.twice(key, key);
+                        }
+                    }
+                }
+            }
         } else {
             self.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &unknown);
         }
@@ -64,7 +80,7 @@ impl<'w> Walk<'w, '_> {
                 None => {}
             }
         }
-        self.entries(&rest);
+        self.entries(object, &rest);
         let count = count as u64;
         if count < object.min || count > object.max {
             let few = count < object.min;
@@ -144,7 +160,7 @@ impl<'w> Walk<'w, '_> {
             if !(doc.is_null() && prop.null_absent) {
                 walk.check(prop.node, doc);
             } else if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
-                walk.found.coerced = true;
+                walk.bend();
             } else {
                 walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, doc);
             }
@@ -157,16 +173,24 @@ impl<'w> Walk<'w, '_> {
         self.below(Segment::Key(key), |walk| walk.check(node, doc));
     }
 
-    fn entries(&mut self, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
-        let mut seen = HashSet::new();
-        let repeated: HashSet<&str> =
-            rest.iter().map(|(key, ..)| *key).filter(|key| !seen.insert(*key)).collect();
+    fn entries(&mut self, object: &ObjectSpec, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
+        let graph = self.graph;
+        let identity = |key: &'w str| graph.identity(object, key);
+        let mut first: HashMap<Cow<'_, str>, &str> = HashMap::with_capacity(rest.len());
+        let mut again: HashMap<Cow<'_, str>, &str> = HashMap::new();
+        for (key, ..) in rest {
+            if let Some(before) = first.insert(identity(key), key) {
+                first.insert(identity(key), before);
+                again.entry(identity(key)).or_insert(key);
+            }
+        }
         let mut told = HashSet::new();
         for (key, node, doc) in rest {
-            if !repeated.contains(key) {
-                self.entry(*node, key, doc);
-            } else if told.insert(*key) {
-                self.twice(key, key);
+            let same = identity(key);
+            match again.get(&same) {
+                None => self.entry(*node, key, doc),
+                Some(again) if told.insert(same) => self.twice(again, key),
+                Some(_) => {}
             }
         }
     }
