@@ -204,3 +204,50 @@ fn schemas_are_bounded_too() {
     let error = Plan::compile("t", &deep, PlanOptions::default()).expect_err("too deep");
     assert!(error.to_string().contains("deep"), "{error}");
 }
+
+#[test]
+fn many_words_are_folded_once() {
+    let words: Vec<String> = (0..2_000).map(|i| format!("Some Long Member Of A Set {i}")).collect();
+    let variants: Vec<Value> = words
+        .iter()
+        .map(|word| json!({"type": "object", "properties": {"t": {"const": word}}, "required": ["t"]}))
+        .collect();
+    let schema = json!({"type": "object", "properties": {
+        "words": {"type": "array", "items": {"enum": words}}, "tagged": {"type": "array", "items": {"anyOf": variants}}}});
+    let plan = Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::Lenient))
+        .expect("a plan");
+    let started = Instant::now();
+    let wrong: Vec<String> = (0..600).map(|i| format!("no member {i}")).collect();
+    let tags: Vec<Value> = wrong.iter().map(|word| json!({"t": word})).collect();
+    let error = plan.parse::<Value>(&json!({"words": wrong, "tagged": tags}).to_string()).expect_err("wrong");
+    assert_eq!(error.count(), 1_200);
+    let other: Vec<String> =
+        words.iter().take(600).map(|word| word.to_lowercase().replace(' ', "_")).collect();
+    let parsed = plan.parse::<Value>(&json!({"words": other}).to_string()).expect("folded");
+    assert_eq!((parsed.coercions.len(), &parsed.value["words"][599]), (600, &json!(words[599])));
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+}
+
+#[test]
+fn patterns_cost_little() {
+    let compile = |patterns: Vec<String>| {
+        let properties: serde_json::Map<String, Value> = patterns
+            .into_iter()
+            .enumerate()
+            .map(|(i, pattern)| (format!("p{i}"), json!({"type": "string", "pattern": pattern})))
+            .collect();
+        Plan::compile("t", &json!({"type": "object", "properties": properties}), PlanOptions::default())
+    };
+    for patterns in [
+        (0..300).map(|i| format!("^\\p{{L}}{{{}}}$", 20 + i % 200)).collect(),
+        (0..2_000).map(|i| format!("^a{i}$")).collect(),
+        (0..10).map(|i| format!("^{}{i}$", "long".repeat(3_000))).collect(),
+        vec!["(a{1000}){1000}".to_owned()],
+    ] {
+        let started = Instant::now();
+        assert_eq!(compile(patterns).expect_err("too much").keyword(), "pattern");
+        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    }
+    assert!(compile(vec!["^[\\w.-]{1,64}@[\\w-]{1,64}$".to_owned(); 3_000]).is_ok());
+    assert!(compile((0..4).map(|i| format!("^\\p{{L}}{{1,100}}{i}$")).collect()).is_ok());
+}

@@ -1,7 +1,7 @@
 //! The rules for scalars. The typed pass and the diagnosis both call these, so they cannot disagree.
 
 use super::issue::IssueCode;
-use super::plan::{Bound, IntSpec, NumSpec, StrSpec};
+use super::plan::{Bound, Folds, IntSpec, NumSpec, StrSpec};
 use super::policy::Rules;
 use serde_json::{Number, Value};
 use std::{cmp::Ordering, fmt};
@@ -190,6 +190,7 @@ pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
 #[inline]
 pub(crate) fn pick<'a>(
     mut members: impl Iterator<Item = &'a str> + Clone,
+    folds: &Folds,
     text: &str,
     rules: Rules,
 ) -> Option<&'a str> {
@@ -203,11 +204,8 @@ pub(crate) fn pick<'a>(
     if folded.is_empty() {
         return None;
     }
-    let mut same = members.by_ref().filter(|m| fold(m) == folded);
-    match (same.next(), same.next()) {
-        (Some(member), None) => Some(member),
-        _ => None,
-    }
+    let place = folds.find(members.clone(), &folded)?;
+    members.nth(place)
 }
 
 /// Letters and digits only, in lower case.

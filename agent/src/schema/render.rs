@@ -97,7 +97,7 @@ impl Renderer<'_> {
             Kind::Int(spec) => integer(spec),
             Kind::Num(spec) => number(spec),
             Kind::Str(spec) => string(spec),
-            Kind::Enum(words) => json!({"type": "string", "enum": words}),
+            Kind::Enum(words) => json!({"type": "string", "enum": words[..]}),
             Kind::Const(members) => json!({"enum": members}),
             Kind::Array(array) => self.array(array)?,
             Kind::Object(object) => self.object(object)?,
@@ -166,7 +166,7 @@ impl Renderer<'_> {
     fn external(&mut self, external: &ExternalSpec) -> Result<Value, SchemaError> {
         let mut alternatives = Vec::new();
         if !external.units.is_empty() {
-            let mut units = json!({"type": "string", "enum": external.units});
+            let mut units = json!({"type": "string", "enum": external.units[..]});
             add_notes(&mut units, &external.unit_notes);
             alternatives.push(units);
         }

@@ -26,7 +26,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             Kind::External(external) if text.starts_with('"') => {
                 // Met by something that did not ask for an enum: serde's buffer, a `Value`.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
-                let Some(unit) = pick(external.unit_names(), &name, node.rules) else {
+                let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
                 };
                 if unit != name {
@@ -69,13 +69,13 @@ fn coerced(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option
 fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<NodeId> {
     match &node.kind {
         Kind::External(external) => Some(external.object),
-        Kind::Tagged { tag, variants } => {
+        Kind::Tagged { tag, variants, folds } => {
             let mut de = serde_json::Deserializer::from_str(text);
             let mut name = None;
             // It stops at the tag, which serde_json takes for a mistake.
             let _ = de.deserialize_map(TagFinder { tag, name: &mut name });
             let name = name?;
-            let name = pick(variants.iter().map(|v| v.0.as_str()), &name, node.rules)?;
+            let name = pick(variants.iter().map(|v| v.0.as_str()), folds, &name, node.rules)?;
             variants.iter().find(|v| v.0 == name).map(|v| v.1)
         }
         Kind::Union { .. } => {

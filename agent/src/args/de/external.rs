@@ -8,7 +8,6 @@ use super::object::KeyText;
 use crate::args::coercion::CoercionRule;
 use crate::args::plan::{ExternalSpec, Node};
 use crate::args::policy::Rules;
-use crate::args::scalar::pick;
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor,
@@ -31,7 +30,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<V::Value, E> {
-        let Some(unit) = pick(self.external.unit_names(), name, self.rules) else {
+        let Some(unit) = self.external.units.pick(name, self.rules) else {
             return Err(refused("variant"));
         };
         if unit != name {

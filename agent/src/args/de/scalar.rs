@@ -5,7 +5,7 @@ use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
-use crate::args::scalar::{Int, Num, bool_from_text, int_from_f64, int_from_text, number_text, pick};
+use crate::args::scalar::{Int, Num, bool_from_text, int_from_f64, int_from_text, number_text};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -111,7 +111,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 }
                 None => Err(refused("boolean")),
             },
-            Kind::Enum(words) => match pick(words.iter().map(String::as_str), text, rules) {
+            Kind::Enum(words) => match words.pick(text, rules) {
                 Some(word) => {
                     self.cx.record(self.path, text.into(), word.into(), CoercionRule::FoldEnum);
                     match self.hint {

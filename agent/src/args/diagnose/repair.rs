@@ -83,9 +83,9 @@ impl Repair<'_> {
                 let edits = edits.collect();
                 spliced(doc, edits)
             }
-            (Kind::Tagged { tag, variants }, Shape::Object(_)) => {
+            (Kind::Tagged { tag, variants, folds }, Shape::Object(_)) => {
                 let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-                let name = pick(variants.iter().map(|v| v.0.as_str()), name, node.rules)?;
+                let name = pick(variants.iter().map(|v| v.0.as_str()), folds, name, node.rules)?;
                 let (_, variant) = variants.iter().find(|v| v.0 == name)?;
                 self.value(*variant, doc)
             }

@@ -1,19 +1,20 @@
 //! Walks a value along the plan and finds everything that is wrong with it.
 
+mod choice;
 mod object;
 
 use super::document::{Doc, Document, Shape};
 use super::format::is_surely_not;
-use super::outcome::{Choice, Shared};
+use super::outcome::Shared;
 use super::unique::repeated;
 use crate::args::coercion::HIDDEN;
 use crate::args::de::{Context, Path, PlanDe};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{ArraySpec, ExternalSpec, Graph, Kind, Node, NodeId, StrSpec};
+use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, StrSpec, Words};
 use crate::args::policy::Rules;
 use crate::args::report::{Side, limits, signature};
 use crate::args::scalar::{
-    Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, pick, same_json,
+    Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
 };
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{push_index, push_segment};
@@ -244,7 +245,9 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (Kind::Array(array), Shape::Array(items)) => self.array(id, array, items, doc),
             (Kind::Object(object), Shape::Object(entries)) => self.object(object, doc.raw, entries),
-            (Kind::Tagged { tag, variants }, Shape::Object(_)) => self.tagged(node, tag, variants, doc),
+            (Kind::Tagged { tag, variants, folds }, Shape::Object(_)) => {
+                self.tagged(node.rules, tag, variants, folds, doc);
+            }
             (Kind::External(external), Shape::Text(_) | Shape::Object(_)) => self.external(id, external, doc),
             (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
             _ => self.wrong(id, doc),
@@ -301,10 +304,10 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    fn word(&mut self, id: NodeId, words: &[String], shape: &Shape<'_>, doc: &Doc<'_>) {
-        let names = words.iter().map(String::as_str);
+    fn word(&mut self, id: NodeId, words: &Words, shape: &Shape<'_>, doc: &Doc<'_>) {
+        let names = words.names();
         match shape {
-            Shape::Text(text) => match pick(names.clone(), text, self.graph.node(id).rules) {
+            Shape::Text(text) => match words.pick(text, self.graph.node(id).rules) {
                 Some(word) if word == text => {}
                 Some(_) => self.bend(),
                 None => self.not_a_word(Some(id), names, Some(text), doc),
@@ -357,70 +360,6 @@ impl<'w, 'o> Walk<'w, 'o> {
         match coerced.unwrap_or_else(|_| doc.to_value()) {
             Value::Array(items) => Some(items),
             _ => None,
-        }
-    }
-
-    fn tagged(&mut self, node: &Node, tag: &'w str, variants: &'w [(String, NodeId)], doc: &'w Doc<'_>) {
-        let names = variants.iter().map(|v| v.0.as_str());
-        let Some(sent) = doc.entry(tag) else {
-            return self.below(Segment::Key(tag), |walk| {
-                walk.add(IssueCode::Missing, |_, issue| {
-                    issue.problem = "required, but missing".into();
-                    issue.allowed = names.map(Value::from).collect();
-                });
-            });
-        };
-        let text = match &sent.shape {
-            Shape::Text(text) => Some(text.as_ref()),
-            _ => None,
-        };
-        let name = text.and_then(|text| pick(names.clone(), text, node.rules));
-        match name.and_then(|name| variants.iter().find(|v| v.0 == name)) {
-            Some((name, variant)) => {
-                if text != Some(name) {
-                    self.bend();
-                }
-                self.check(*variant, doc);
-            }
-            None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
-        }
-    }
-
-    fn external(&mut self, id: NodeId, external: &'w ExternalSpec, doc: &'w Doc<'_>) {
-        match &doc.shape {
-            Shape::Text(text) => {
-                if let Some(unit) = pick(external.unit_names(), text, self.graph.node(id).rules) {
-                    if unit != text {
-                        self.bend();
-                    }
-                } else {
-                    self.not_a_word(Some(id), external.names(), Some(text), doc);
-                }
-            }
-            Shape::Object(entries) => {
-                let Some((key, _)) = entries.first().filter(|(key, _)| entries.iter().all(|(k, _)| k == key))
-                else {
-                    return self.wrong(id, doc);
-                };
-                if external.variant(key).is_some() {
-                    return self.check(external.object, doc);
-                }
-                self.not_a_word(Some(id), external.names(), Some(key), doc);
-            }
-            _ => self.wrong(id, doc),
-        }
-    }
-
-    fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
-        match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
-            Choice::Fits { coerced, bent, .. } => {
-                self.found.coerced |= coerced;
-                self.found.bent |= bent;
-            }
-            Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
-            Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
-            Choice::Closest { count, .. } => self.found.count += count,
-            Choice::Ambiguous => self.fault(IssueCode::Value, "fits more than one alternative", id, doc),
         }
     }
 }

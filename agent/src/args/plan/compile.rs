@@ -5,6 +5,7 @@ use super::finish::{Chain, keep_nulls, mark_secrets, redirect, settle, takers_of
 use super::keywords::{self, NOTES};
 use super::merge::merge;
 use super::node::{Kind, Node, NodeId, Notes, ObjectSpec, Rest};
+use super::pattern::Patterns;
 use super::reference::check_identifiers;
 use super::{Graph, PlanOptions};
 use crate::args::policy::Rules;
@@ -72,6 +73,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         depth: 0,
         buffered: 0,
         work: Cell::new(0),
+        patterns: Patterns::default(),
         lone_references: foreign && has_lone_references(schema),
     };
     let any = c.push(Kind::Any);
@@ -175,6 +177,7 @@ pub(super) struct Compiler<'s> {
     /// Inside something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
     work: Cell<usize>,
+    pub(super) patterns: Patterns,
     /// Keywords beside a `$ref` mean nothing.
     pub(super) lone_references: bool,
 }

@@ -50,7 +50,10 @@ impl SchemaError {
     }
 
     pub(super) fn regex(pointer: &str, keyword: &str, error: regex::Error) -> SchemaError {
-        let reason = "is not a regular expression that can be checked in linear time";
+        let reason = match error {
+            regex::Error::CompiledTooBig(_) => "is too large a regular expression",
+            _ => "is not a regular expression that can be checked in linear time",
+        };
         let mut out = SchemaError::new(keyword, pointer, reason);
         out.inner.source = Some(Arc::new(error));
         out

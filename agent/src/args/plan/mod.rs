@@ -8,14 +8,15 @@ mod keywords;
 mod merge;
 mod node;
 mod object;
+mod pattern;
 mod reference;
 mod scalar;
 mod union;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Child, ExternalSpec, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec, Pattern,
-    Prop, Rest, StrSpec,
+    ArraySpec, Bound, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec,
+    Pattern, Prop, Rest, StrSpec, Words,
 };
 
 use super::policy::{PlanOptions, Rules};

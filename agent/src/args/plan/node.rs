@@ -1,8 +1,9 @@
 //! What one place of the arguments accepts.
 
 use crate::args::policy::Rules;
+use crate::args::scalar::{fold, pick};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap, collections::HashSet, fmt, sync::OnceLock};
 
 /// Index of a node in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +36,7 @@ pub(crate) enum Kind {
     Num(NumSpec),
     Str(StrSpec),
     /// A closed set of strings.
-    Enum(Vec<String>),
+    Enum(Words),
     /// A closed set of other values.
     Const(Vec<Value>),
     Array(ArraySpec),
@@ -45,6 +46,7 @@ pub(crate) enum Kind {
     Tagged {
         tag: String,
         variants: Vec<(String, NodeId)>,
+        folds: Folds,
     },
     External(ExternalSpec),
     Union {
@@ -79,6 +81,57 @@ impl Kind {
             Kind::Union { branches, .. } => branches.clone(),
             _ => Vec::new(),
         }
+    }
+}
+
+/// Words that are told apart without case and separators as well; made when that is first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
+
+impl Folds {
+    /// Where the only one of `words` stands that folds to `folded`. They are the same words at every call.
+    pub(crate) fn find<'a>(&self, words: impl Iterator<Item = &'a str>, folded: &str) -> Option<usize> {
+        let index = self.0.get_or_init(|| {
+            let mut index = HashMap::new();
+            for (i, word) in words.enumerate() {
+                index.entry(fold(word)).and_modify(|place| *place = None).or_insert(Some(i));
+            }
+            index
+        });
+        *index.get(folded)?
+    }
+}
+
+/// A closed set of strings, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    words: Vec<String>,
+    folds: Folds,
+}
+
+impl Words {
+    pub(super) fn new(mut words: Vec<String>) -> Words {
+        let mut told = HashSet::new();
+        words.retain(|word| told.insert(word.clone()));
+        Words { words, folds: Folds::default() }
+    }
+
+    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.words.iter().map(String::as_str)
+    }
+
+    /// The member that `text` names, as far as the rules allow.
+    #[inline]
+    pub(crate) fn pick(&self, text: &str, rules: Rules) -> Option<&str> {
+        pick(self.names(), &self.folds, text, rules)
+    }
+}
+
+impl std::ops::Deref for Words {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.words
     }
 }
 
@@ -313,7 +366,7 @@ impl ObjectSpec {
 /// Externally tagged: unit variants as strings, the others as an object of exactly one entry.
 #[derive(Debug)]
 pub(crate) struct ExternalSpec {
-    pub(crate) units: Vec<String>,
+    pub(crate) units: Words,
     pub(crate) unit_notes: Notes,
     pub(crate) variants: Vec<Variant>,
     /// The variants with a payload, as an object of exactly one entry.
@@ -328,12 +381,8 @@ pub(crate) struct Variant {
 }
 
 impl ExternalSpec {
-    pub(crate) fn unit_names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.units.iter().map(String::as_str)
-    }
-
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.unit_names().chain(self.variants.iter().map(|v| v.name.as_str()))
+        self.units.names().chain(self.variants.iter().map(|v| v.name.as_str()))
     }
 
     pub(crate) fn variant(&self, name: &str) -> Option<&Variant> {

@@ -1,9 +1,8 @@
 //! Numbers, strings, closed sets and arrays.
 
 use super::compile::{Compiler, Object, Result};
-use super::error::SchemaError;
 use super::keywords::whole;
-use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, Pattern, StrSpec};
+use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
 use crate::args::scalar::Num;
 use serde_json::Value;
 
@@ -72,12 +71,6 @@ impl Compiler<'_> {
         Ok(IntSpec::new(Some(min), max, multiple, wide))
     }
 
-    pub(super) fn pattern(&self, source: &str, keyword: &str) -> Result<Pattern> {
-        regex::Regex::new(&ascii_classes(source))
-            .map(|regex| Pattern { source: source.into(), regex })
-            .map_err(|e| SchemaError::regex(&self.pointer, keyword, e))
-    }
-
     fn array(&mut self, map: &Object) -> Result<ArraySpec> {
         let below = self.rules.not_item();
         // draft-07 says `items: [..]` and `additionalItems` for `prefixItems` and `items`.
@@ -135,7 +128,7 @@ impl Compiler<'_> {
         let kind = if members.is_empty() {
             if nulls.is_empty() { Kind::Never } else { Kind::Null }
         } else if let Some(words) = members.iter().map(|m| m.as_str().map(String::from)).collect() {
-            Kind::Enum(words)
+            Kind::Enum(Words::new(words))
         } else {
             Kind::Const(members)
         };
@@ -254,58 +247,4 @@ fn whole_bound(value: &Value, up: bool) -> i128 {
     }
     let f = value.as_f64().unwrap_or_default();
     (if up { f.ceil() } else { f.floor() }) as i128
-}
-
-/// Patterns of JSON Schema are ECMA-262: there `\d` and `\w` mean ASCII, in the `regex` crate all of Unicode.
-fn ascii_classes(source: &str) -> String {
-    let mut out = String::with_capacity(source.len() + 8);
-    let mut in_class = false;
-    let mut chars = source.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match (chars.next(), in_class) {
-                (Some('d'), false) => out.push_str("[0-9]"),
-                (Some('d'), true) => out.push_str("0-9"),
-                (Some('w'), false) => out.push_str("[A-Za-z0-9_]"),
-                (Some('w'), true) => out.push_str("A-Za-z0-9_"),
-                (Some('D'), false) => out.push_str("[^0-9]"),
-                (Some('W'), false) => out.push_str("[^A-Za-z0-9_]"),
-                (Some(other), _) => {
-                    out.push('\\');
-                    out.push(other);
-                }
-                (None, _) => out.push('\\'),
-            },
-            '[' if in_class => out.push_str("\\["),
-            '[' => {
-                in_class = true;
-                out.push('[');
-            }
-            ']' => {
-                in_class = false;
-                out.push(']');
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ascii_classes;
-
-    #[test]
-    fn ecma_classes_are_ascii() {
-        let matches = |pattern: &str, text: &str| {
-            regex::Regex::new(&ascii_classes(pattern)).is_ok_and(|r| r.is_match(text))
-        };
-        assert!(matches(r"^\d+$", "42"));
-        assert!(!matches(r"^\d+$", "٤٢"));
-        assert!(matches(r"^[\w-]+$", "a_b-c"));
-        assert!(!matches(r"^[\w-]+$", "é"));
-        assert!(matches(r"^\D+$", "٤٢"));
-        assert!(matches(r"^\\d$", r"\d"));
-        assert!(matches(r"^[[]$", "["));
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::restricts;
-use super::node::{ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, Variant};
+use super::node::{ExternalSpec, Folds, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, Variant, Words};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -56,7 +56,11 @@ impl Compiler<'_> {
         }
         if let Some((tag, names)) = tag_of(&resolved) {
             let nodes = self.branches(alternatives, keyword)?;
-            return Ok(self.push(Kind::Tagged { tag, variants: names.into_iter().zip(nodes).collect() }));
+            return Ok(self.push(Kind::Tagged {
+                tag,
+                variants: names.into_iter().zip(nodes).collect(),
+                folds: Folds::default(),
+            }));
         }
         if let Some(id) = self.external(&resolved, exclusive, keyword)? {
             return Ok(id);
@@ -104,7 +108,7 @@ impl Compiler<'_> {
         let words: Vec<Vec<String>> = alternatives.iter().map(words).collect::<Option<_>>()?;
         let mut notes = described_words(alternatives, &words);
         let words = together(&words, exclusive);
-        let id = self.push(if words.is_empty() { Kind::Never } else { Kind::Enum(words) });
+        let id = self.push(if words.is_empty() { Kind::Never } else { Kind::Enum(Words::new(words)) });
         if let Some(Value::String(variants)) = notes.get_mut("description") {
             self.variant_docs.insert(id, variants.clone());
             if let Some(Value::String(whole)) = described {
@@ -166,7 +170,7 @@ impl Compiler<'_> {
         let owned: Vec<Object> = units.into_iter().cloned().collect();
         let unit_notes = described_words(&owned, &unit_words);
         Ok(Some(self.push(Kind::External(ExternalSpec {
-            units: together(&unit_words, exclusive),
+            units: Words::new(together(&unit_words, exclusive)),
             unit_notes,
             variants,
             object,

@@ -94,7 +94,7 @@ impl Mend<'_> {
             }
             (Kind::Object(object), _) => self.object(object, value),
             (Kind::Array(_), _) => self.array(id, value),
-            (Kind::Tagged { tag, variants }, _) => self.tagged(tag, variants, value),
+            (Kind::Tagged { tag, variants, .. }, _) => self.tagged(tag, variants, value),
             _ => {}
         }
     }

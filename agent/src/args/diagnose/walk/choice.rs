@@ -1,0 +1,83 @@
+//! Tagged, externally tagged and untagged alternatives.
+
+use super::{Segment, Walk};
+use crate::args::diagnose::document::{Doc, Shape};
+use crate::args::diagnose::outcome::Choice;
+use crate::args::issue::IssueCode;
+use crate::args::plan::{ExternalSpec, Folds, NodeId};
+use crate::args::policy::Rules;
+use crate::args::scalar::pick;
+use serde_json::Value;
+
+impl<'w> Walk<'w, '_> {
+    pub(super) fn tagged(
+        &mut self,
+        rules: Rules,
+        tag: &'w str,
+        variants: &'w [(String, NodeId)],
+        folds: &Folds,
+        doc: &'w Doc<'_>,
+    ) {
+        let names = variants.iter().map(|v| v.0.as_str());
+        let Some(sent) = doc.entry(tag) else {
+            return self.below(Segment::Key(tag), |walk| {
+                walk.add(IssueCode::Missing, |_, issue| {
+                    issue.problem = "required, but missing".into();
+                    issue.allowed = names.map(Value::from).collect();
+                });
+            });
+        };
+        let text = match &sent.shape {
+            Shape::Text(text) => Some(text.as_ref()),
+            _ => None,
+        };
+        let name = text.and_then(|text| pick(names.clone(), folds, text, rules));
+        match name.and_then(|name| variants.iter().find(|v| v.0 == name)) {
+            Some((name, variant)) => {
+                if text != Some(name) {
+                    self.bend();
+                }
+                self.check(*variant, doc);
+            }
+            None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
+        }
+    }
+
+    pub(super) fn external(&mut self, id: NodeId, external: &'w ExternalSpec, doc: &'w Doc<'_>) {
+        match &doc.shape {
+            Shape::Text(text) => {
+                if let Some(unit) = external.units.pick(text, self.graph.node(id).rules) {
+                    if unit != text {
+                        self.bend();
+                    }
+                } else {
+                    self.not_a_word(Some(id), external.names(), Some(text), doc);
+                }
+            }
+            Shape::Object(entries) => {
+                let Some((key, _)) = entries.first().filter(|(key, _)| entries.iter().all(|(k, _)| k == key))
+                else {
+                    return self.wrong(id, doc);
+                };
+                if external.variant(key).is_some() {
+                    return self.check(external.object, doc);
+                }
+                self.not_a_word(Some(id), external.names(), Some(key), doc);
+            }
+            _ => self.wrong(id, doc),
+        }
+    }
+
+    pub(super) fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
+        match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
+            Choice::Fits { coerced, bent, .. } => {
+                self.found.coerced |= coerced;
+                self.found.bent |= bent;
+            }
+            Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
+            Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
+            Choice::Closest { count, .. } => self.found.count += count,
+            Choice::Ambiguous => self.fault(IssueCode::Value, "fits more than one alternative", id, doc),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Regular expressions: written as ECMA-262 has them (JSON Schema 2020-12, core, 6.4), run by the `regex` crate in
+//! linear time, and compiled at a bounded cost.
+
+use super::compile::{Compiler, Result};
+use super::error::SchemaError;
+use super::node::Pattern;
+use regex::{Regex, RegexBuilder};
+use std::{collections::HashMap, iter::Peekable, str::Chars};
+
+/// Different patterns in one schema, and their text in all.
+const MAX_PATTERNS: usize = 500;
+const MAX_SOURCE: usize = 1 << 16;
+/// Most compile to less than this.
+const SMALL: usize = 1 << 16;
+const LARGE: usize = 10 << 20;
+/// What a search may keep for speed.
+const LAZY: usize = 1 << 20;
+/// How many may be larger.
+const MAX_LARGE: usize = 4;
+
+/// What a schema's patterns have cost so far.
+#[derive(Default)]
+pub(super) struct Patterns {
+    compiled: HashMap<String, Regex>,
+    source: usize,
+    large: usize,
+}
+
+impl Compiler<'_> {
+    pub(super) fn pattern(&mut self, source: &str, keyword: &str) -> Result<Pattern> {
+        let source = source.to_owned();
+        if let Some(regex) = self.patterns.compiled.get(&source) {
+            return Ok(Pattern { regex: regex.clone(), source });
+        }
+        self.patterns.source += source.len();
+        if self.patterns.compiled.len() >= MAX_PATTERNS || self.patterns.source > MAX_SOURCE {
+            return Err(self.error(keyword, "is one of too many patterns, or too long ones"));
+        }
+        let translated = translated(&source).map_err(|reason| self.error(keyword, reason))?;
+        let build = |size| RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(LAZY).build();
+        let regex = match build(SMALL) {
+            Err(regex::Error::CompiledTooBig(_)) if self.patterns.large < MAX_LARGE => {
+                self.patterns.large += 1;
+                build(LARGE)
+            }
+            result => result,
+        };
+        let regex = regex.map_err(|e| SchemaError::regex(&self.pointer, keyword, e))?;
+        self.patterns.compiled.insert(source.clone(), regex.clone());
+        Ok(Pattern { source, regex })
+    }
+}
+
+/// There `\d`, `\w` and `\b` mean ASCII, and white space is what ECMA-262 calls so (12.2, 12.3).
+const DIGIT: &str = "0-9";
+const WORD: &str = "0-9A-Za-z_";
+const SPACE: &str = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+const NO_LINE_END: &str = r"[^\n\r\x{2028}\x{2029}]";
+
+/// A regular expression of ECMA-262 in the syntax of the `regex` crate; or why it has no meaning there.
+fn translated(source: &str) -> std::result::Result<String, String> {
+    let mut out = String::with_capacity(source.len() + 16);
+    let mut chars = source.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.peek() {
+                Some('b') => out.push_str(r"(?-u:\b)"),
+                Some('B') => out.push_str(r"(?-u:\B)"),
+                _ => {
+                    escape(&mut chars)?.write(&mut out);
+                    continue;
+                }
+            },
+            '[' => {
+                class(&mut chars, &mut out)?;
+                continue;
+            }
+            '.' => {
+                out.push_str(NO_LINE_END);
+                continue;
+            }
+            '(' => {
+                check_group(chars.clone())?;
+                out.push(c);
+                continue;
+            }
+            '{' if chars.peek() == Some(&',') => return Err("has a repetition without a least number".into()),
+            c => {
+                out.push(c);
+                continue;
+            }
+        }
+        chars.next();
+    }
+    Ok(out)
+}
+
+/// Flags would change what is translated here.
+fn check_group(mut rest: Peekable<Chars<'_>>) -> std::result::Result<(), String> {
+    if rest.next_if_eq(&'?').is_none() {
+        return Ok(());
+    }
+    let flags: String = rest.take_while(|c| c.is_ascii_alphabetic() || *c == '-').collect();
+    if flags.is_empty() || flags == "P" || flags.chars().all(|c| matches!(c, 'i' | '-')) {
+        Ok(())
+    } else {
+        Err(format!("has flags that are not modelled: {flags}"))
+    }
+}
+
+/// One character, or a set of them in brackets.
+enum Atom {
+    Char(char),
+    Set(String),
+}
+
+impl Atom {
+    fn write(&self, out: &mut String) {
+        match self {
+            Atom::Set(set) => out.push_str(set),
+            Atom::Char(c) => {
+                if r"\.+*?()|[]{}^$#&-~".contains(*c) {
+                    out.push('\\');
+                }
+                out.push(*c);
+            }
+        }
+    }
+}
+
+/// What follows a backslash.
+fn escape(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<Atom, String> {
+    let Some(c) = chars.next() else { return Err("ends in a backslash".into()) };
+    Ok(match c {
+        'd' => Atom::Set(format!("[{DIGIT}]")),
+        'D' => Atom::Set(format!("[^{DIGIT}]")),
+        'w' => Atom::Set(format!("[{WORD}]")),
+        'W' => Atom::Set(format!("[^{WORD}]")),
+        's' => Atom::Set(format!("[{SPACE}]")),
+        'S' => Atom::Set(format!("[^{SPACE}]")),
+        'p' | 'P' => {
+            let mut set = format!("\\{c}");
+            for next in chars.by_ref() {
+                set.push(next);
+                if next == '}' || set.len() == 3 && next != '{' {
+                    break;
+                }
+            }
+            Atom::Set(set)
+        }
+        't' => Atom::Char('\t'),
+        'n' => Atom::Char('\n'),
+        'v' => Atom::Char('\x0B'),
+        'f' => Atom::Char('\x0C'),
+        'r' => Atom::Char('\r'),
+        '0' if !chars.peek().is_some_and(char::is_ascii_digit) => Atom::Char('\0'),
+        'c' => match chars.next() {
+            Some(letter) if letter.is_ascii_alphabetic() => Atom::Char(char::from(letter as u8 & 31)),
+            _ => return Err("has `\\c` without a letter".into()),
+        },
+        'x' => Atom::Char(code(hex(chars, 2))?),
+        'u' => Atom::Char(unicode(chars)?),
+        c if c.is_ascii_alphanumeric() => {
+            return Err(format!("has `\\{c}`, which ECMA-262 does not know or which needs back references"));
+        }
+        c => Atom::Char(c),
+    })
+}
+
+/// `\uXXXX`, a pair of those, `\u{…}`.
+fn unicode(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<char, String> {
+    if chars.next_if_eq(&'{').is_some() {
+        let digits: String = chars.by_ref().take_while(|c| *c != '}').collect();
+        return code(u32::from_str_radix(&digits, 16).ok());
+    }
+    let first = hex(chars, 4);
+    let mut ahead = chars.clone();
+    if let Some(high @ 0xD800..=0xDBFF) = first
+        && ahead.next() == Some('\\')
+        && ahead.next() == Some('u')
+        && let Some(low @ 0xDC00..=0xDFFF) = hex(&mut ahead, 4)
+    {
+        *chars = ahead;
+        return code(Some(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)));
+    }
+    code(first)
+}
+
+fn hex(chars: &mut Peekable<Chars<'_>>, digits: usize) -> Option<u32> {
+    (0..digits).try_fold(0, |n, _| Some(n * 16 + chars.next_if(char::is_ascii_hexdigit)?.to_digit(16)?))
+}
+
+fn code(number: Option<u32>) -> std::result::Result<char, String> {
+    number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
+}
+
+/// What follows an opening bracket. Everything in it is literal but ranges and escapes: no nested brackets, no
+/// operations on sets.
+fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> std::result::Result<(), String> {
+    let negated = chars.next_if_eq(&'^').is_some();
+    if chars.next_if_eq(&']').is_some() {
+        // Nothing, or anything.
+        out.push_str(if negated { r"[\s\S]" } else { r"[^\s\S]" });
+        return Ok(());
+    }
+    out.push_str(if negated { "[^" } else { "[" });
+    loop {
+        if chars.next_if_eq(&']').is_some() {
+            out.push(']');
+            return Ok(());
+        }
+        let low = member(chars)?;
+        low.write(out);
+        let mut ahead = chars.clone();
+        if let Atom::Char(_) = low
+            && ahead.next() == Some('-')
+            && ahead.peek().is_some_and(|next| *next != ']')
+            && let high @ Atom::Char(_) = member(&mut ahead)?
+        {
+            *chars = ahead;
+            out.push('-');
+            high.write(out);
+        }
+    }
+}
+
+fn member(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<Atom, String> {
+    match chars.next() {
+        None => Err("has a bracket that is not closed".into()),
+        Some('\\') if chars.next_if_eq(&'b').is_some() => Ok(Atom::Char('\x08')),
+        Some('\\') => escape(chars),
+        Some(c) => Ok(Atom::Char(c)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
