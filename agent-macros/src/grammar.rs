@@ -172,7 +172,7 @@ fn unknown(name: &str, keys: Keys) -> String {
 }
 
 impl Entry {
-    fn wrong(&self, errors: &mut Errors, advice: &str) {
+    pub(crate) fn wrong(&self, errors: &mut Errors, advice: &str) {
         match &self.value {
             Value::Flag => errors.at(&self.key, advice),
             Value::Equals(expr) => errors.at(expr, advice),
@@ -184,6 +184,14 @@ impl Entry {
         let Value::Equals(expr) = &self.value else { return None };
         match bare(expr) {
             Expr::Lit(literal) => Some(&literal.lit),
+            _ => None,
+        }
+    }
+
+    /// The text of `key = "text"`, where it is that.
+    pub(crate) fn literal_text(&self) -> Option<String> {
+        match self.literal() {
+            Some(Lit::Str(text)) => Some(text.value()),
             _ => None,
         }
     }

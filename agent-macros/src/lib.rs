@@ -9,6 +9,7 @@ mod diag;
 mod doc;
 mod grammar;
 mod path;
+mod policy;
 mod tool;
 mod tools;
 mod types;

@@ -104,8 +104,8 @@ impl Plans<'_> {
         let word = |key: &str| line.get(key).filter(|v| !v.is_null()).map(|v| v.as_str().unwrap_or_default());
         let mut options = self.defaults.clone();
         if let Some(policy) = word("policy") {
-            let known = CoercionPolicy::from_name(policy);
-            options = options.coercion(known.ok_or("`policy` is one of exact, strict, lenient")?);
+            let policy = policy.parse::<CoercionPolicy>();
+            options = options.coercion(policy.map_err(|unknown| format!("`policy`: {unknown}"))?);
         }
         if let Some(unknown) = word("unknown") {
             let known = UnknownKeys::from_name(unknown);

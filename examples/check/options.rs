@@ -51,9 +51,8 @@ impl Options {
             match arg.as_str() {
                 "--schema" => schema = Some(PathBuf::from(value()?)),
                 "--policy" => {
-                    let word = value()?;
-                    let policy = word.to_str().and_then(CoercionPolicy::from_name);
-                    plan = plan.coercion(policy.ok_or_else(|| one_of(word, "exact, strict, lenient"))?);
+                    let policy = value()?.to_string_lossy().parse::<CoercionPolicy>();
+                    plan = plan.coercion(policy.map_err(|unknown| format!("{arg}: {unknown}"))?);
                 }
                 "--unknown" => {
                     let word = value()?;

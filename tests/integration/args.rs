@@ -11,6 +11,8 @@ mod combined;
 mod exact;
 #[path = "args_foreign.rs"]
 mod foreign;
+#[path = "args_knobs.rs"]
+mod knobs;
 #[path = "args_policies.rs"]
 mod policies;
 #[path = "args_properties.rs"]

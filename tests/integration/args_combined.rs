@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 fn compile(schema: &Value) -> Result<Plan, SchemaError> {
-    let options = PlanOptions::default().coercion(CoercionPolicy::Exact).unknown(UnknownKeys::Keep);
+    let options = PlanOptions::default().coercion(CoercionPolicy::exact()).unknown(UnknownKeys::Keep);
     Plan::compile("t", schema, options)
 }
 
@@ -211,10 +211,10 @@ fn null_is_a_value_wherever_an_alternative_takes_it() {
         json!({"anyOf": [{"anyOf": [{"$ref": "#/$defs/n"}, {"type": "boolean"}]}, {"type": "integer"}]});
     let schema = json!({"type": "object", "properties": {"v": union, "w": {"type": "integer"}},
         "$defs": {"n": {"anyOf": [{"type": "string"}, {"enum": [1.5, null]}]}}});
-    for policy in [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient] {
+    for policy in [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()] {
         let plan = Plan::compile("t", &schema, PlanOptions::default().coercion(policy)).expect("a plan");
         assert_eq!(plan.parse::<Value>(r#"{"v":null}"#).expect("a value").value, json!({"v": null}));
-        assert_eq!(plan.parse::<Value>(r#"{"w":null}"#).is_ok(), policy != CoercionPolicy::Exact);
+        assert_eq!(plan.parse::<Value>(r#"{"w":null}"#).is_ok(), policy != CoercionPolicy::exact());
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 
 const POLICIES: [CoercionPolicy; 3] =
-    [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
+    [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 /// 2^53, and what floats round to it.
 const EDGE: u64 = 9_007_199_254_740_992;
 const BEYOND: u64 = EDGE + 1;
@@ -77,7 +77,7 @@ fn bounds_and_multiples_of_numbers_are_exact() {
 
 #[test]
 fn text_becomes_the_number_that_its_digits_say() {
-    let plan = foreign(json!({"type": "number"}), CoercionPolicy::Strict);
+    let plan = foreign(json!({"type": "number"}), CoercionPolicy::strict());
     for digits in ["12345678901234567890", "18446744073709551615", "-9223372036854775808", "9007199254740993"]
     {
         let from_text = plan.parse::<Value>(&format!("{{\"v\":\"{digits}\"}}")).expect("a number");
@@ -91,7 +91,7 @@ fn text_becomes_the_number_that_its_digits_say() {
 #[test]
 fn a_plan_of_128_bits_gives_a_value_what_it_gives_the_type() {
     let widest = u128::MAX.to_string();
-    for policy in [CoercionPolicy::Strict, CoercionPolicy::Lenient] {
+    for policy in [CoercionPolicy::strict(), CoercionPolicy::lenient()] {
         let plan = plan::<W<u128>>(options(policy));
         for text in [widest.clone(), format!("\"{widest}\"")] {
             let text = format!("{{\"v\":{text}}}");
@@ -141,7 +141,8 @@ fn one_integer_key_in_two_spellings() {
     ok(r#"{"v":{"-1":1,"1":2}}"#, w(BTreeMap::from([(-1i64, 1), (1, 2)])));
     ok(r#"{"v":{"1":1,"01":2}}"#, w(BTreeMap::from([("1".to_string(), 1), ("01".to_string(), 2)])));
     // To JSON Schema they are two keys, and so they are in a `Value`.
-    let plan = foreign(json!({"type": "object", "patternProperties": {r"^\d+$": {}}}), CoercionPolicy::Exact);
+    let plan =
+        foreign(json!({"type": "object", "patternProperties": {r"^\d+$": {}}}), CoercionPolicy::exact());
     assert_eq!(sent(&plan, r#"{"1":1,"01":2}"#).expect("two keys"), json!({"1": 1, "01": 2}));
 }
 
@@ -172,7 +173,7 @@ fn exactly_one_counts_as_json_schema_does() {
         assert_eq!(sent(&plan, "6.0").expect("a member"), json!(6));
         assert!(sent(&plan, "4").is_ok());
     }
-    let plan = foreign(json!({"oneOf": [{"type": "integer"}, {"type": "string"}]}), CoercionPolicy::Strict);
+    let plan = foreign(json!({"oneOf": [{"type": "integer"}, {"type": "string"}]}), CoercionPolicy::strict());
     assert_eq!(sent(&plan, "\"5\"").expect("text as it is"), json!("5"));
 }
 

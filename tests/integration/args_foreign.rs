@@ -280,7 +280,7 @@ fn formats_only_describe() {
     let lenient = Plan::compile(
         "t",
         &json!({"type": "object", "properties": {"v": {"type": "string", "format": "date"}}}),
-        PlanOptions::default().coercion(CoercionPolicy::Lenient).unknown(UnknownKeys::Keep),
+        PlanOptions::default().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Keep),
     );
     refuses(&lenient.expect("a plan"), &json!(20_260_101), &[("/v", "type")]);
 }

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const EXACT: CoercionPolicy = CoercionPolicy::Exact;
-const STRICT: CoercionPolicy = CoercionPolicy::Strict;
-const LENIENT: CoercionPolicy = CoercionPolicy::Lenient;
+const EXACT: CoercionPolicy = CoercionPolicy::exact();
+const STRICT: CoercionPolicy = CoercionPolicy::strict();
+const LENIENT: CoercionPolicy = CoercionPolicy::lenient();
 
 fn owned<const N: usize>(records: [(&str, &'static str); N]) -> Vec<(String, &'static str)> {
     records.into_iter().map(|(path, rule)| (path.to_string(), rule)).collect()

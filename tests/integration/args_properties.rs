@@ -106,7 +106,7 @@ pub(super) fn compile(schema: &Value, policy: CoercionPolicy, unknown: UnknownKe
 }
 
 pub(super) const POLICIES: [CoercionPolicy; 3] =
-    [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
+    [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 proptest! {
     /// Any text is answered: a value, or issues that the plan itself has.
@@ -179,7 +179,7 @@ proptest! {
     /// Under the exact policy a schema means what JSON Schema says.
     #[test]
     fn exact_agrees_with_jsonschema(schema in object(schema()), value in arguments()) {
-        let plan = compile(&schema, CoercionPolicy::Exact, UnknownKeys::Deny);
+        let plan = compile(&schema, CoercionPolicy::exact(), UnknownKeys::Deny);
         let oracle = jsonschema::validator_for(&schema).map_err(|e| TestCaseError::fail(e.to_string()))?;
         let ours = plan.parse::<Value>(&value.to_string());
         // `u64::MAX` and beyond is an integer to JSON Schema and to us; a float above 2^53 is one only there.

@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[track_caller]
 fn bounded<T: DeserializeOwned + JsonSchema>(text: &str) {
-    for policy in [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient] {
+    for policy in [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()] {
         let plan = plan::<T>(super::options(policy));
         answer::<T>(&plan, text);
     }
@@ -214,7 +214,7 @@ fn many_words_are_folded_once() {
         .collect();
     let schema = json!({"type": "object", "properties": {
         "words": {"type": "array", "items": {"enum": words}}, "tagged": {"type": "array", "items": {"anyOf": variants}}}});
-    let plan = Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::Lenient))
+    let plan = Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::lenient()))
         .expect("a plan");
     let started = Instant::now();
     let wrong: Vec<String> = (0..600).map(|i| format!("no member {i}")).collect();

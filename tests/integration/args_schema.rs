@@ -269,7 +269,7 @@ fn probes() -> Vec<Value> {
 
 #[track_caller]
 fn agrees<T: serde::de::DeserializeOwned + JsonSchema>() {
-    let plan = plan::<T>(options(CoercionPolicy::Exact));
+    let plan = plan::<T>(options(CoercionPolicy::exact()));
     let oracle = jsonschema::validator_for(plan.schema()).expect("a schema");
     let mut accepted = 0;
     for probe in probes() {

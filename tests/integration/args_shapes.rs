@@ -172,7 +172,7 @@ fn untagged() {
     bad::<W<Untagged>>(r#"{"v":{"a":"x"}}"#, &[("/v/a", "type")]);
     bad::<W<Untagged>>(r#"{"v":[1,"x"]}"#, &[("/v/1", "type")]);
     bad::<W<Untagged>>(r#"{"v":true}"#, &[("/v", "type")]);
-    let got = parse::<W<Vec<Untagged>>>(CoercionPolicy::Strict, r#"{"v":[["1"],{"a":"2"},"3",4.0]}"#);
+    let got = parse::<W<Vec<Untagged>>>(CoercionPolicy::strict(), r#"{"v":[["1"],{"a":"2"},"3",4.0]}"#);
     let (_, records) = got.expect("all fit");
     let want = [("/v/0/0", "text_to_integer"), ("/v/1/a", "text_to_integer"), ("/v/3", "float_to_integer")];
     assert_eq!(records, want.map(|(p, r)| (p.to_string(), r)));

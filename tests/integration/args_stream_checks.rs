@@ -108,7 +108,7 @@ fn repeated_keys() {
     let map = Plan::compile(
         "t",
         &json!({"type": "object", "additionalProperties": {"type": "integer"}}),
-        options(CoercionPolicy::Strict),
+        options(CoercionPolicy::strict()),
     )
     .unwrap();
     check(
@@ -123,10 +123,10 @@ fn repeated_keys() {
 
 #[test]
 fn policies_are_honoured() {
-    let lenient = plan::<Book>(options(CoercionPolicy::Lenient));
+    let lenient = plan::<Book>(options(CoercionPolicy::lenient()));
     check(&lenient, r#"{"city":7,"nights":"3","guests":"[{\"name\":\"Ann\",\"age\":\"31\"}]"}"#, &[]);
     check(&lenient, r#"{"city":"a","nights":1,"guests":{"name":"Ann","age":1}}"#, &[]);
-    let exact = plan::<Book>(options(CoercionPolicy::Exact));
+    let exact = plan::<Book>(options(CoercionPolicy::exact()));
     check(
         &exact,
         r#"{"city":"a","nights":1,"card":null}"#,
@@ -210,7 +210,7 @@ fn what_only_the_whole_can_tell() {
         {"type": "object", "properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}, "required": ["kind"], "additionalProperties": false},
         {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"], "additionalProperties": false},
     ]});
-    let plan = compile(&root, CoercionPolicy::Strict, UnknownKeys::Deny);
+    let plan = compile(&root, CoercionPolicy::strict(), UnknownKeys::Deny);
     assert_eq!(refused(&plan, r#"{"kind":"c","n":"x","n":1}"#), []);
     let plan = super::plan::<Book>(PlanOptions::default());
     for text in ["[1]", "null", r#""{\"city\":5}""#, "{}"] {
@@ -225,7 +225,7 @@ fn hostile_keys() {
     let properties: Value = names.iter().map(|n| (n.clone(), json!({"type": "integer"}))).collect();
     let plan = compile(
         &json!({"type": "object", "properties": properties}),
-        CoercionPolicy::Lenient,
+        CoercionPolicy::lenient(),
         UnknownKeys::Deny,
     );
     let mut stream = ArgumentStream::new(&plan);

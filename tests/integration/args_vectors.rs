@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "it says what it checked, or that it skipped")]
 
 use super::records;
-use agent::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys, did_you_mean};
+use agent::args::{Plan, PlanOptions, UnknownKeys, did_you_mean};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ fn run(case: &Value, policy: &str, want: &Value) -> Option<String> {
     let say =
         |what: String| Some(format!("{} {policy}: {what}; arguments {}", case["id"], case["arguments"]));
     let options = PlanOptions::default()
-        .coercion(CoercionPolicy::from_name(policy).expect("a policy"))
+        .coercion(policy.parse().expect("a policy"))
         .unknown(case["unknown"].as_str().and_then(UnknownKeys::from_name).expect("a policy"));
     let plan = match Plan::compile("t", &case["schema"], options) {
         Ok(plan) => plan,

@@ -3,7 +3,7 @@
 use crate::diag::Errors;
 use crate::doc;
 use crate::grammar::{self, Entry, Keys, Value, integer_of};
-use crate::tool::attr::COERCE;
+use crate::policy::Policy;
 use proc_macro2::Span;
 use quote::ToTokens;
 use syn::{Attribute, Expr, LitStr, Path, RangeLimits};
@@ -46,7 +46,7 @@ pub(crate) struct ArgOptions {
     pub(crate) rename: Option<LitStr>,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) secret: bool,
-    pub(crate) coerce: Option<&'static str>,
+    pub(crate) coerce: Option<Policy>,
     pub(crate) nested: Option<Span>,
     pub(crate) flatten: Option<Span>,
     /// The first option that only makes sense for an argument of its own, not for the whole object.
@@ -152,7 +152,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "description" => given = entry.some_text(errors).map(|text| text.value()),
             "alias" => options.aliases.extend(entry.some_text(errors)),
             "secret" => options.secret = entry.flag(errors) == Some(true),
-            "coerce" => options.coerce = entry.word(COERCE, errors),
+            "coerce" => options.coerce = Policy::of(&entry, errors),
             "nested" => options.nested = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             "flatten" => options.flatten = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             other => unreachable!("`{other}` is in the table of keys but not read"),

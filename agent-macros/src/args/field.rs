@@ -6,6 +6,7 @@ use super::foreign::{Serde, keep, schemars_has};
 use crate::diag::Errors;
 use crate::grammar::{Number, string_of};
 use crate::path::{Private, hidden, ours};
+use crate::policy::Policy;
 use crate::types::{self, mentions, owned, pretty, replace_self, respan};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -151,7 +152,7 @@ impl Lowering<'_> {
         if options.secret {
             extensions.push(quote!("x-secret" = true));
         }
-        if let Some(policy) = options.coerce {
+        if let Some(policy) = options.coerce.as_ref().map(Policy::words) {
             extensions.push(quote!("x-coerce" = #policy));
         }
         if !extensions.is_empty() {

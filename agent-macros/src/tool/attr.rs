@@ -3,6 +3,7 @@
 use super::timeout;
 use crate::diag::Errors;
 use crate::grammar::{self, Keys};
+use crate::policy::Policy;
 use proc_macro2::{Ident, Span, TokenStream};
 use std::time::Duration;
 use syn::{LitStr, Path};
@@ -32,14 +33,12 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Duration>,
     /// Where `inline` stands, if it does.
     pub(crate) inline: Option<Span>,
-    pub(crate) coerce: Option<&'static str>,
+    pub(crate) coerce: Option<Policy>,
     pub(crate) unknown: Option<&'static str>,
     pub(crate) redact_errors: bool,
     pub(crate) type_name: Option<Ident>,
 }
 
-/// The words of [`CoercionPolicy`](https://docs.rs/agent), for tools and for single parameters.
-pub(crate) const COERCE: &[&str] = &["exact", "strict", "lenient"];
 const UNKNOWN: &[&str] = &["deny", "strip", "keep"];
 
 const ON_ARGUMENTS: (&[&str], &str) = (
@@ -147,7 +146,7 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, errors: &mut Errors) -> O
             "open_world" => options.open_world = entry.flag(errors),
             "redact_errors" => options.redact_errors = entry.flag(errors) == Some(true),
             "inline" => options.inline = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
-            "coerce" => options.coerce = entry.word(COERCE, errors),
+            "coerce" => options.coerce = Policy::of(&entry, errors),
             "unknown" => options.unknown = entry.word(UNKNOWN, errors),
             "type" => options.type_name = entry.name("SearchTool", errors),
             "timeout" => {

@@ -313,9 +313,9 @@ pub(super) fn spec(said: &Said, private: &Private) -> TokenStream {
     if options.redact_errors {
         calls.push(quote!(.redact_errors()));
     }
-    if let Some(word) = options.coerce {
-        let policy = variant(word);
-        calls.push(quote!(.coerce(#private::CoercionPolicy::#policy)));
+    if let Some(policy) = &options.coerce {
+        let policy = policy.tokens(private);
+        calls.push(quote!(.coerce(#policy)));
     }
     if let Some(word) = options.unknown {
         let unknown = variant(word);

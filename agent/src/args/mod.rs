@@ -20,7 +20,7 @@ mod text;
 pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
-pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
+pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys, UnknownPolicy};
 pub use report::InvalidArguments;
 pub use stream::{
     ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentSegment, ArgumentStream, ArgumentStreamError,

@@ -1,72 +1,193 @@
 //! What may be coerced, and what happens to keys that no parameter has.
 
-use serde::{Deserialize, Serialize};
+use super::coercion::CoercionRule;
+use super::suggest::did_you_mean;
+use super::text::cut;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::{fmt, str::FromStr};
 
-/// How far arguments may be bent to fit their types.
+/// How far arguments may be bent to fit their types: one of three policies, and single rules on top.
 ///
 /// The rules only ever accept what has one meaning: nothing is rounded, cut, guessed or filled in silently, and
-/// every change is recorded as a [`Coercion`](super::Coercion). What `Exact` accepts, `Strict` accepts, and what
-/// `Strict` accepts, `Lenient` accepts.
+/// every change is recorded as a [`Coercion`](super::Coercion). What `exact` accepts, `strict` accepts, and what
+/// `strict` accepts, `lenient` accepts.
 ///
-/// | sent | wanted | exact | strict | lenient |
-/// |---|---|---|---|---|
-/// | `1.0` | integer | yes | yes | yes |
-/// | `" 42 "`, `"+7"`, `"42.0"` | integer | no | yes | yes |
-/// | `"2.5e3"` | number | no | yes | yes |
-/// | `"true"` | boolean | no | yes | yes |
-/// | `[42]` | array of strings | no | yes | yes |
-/// | `null` | optional parameter | no | absent | absent |
-/// | `"True"` | boolean | no | no | yes |
-/// | `"In Progress"` | `"in_progress"` | no | no | yes |
-/// | `7` | string | no | no | yes |
-/// | `"[1,2]"`, `5` | array of integers | no | no | yes |
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CoercionPolicy {
-    /// JSON Schema's own reading: no coercion but `1.0` for an integer.
-    Exact,
-    /// Lossless readings of scalars that models often quote. The default.
-    #[default]
-    Strict,
-    /// Also structural repairs: JSON sent as text, one value for a list, other spellings of a closed set.
-    Lenient,
-}
+/// | sent | wanted | exact | strict | lenient | [rule](CoercionRule) |
+/// |---|---|---|---|---|---|
+/// | `1.0` | integer | yes | yes | yes | `float_to_integer` |
+/// | `" 42 "`, `"+7"`, `"42.0"` | integer | no | yes | yes | `text_to_integer` |
+/// | `"2.5e3"` | number | no | yes | yes | `text_to_number` |
+/// | `"true"` | boolean | no | yes | yes | `text_to_boolean` |
+/// | `"True"` | boolean | no | no | yes | `text_to_boolean` |
+/// | `[42]` | array of strings | no | yes | yes | `number_to_text` |
+/// | `7` | string | no | no | yes | `number_to_text` |
+/// | `"3"` | one of 1, 2, 3 | no | yes | yes | `to_closed_number` |
+/// | `null` | optional parameter | no | absent | absent | `null_as_absent` |
+/// | `null` | the whole arguments | no | `{}` | `{}` | `null_as_empty` |
+/// | `"{…}"` | the whole arguments | no | yes | yes | `json_text_decoded` |
+/// | `"[1,2]"` | array of integers | no | no | yes | `json_text_decoded` |
+/// | `5` | array of integers | no | no | yes | `one_value_wrapped` |
+/// | `"In Progress"` | `"in_progress"` | no | no | yes | `fold_enum` |
+///
+/// Single rules are switched by [`allow`](Self::allow) and [`forbid`](Self::forbid). The same in words, as
+/// `#[tool(coerce = "…")]`, `#[arg(coerce = "…")]` and [`FromStr`] take it and [`Display`](fmt::Display) shows it:
+///
+/// ```
+/// use agent::args::{CoercionPolicy, CoercionRule};
+///
+/// let policy: CoercionPolicy = "strict + fold_enum - number_to_text".parse()?;
+/// assert_eq!(
+///     policy,
+///     CoercionPolicy::strict().allow(CoercionRule::FoldEnum).forbid(CoercionRule::NumberToText)
+/// );
+/// assert_eq!(policy.to_string(), "strict - number_to_text + fold_enum");
+/// # Ok::<(), agent::args::UnknownPolicy>(())
+/// ```
+///
+/// A policy that is narrowed below `exact` (without `float_to_integer`) refuses what the schema allows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CoercionPolicy(Rules);
 
 impl CoercionPolicy {
-    /// The policy of that name: `exact`, `strict` or `lenient`.
-    ///
-    /// ```
-    /// use agent::args::CoercionPolicy;
-    /// assert_eq!(CoercionPolicy::from_name("lenient"), Some(CoercionPolicy::Lenient));
-    /// assert_eq!(CoercionPolicy::from_name("loose"), None);
-    /// ```
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "exact" => Some(Self::Exact),
-            "strict" => Some(Self::Strict),
-            "lenient" => Some(Self::Lenient),
-            _ => None,
-        }
+    /// JSON Schema's own reading: no coercion but `1.0` for an integer.
+    pub const fn exact() -> Self {
+        Self(Rules(EXACT))
     }
 
-    /// Its name, as [`from_name`](Self::from_name) takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Strict => "strict",
-            Self::Lenient => "lenient",
-        }
+    /// Lossless readings of scalars that models often quote. The default.
+    pub const fn strict() -> Self {
+        Self(Rules(STRICT))
+    }
+
+    /// Also structural repairs: JSON sent as text, one value for a list, other spellings of a closed set.
+    pub const fn lenient() -> Self {
+        Self(Rules(LENIENT))
+    }
+
+    /// The same, and `rule` as far as it goes under `lenient`. [`CoercionRule::UnknownDropped`] belongs to
+    /// [`UnknownKeys::Strip`] and changes nothing here.
+    pub const fn allow(self, rule: CoercionRule) -> Self {
+        Self(Rules(self.0.0 | Rules::of(rule).0))
+    }
+
+    /// The same without `rule`.
+    pub const fn forbid(self, rule: CoercionRule) -> Self {
+        Self(Rules(self.0.0 & !Rules::of(rule).0))
     }
 
     pub(crate) const fn rules(self) -> Rules {
-        match self {
-            Self::Exact => Rules(0),
-            Self::Strict => Rules(STRICT),
-            Self::Lenient => Rules(LENIENT),
+        self.0
+    }
+
+    /// What has to be said on top of `base` to get this; none if that cannot be said.
+    fn changes(self, base: CoercionPolicy) -> Option<Vec<(char, CoercionRule)>> {
+        let mut changes = Vec::new();
+        for rule in CoercionRule::ALL {
+            let bits = Rules::of(rule).0;
+            let (have, had) = (self.0.0 & bits, base.0.0 & bits);
+            match have {
+                _ if have == had => {}
+                0 => changes.push(('-', rule)),
+                _ if have == bits => changes.push(('+', rule)),
+                _ => return None,
+            }
         }
+        Some(changes)
     }
 }
+
+impl Default for CoercionPolicy {
+    fn default() -> Self {
+        Self::strict()
+    }
+}
+
+impl fmt::Display for CoercionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = POLICIES.iter().filter_map(|(name, policy)| Some((name, self.changes(*policy)?)));
+        let Some((name, changes)) = named.min_by_key(|(_, changes)| changes.len()) else {
+            return Err(fmt::Error);
+        };
+        f.write_str(name)?;
+        changes.iter().try_for_each(|(sign, rule)| write!(f, " {sign} {rule}"))
+    }
+}
+
+impl fmt::Debug for CoercionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+const POLICIES: [(&str, CoercionPolicy); 3] = [
+    ("exact", CoercionPolicy::exact()),
+    ("strict", CoercionPolicy::strict()),
+    ("lenient", CoercionPolicy::lenient()),
+];
+
+impl FromStr for CoercionPolicy {
+    type Err = UnknownPolicy;
+
+    /// `exact`, `strict` or `lenient`, then any number of `+ rule` and `- rule`, in order.
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let end = text.find(['+', '-']).unwrap_or(text.len());
+        let (name, mut rest) = text.split_at(end);
+        let known = POLICIES.map(|(name, _)| name);
+        let found = POLICIES.iter().find(|(known, _)| *known == name.trim());
+        let &(_, mut policy) = found.ok_or_else(|| UnknownPolicy::new(name, &known))?;
+        while let Some(sign) = rest.chars().next() {
+            rest = &rest[sign.len_utf8()..];
+            let (word, after) = rest.split_at(rest.find(['+', '-']).unwrap_or(rest.len()));
+            rest = after;
+            let mut rules = CoercionRule::ALL.into_iter().filter(|r| *r != CoercionRule::UnknownDropped);
+            let rule = rules.clone().find(|rule| rule.as_str() == word.trim()).ok_or_else(|| {
+                UnknownPolicy::new(word, &rules.by_ref().map(CoercionRule::as_str).collect::<Vec<_>>())
+            })?;
+            policy = if sign == '+' { policy.allow(rule) } else { policy.forbid(rule) };
+        }
+        Ok(policy)
+    }
+}
+
+impl Serialize for CoercionPolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CoercionPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A word in a [`CoercionPolicy`] that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy {
+    word: String,
+    known: String,
+    suggestion: Option<String>,
+}
+
+impl UnknownPolicy {
+    fn new(word: &str, known: &[&str]) -> UnknownPolicy {
+        let word = cut(word.trim(), 64);
+        let suggestion = did_you_mean(&word, known.iter().copied()).first().map(|near| (*near).to_owned());
+        UnknownPolicy { word, known: known.join(", "), suggestion }
+    }
+}
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no coercion policy has {:?}", self.word)?;
+        if let Some(near) = &self.suggestion {
+            write!(f, ", did you mean {near:?}?")?;
+        }
+        write!(f, " (known: {})", self.known)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
 
 /// What happens to a key that no parameter has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -107,8 +228,8 @@ impl UnknownKeys {
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
-/// let options = PlanOptions::default().coercion(CoercionPolicy::Lenient).unknown(UnknownKeys::Strip);
-/// assert_eq!(options.coercion, CoercionPolicy::Lenient);
+/// let options = PlanOptions::default().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip);
+/// assert_eq!(options.coercion, CoercionPolicy::lenient());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -137,12 +258,16 @@ impl PlanOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules(u16);
 
-const STRICT: u16 = Rules::TEXT_INTEGER.0
+const EXACT: u16 = Rules::FLOAT_INTEGER.0;
+const STRICT: u16 = EXACT
+    | Rules::TEXT_INTEGER.0
     | Rules::TEXT_NUMBER.0
     | Rules::TEXT_BOOLEAN.0
     | Rules::ITEM_TEXT.0
     | Rules::NULL_ABSENT.0
-    | Rules::ROOT.0;
+    | Rules::CLOSED_NUMBER.0
+    | Rules::NULL_ROOT.0
+    | Rules::TEXT_ROOT.0;
 const LENIENT: u16 = STRICT
     | Rules::JSON_TEXT.0
     | Rules::WRAP_ONE.0
@@ -161,8 +286,8 @@ impl Rules {
     pub(crate) const ITEM_TEXT: Rules = Rules(1 << 3);
     /// `null` for an optional parameter.
     pub(crate) const NULL_ABSENT: Rules = Rules(1 << 4);
-    /// `null`, or an object sent as a JSON string, for the arguments as a whole.
-    pub(crate) const ROOT: Rules = Rules(1 << 5);
+    /// `null` for the arguments as a whole.
+    pub(crate) const NULL_ROOT: Rules = Rules(1 << 5);
     /// `"[1]"` for `[1]`.
     pub(crate) const JSON_TEXT: Rules = Rules(1 << 6);
     /// `1` for `[1]`.
@@ -173,8 +298,32 @@ impl Rules {
     pub(crate) const FOLD_BOOLEAN: Rules = Rules(1 << 9);
     /// `42` for `"42"`.
     pub(crate) const INTEGER_TEXT: Rules = Rules(1 << 10);
+    /// An object sent as a JSON string for the arguments as a whole.
+    pub(crate) const TEXT_ROOT: Rules = Rules(1 << 11);
+    /// `"3"` for a 3 of a closed set.
+    pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
+    /// `1.0` for 1.
+    pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
     /// Not a rule: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);
+
+    /// All that a rule can do.
+    const fn of(rule: CoercionRule) -> Rules {
+        match rule {
+            CoercionRule::FloatToInteger => Rules::FLOAT_INTEGER,
+            CoercionRule::TextToInteger => Rules::TEXT_INTEGER,
+            CoercionRule::TextToNumber => Rules::TEXT_NUMBER,
+            CoercionRule::TextToBoolean => Rules(Rules::TEXT_BOOLEAN.0 | Rules::FOLD_BOOLEAN.0),
+            CoercionRule::NumberToText => Rules(Rules::ITEM_TEXT.0 | Rules::INTEGER_TEXT.0),
+            CoercionRule::FoldEnum => Rules::FOLD_ENUM,
+            CoercionRule::ToClosedNumber => Rules::CLOSED_NUMBER,
+            CoercionRule::JsonTextDecoded => Rules(Rules::JSON_TEXT.0 | Rules::TEXT_ROOT.0),
+            CoercionRule::OneValueWrapped => Rules::WRAP_ONE,
+            CoercionRule::NullAsAbsent => Rules::NULL_ABSENT,
+            CoercionRule::NullAsEmpty => Rules::NULL_ROOT,
+            CoercionRule::UnknownDropped => Rules(0),
+        }
+    }
 
     #[inline]
     pub(crate) const fn has(self, rule: Rules) -> bool {

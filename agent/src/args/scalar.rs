@@ -366,13 +366,13 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
         return Some(member);
     }
     let text = sent.as_str()?;
-    if rules.has(Rules::TEXT_INTEGER)
+    if rules.has(Rules::CLOSED_NUMBER)
         && let Some(int) = int_from_text(text).int()
         && let Some(member) = members.iter().find(|m| m.is_number() && same_json(m, &int.to_value()))
     {
         return Some(member);
     }
-    if rules.has(Rules::TEXT_NUMBER)
+    if rules.has(Rules::CLOSED_NUMBER)
         && let Some(Num::Float(f)) = Num::of_text(text)
         && let Some(member) = members.iter().find(|m| m.is_f64() && m.as_f64() == Some(f))
     {

@@ -210,8 +210,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             Kind::Num(spec) if spec.takes(Num::Float(f)) => self.visitor.visit_f64(f),
             Kind::Num(_) => Err(refused("range")),
             Kind::Int(spec) => match int_from_f64(f) {
-                Some(int) => self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger),
-                None => Err(refused("type")),
+                Some(int) if self.node.rules.has(Rules::FLOAT_INTEGER) => {
+                    self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger)
+                }
+                _ => Err(refused("type")),
             },
             _ => self.num_as_text(f.into(), false),
         }

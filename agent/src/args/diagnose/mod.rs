@@ -65,16 +65,13 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
 
 /// The arguments as a whole: null for none, or an object sent as a JSON string.
 fn unwrapped(graph: &Graph, root: &Doc<'_>) -> Option<(String, Coercion)> {
-    if !graph.root_rules().has(Rules::ROOT) {
-        return None;
-    }
     let hide = |v: Value| if graph.has_secrets() { HIDDEN.into() } else { recorded(v) };
     match &root.shape {
-        Shape::Null => {
+        Shape::Null if graph.root_rules().has(Rules::NULL_ROOT) => {
             let rule = CoercionRule::NullAsEmpty;
             Some(("{}".into(), Coercion { path: String::new(), from: Value::Null, to: json!({}), rule }))
         }
-        Shape::Text(text) => {
+        Shape::Text(text) if graph.root_rules().has(Rules::TEXT_ROOT) => {
             let inner = Document::parse(text).ok()?;
             if !matches!(inner.root.shape, Shape::Object(_)) {
                 return None;

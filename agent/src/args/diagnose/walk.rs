@@ -257,7 +257,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn integer(&mut self, node: &Node, doc: &Doc<'_>) -> Digits {
         match &doc.shape {
             Shape::Number if doc.is_integer_token() => int_from_text(doc.raw),
-            Shape::Number => {
+            Shape::Number if node.rules.has(Rules::FLOAT_INTEGER) => {
                 self.found.coerced = true;
                 doc.as_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
             }

@@ -85,9 +85,10 @@ impl Compiler<'_> {
         let secret = setting("x-secret") == Some(&json!(true));
         let policy = match setting("x-coerce") {
             None => None,
-            Some(word) => match word.as_str().and_then(CoercionPolicy::from_name) {
-                Some(policy) => Some(policy),
-                None => return Err(self.error("x-coerce", "must be exact, strict or lenient")),
+            Some(word) => match word.as_str().map(str::parse::<CoercionPolicy>) {
+                Some(Ok(policy)) => Some(policy),
+                Some(Err(unknown)) => return Err(self.error("x-coerce", unknown.to_string())),
+                None => return Err(self.error("x-coerce", "must be a policy in words, such as `strict`")),
             },
         };
         let rules = policy.map_or(self.rules.not_item(), CoercionPolicy::rules);

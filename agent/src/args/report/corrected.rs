@@ -60,7 +60,7 @@ impl Mend<'_> {
         if self.is_taken(id, value, root) {
             return;
         }
-        let lenient = CoercionPolicy::Lenient.rules();
+        let lenient = CoercionPolicy::lenient().rules();
         match (self.graph.kind(id), &mut *value) {
             (Kind::Nullable(inner), _) => self.value(*inner, value, false),
             (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && !n.is_f64() => {
