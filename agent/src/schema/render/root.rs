@@ -1,0 +1,278 @@
+//! The whole: one plain object, also where the plan has alternatives.
+
+use super::object::{Field, Form, Others};
+use super::written::Written;
+use super::{ChangeKind, Cycles, References, Renderer, Result};
+use crate::args::{ExternalSpec, Graph, Kind, NodeId, ObjectSpec, Prop, SchemaError};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// More ways to give the arguments are no use to anybody.
+const MAX_VARIANTS: usize = 1_000;
+
+/// One way to give the arguments.
+pub(in crate::schema) struct Variant<'g> {
+    pub(in crate::schema) id: NodeId,
+    pub(in crate::schema) object: &'g ObjectSpec,
+    /// The tags that choose it.
+    pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
+    /// Exactly one of its properties is given: the variants of this.
+    pub(in crate::schema) external: Option<&'g ExternalSpec>,
+}
+
+/// The variants that have a property, by its name.
+type Given<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
+
+/// The alternatives at the root, one if it is an object; none if there are too many.
+pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
+    let mut out = Vec::new();
+    let mut seen = HashSet::new();
+    let mut open = vec![(graph.root, Vec::new())];
+    while let Some((id, tags)) = open.pop() {
+        if out.len() + open.len() > MAX_VARIANTS {
+            return None;
+        }
+        match graph.kind(id) {
+            // An alternative of several unions is one way to give the arguments.
+            _ if tags.is_empty() && !seen.insert(id) => {}
+            Kind::Object(object) => out.push(Variant { id, object, tags, external: None }),
+            Kind::External(external) => {
+                if let Kind::Object(object) = graph.kind(external.object) {
+                    let external = Some(external);
+                    out.push(Variant { id: external.map_or(id, |e| e.object), object, tags, external });
+                }
+            }
+            Kind::Tagged { tag, variants, .. } => open.extend(variants.iter().rev().map(|(name, id)| {
+                let mut tags = tags.clone();
+                tags.push((tag.as_str(), name.as_str()));
+                (*id, tags)
+            })),
+            Kind::Union { branches, .. } => open.extend(branches.iter().rev().map(|id| (*id, tags.clone()))),
+            _ => {}
+        }
+    }
+    Some(out)
+}
+
+impl Variant<'_> {
+    /// `kind = "circle"`
+    fn label(&self) -> Option<String> {
+        let tags: Vec<String> = self.tags.iter().map(|(tag, name)| format!("{tag} = {name:?}")).collect();
+        (!tags.is_empty()).then(|| tags.join(", "))
+    }
+}
+
+impl<'g> Renderer<'g> {
+    pub(super) fn root(&mut self) -> Result<Written> {
+        if self.can.references == References::Optional && Cycles::without_properties(self.graph).any() {
+            self.impossible("$ref", "a type that contains itself without a property in between");
+        }
+        self.open.push(self.graph.root);
+        let mut out = match self.graph.kind(self.graph.root) {
+            Kind::Object(_) => self.written_out(self.graph.root)?,
+            _ => {
+                self.change("anyOf", ChangeKind::Rewritten);
+                self.merged()?
+            }
+        };
+        self.open.clear();
+        // The description of the whole stands at the end, as everywhere.
+        if let Some(description) = out.schema.shift_remove("description") {
+            out.put("description", description);
+        }
+        Ok(out)
+    }
+
+    /// All variants' properties in one object, only the common ones required.
+    fn merged(&mut self) -> Result<Written> {
+        let variants = variants(self.graph).ok_or_else(SchemaError::too_large)?;
+        let mut names: Vec<&'g str> = Vec::new();
+        let mut given = Given::new();
+        for (i, variant) in variants.iter().enumerate() {
+            for prop in &variant.object.props {
+                let owners = given.entry(&prop.name).or_default();
+                if owners.is_empty() {
+                    names.push(&prop.name);
+                }
+                owners.push((i, prop));
+            }
+        }
+        let mut fields = Vec::with_capacity(names.len());
+        for name in names {
+            fields.push(self.merged_field(name, &given[name], &variants)?);
+        }
+        let others = self.merged_others(&variants);
+        let mut out = self.object_of(fields, &others)?;
+        out.note(self.graph.notes(self.graph.root));
+        let sets = self.sets(&variants, &given);
+        let description = match out.schema.get("description").and_then(Value::as_str) {
+            Some(own) => format!("{own}\n{sets}"),
+            None => sets,
+        };
+        out.put("description", description.into());
+        Ok(out)
+    }
+
+    fn merged_field(
+        &mut self,
+        name: &'g str,
+        given: &[(usize, &'g Prop)],
+        variants: &[Variant<'g>],
+    ) -> Result<Field<'g>> {
+        let given: Vec<(&Variant<'g>, &'g Prop)> = given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
+        let required = given.len() == variants.len() && given.iter().all(|(_, p)| p.required);
+        let in_cycle = given.iter().any(|(v, p)| self.cycles.share_one(v.id, p.node));
+        let takes_null = given.iter().any(|(_, p)| takes_null(self.graph, p.node));
+        let mut notes = Map::new();
+        for (variant, prop) in &given {
+            for (keyword, note) in notes_of(variant, prop) {
+                join(&mut notes, keyword, note);
+            }
+        }
+        let form = match words_of(self.graph, &given) {
+            Some(words) => Form::Words(words),
+            None => self.merged_form(&given)?,
+        };
+        if matches!(form, Form::Choice(_)) {
+            // Each alternative says it for itself.
+            notes.clear();
+        }
+        Ok(Field { name, required, null_absent: !required && !takes_null, in_cycle, form, notes })
+    }
+
+    fn merged_form(&mut self, given: &[(&Variant<'g>, &'g Prop)]) -> Result<Form<'g>> {
+        let mut forms: Vec<(Value, NodeId, Vec<usize>)> = Vec::new();
+        for (i, (_, prop)) in given.iter().enumerate() {
+            let form = self.tried(prop.node)?;
+            match forms.iter_mut().find(|(known, ..)| *known == form) {
+                Some((_, _, owners)) => owners.push(i),
+                None => forms.push((form, prop.node, vec![i])),
+            }
+        }
+        if let [(_, only, _)] = forms[..] {
+            return Ok(Form::Node(only));
+        }
+        let choice = forms.into_iter().map(|(_, id, owners)| {
+            let mut notes = self.graph.notes(id).clone();
+            for owner in &owners {
+                let (variant, prop) = given[*owner];
+                for (keyword, note) in notes_of(variant, prop) {
+                    join(&mut notes, keyword, note);
+                }
+            }
+            let labels: Vec<String> = owners.iter().filter_map(|owner| given[*owner].0.label()).collect();
+            if !labels.is_empty() {
+                join(&mut notes, "description", &format!("For {}.", labels.join(" or ")).into());
+            }
+            (id, notes)
+        });
+        Ok(Form::Choice(choice.collect()))
+    }
+
+    fn merged_others(&self, variants: &[Variant<'g>]) -> Others<'g> {
+        let mut out =
+            Others { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
+        for variant in variants {
+            let others = self.others(variant.object);
+            out.patterns.extend(others.patterns);
+            out.rest.extend(others.rest.into_iter().filter(|id| !out.rest.contains(id)).collect::<Vec<_>>());
+            out.kept |= others.kept;
+            out.min = out.min.min(others.min);
+            out.max = out.max.max(others.max);
+        }
+        out.patterns.dedup();
+        if out.kept && !out.rest.is_empty() {
+            out.rest = vec![self.graph.any];
+        }
+        out
+    }
+
+    /// Which properties go together, a line for each variant.
+    fn sets(&self, variants: &[Variant<'g>], given: &Given<'g>) -> String {
+        let nulls = if self.absent_is_null() { " The others are null." } else { "" };
+        if let [only] = variants
+            && only.external.is_some()
+        {
+            return format!("Give exactly one of these parameters.{nulls}");
+        }
+        let common = |prop: &Prop| {
+            let owners = given.get(prop.name.as_str()).map_or(&[][..], |owners| &owners[..]);
+            owners.len() == variants.len() && owners.iter().all(|(_, p)| p.required == prop.required)
+        };
+        let mut out = format!("Give one of these sets of parameters.{nulls}");
+        for variant in variants {
+            let own = |required: bool| {
+                let chosen = |p: &&Prop| !common(p) && p.required == required;
+                variant.object.props.iter().filter(chosen).map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            let (needed, allowed) = (own(true), own(false));
+            let parameters = match (needed.as_str(), allowed.as_str(), variant.tags.is_empty()) {
+                ("", "", true) => "none".to_owned(),
+                ("", "", false) => "no others".to_owned(),
+                (needed, "", _) => needed.to_owned(),
+                ("", allowed, _) => format!("optional {allowed}"),
+                (needed, allowed, _) => format!("{needed}; optional {allowed}"),
+            };
+            let label = variant.label().map(|label| format!("{label}: ")).unwrap_or_default();
+            let text = self.graph.notes(variant.id).get("description").and_then(Value::as_str);
+            let text = text.map(|text| format!(" ({})", text.replace('\n', " "))).unwrap_or_default();
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\n- {label}{parameters}{text}");
+        }
+        out
+    }
+}
+
+/// What a property says about itself; for a payload of an externally tagged variant, what the variant says.
+fn notes_of<'g>(variant: &Variant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
+    let external = variant.external.and_then(|external| external.variant(&prop.name));
+    external.map_or(&prop.notes, |external| &external.notes)
+}
+
+/// The tags of all variants, if a property is nothing else in any.
+fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
+    if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
+        return None;
+    }
+    let mut out: Vec<&'g str> = Vec::new();
+    for (_, prop) in given {
+        let Kind::Enum(words) = graph.kind(prop.node) else { return None };
+        for word in words.iter() {
+            if !out.contains(&word.as_str()) {
+                out.push(word);
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Descriptions are told one after the other; of other notes the first stays.
+fn join(notes: &mut Map<String, Value>, keyword: &str, note: &Value) {
+    match (notes.get_mut(keyword), note) {
+        (None, note) => {
+            notes.insert(keyword.into(), note.clone());
+        }
+        (Some(Value::String(known)), Value::String(text)) if keyword == "description" => {
+            if !known.lines().any(|line| line == text) && known != text {
+                known.push('\n');
+                known.push_str(text);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether null is a value of the node.
+pub(in crate::schema) fn takes_null(graph: &Graph, id: NodeId) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = vec![id];
+    while let Some(id) = open.pop() {
+        match graph.kind(id) {
+            Kind::Any | Kind::Null | Kind::Nullable(_) => return true,
+            Kind::Union { branches, .. } if seen.insert(id) => open.extend(branches),
+            _ => {}
+        }
+    }
+    false
+}
