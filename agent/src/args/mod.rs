@@ -130,8 +130,7 @@ impl Plan {
         // serde_json adds a position, which says less than the path.
         let position = format!(" at line {} column {}", error.line(), error.column());
         let words = words.strip_suffix(&position).unwrap_or(&words);
-        let problem =
-            if self.graph().has_secrets() { "refused by the type".into() } else { cut(words, 250) };
+        let problem = if self.graph().has_secrets() { "refused by the type".into() } else { cut(words, 250) };
         let issue = Issue::new(failed_at.unwrap_or_default(), IssueCode::Value, problem);
         InvalidArguments::new(self, vec![issue], 1, None)
     }

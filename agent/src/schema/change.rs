@@ -65,7 +65,9 @@ impl fmt::Display for Change {
             ChangeKind::Closed => f.write_str("is closed: only the listed keys can be given"),
             ChangeKind::MadeNullable => f.write_str("lists it although it is optional; null means absent"),
             ChangeKind::MadeRequired => f.write_str("lists it although it is optional; it takes null"),
-            ChangeKind::MadeOptional => f.write_str("does not list it; the description says that it is required"),
+            ChangeKind::MadeOptional => {
+                f.write_str("does not list it; the description says that it is required")
+            }
             ChangeKind::Unmodelled => f.write_str("is not modelled by the plan, so it is not said"),
             ChangeKind::NotExpressible { reason } => write!(f, "cannot be expressed: {reason}"),
         }

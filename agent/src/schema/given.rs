@@ -36,7 +36,8 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
         return None;
     }
     let mut changes = Vec::new();
-    let mut note = |keyword: &str, kind| changes.push(Change { path: String::new(), keyword: keyword.into(), kind });
+    let mut note =
+        |keyword: &str, kind| changes.push(Change { path: String::new(), keyword: keyword.into(), kind });
     let mut out = Cow::Borrowed(map);
     if map.get("type") != Some(&json!("object")) {
         note("type", ChangeKind::Rewritten);

@@ -61,8 +61,8 @@ pub struct Rendered {
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// What the schema does not say as the plan does, from the root down; and what the dialect asked for cannot
-    /// express.
+    /// What the schema does not say as the plan does, in the order in which it is written, and what the dialect that
+    /// was asked for cannot express.
     pub changes: Vec<Change>,
 }
 

@@ -74,7 +74,9 @@ impl Restorer<'_> {
                 Some(_) => self.external(variant.object, entries),
                 None => self.object(variant.object, entries, Some(&known)),
             };
-            if variants.len() == 1 || self.takes(self.graph.root, restored.as_deref().unwrap_or(doc.raw), true)? {
+            if variants.len() == 1
+                || self.takes(self.graph.root, restored.as_deref().unwrap_or(doc.raw), true)?
+            {
                 return restored;
             }
             first.get_or_insert(restored);

@@ -77,7 +77,8 @@ fn counted(tools: usize) -> String {
 }
 
 fn listed(tools: &[(String, Vec<Change>)]) -> String {
-    let lines = tools.iter().flat_map(|(name, changes)| changes.iter().map(move |c| format!("\n- `{name}` {c}")));
+    let lines =
+        tools.iter().flat_map(|(name, changes)| changes.iter().map(move |c| format!("\n- `{name}` {c}")));
     lines.collect()
 }
 
@@ -110,7 +111,8 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     pub fn check_dialect(&self, dialect: Dialect) -> DialectReport {
-        let mut left = Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
+        let mut left =
+            Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
         let definitions = self.definitions();
         let tools = definitions.iter().map(|definition| {
             let plan = definition.plan();

@@ -27,7 +27,11 @@ impl Renderer<'_> {
         }
         let most = Some(array.max).filter(|max| *max < u64::MAX);
         let least = Some(array.min).filter(|min| *min > 0);
-        self.ranged(&mut out, [("minItems", least.map(Value::from)), ("maxItems", most.map(Value::from))], "item");
+        self.ranged(
+            &mut out,
+            [("minItems", least.map(Value::from)), ("maxItems", most.map(Value::from))],
+            "item",
+        );
         if array.unique {
             self.keyword(&mut out, "uniqueItems", json!(true), || "No two items are equal.".into());
         }

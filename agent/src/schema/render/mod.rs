@@ -12,7 +12,7 @@ use super::abilities::{Abilities, Null, References, RestKeyword, abilities};
 use super::change::{Change, ChangeKind};
 use super::cycles::Cycles;
 use super::dialect::Dialect;
-use crate::args::{Graph, Kind, NodeId, SchemaError, UnknownKeys, push_index, push_segment};
+use crate::args::{Graph, Kind, NodeId, SchemaError, UnknownKeys, cut, push_index, push_segment, signature};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use written::Written;
@@ -69,9 +69,8 @@ impl<'g> Renderer<'g> {
         let cycles = Cycles::of(graph);
         let root_by_name = can.references == References::Full;
         let recursive = graph.names.keys().copied();
-        let recursive: HashSet<NodeId> = recursive
-            .filter(|id| cycles.leads_back(*id) && !(root_by_name && *id == graph.root))
-            .collect();
+        let recursive: HashSet<NodeId> =
+            recursive.filter(|id| cycles.leads_back(*id) && !(root_by_name && *id == graph.root)).collect();
         let names = definition_names(graph, &recursive, root_by_name);
         Renderer {
             graph,
@@ -163,7 +162,7 @@ impl<'g> Renderer<'g> {
             References::None if self.open.contains(&id) => {
                 self.impossible("$ref", "a type that contains itself");
                 let mut out = Written::typed("object");
-                out.say(format!("{}.", crate::args::signature(self.graph, id)));
+                out.say(format!("{}.", cut(signature(self.graph, id), 200)));
                 return Ok(out);
             }
             References::None => false,

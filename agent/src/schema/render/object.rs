@@ -178,7 +178,9 @@ impl<'g> Renderer<'g> {
                 (true, true) => self.impossible(KEYWORD, "a map: keys that are not known beforehand"),
                 (true, false) => self.change(KEYWORD, ChangeKind::Closed),
                 (false, _) if others.kept => self.change(KEYWORD, ChangeKind::Closed),
-                (false, _) if self.can.rest == RestKeyword::Absent => self.change(KEYWORD, ChangeKind::Dropped),
+                (false, _) if self.can.rest == RestKeyword::Absent => {
+                    self.change(KEYWORD, ChangeKind::Dropped)
+                }
                 (false, _) => {}
             }
             if self.can.rest == RestKeyword::False {
@@ -189,9 +191,9 @@ impl<'g> Renderer<'g> {
         let mut ids = others.rest.clone();
         if patterned {
             ids.extend(others.patterns.iter().map(|p| p.1));
-            let keys: Vec<&str> = others.patterns.iter().map(|p| p.0).collect();
+            let keys: Vec<String> = others.patterns.iter().map(|p| format!("`{}`", p.0)).collect();
             self.change("patternProperties", ChangeKind::Rewritten);
-            out.say(format!("Keys match {}", keys.join(" or ")));
+            out.say(format!("Keys match {}.", keys.join(" or ")));
         }
         let schema = match ids[..] {
             [] if others.kept => return Ok(()),

@@ -102,7 +102,13 @@ impl<'g> Renderer<'g> {
         for name in names {
             fields.push(self.merged_field(name, &given[name], &variants)?);
         }
-        let others = self.merged_others(&variants);
+        let mut others = self.merged_others(&variants);
+        if matches!(variants[..], [Variant { external: Some(_), .. }]) && !self.can.has("minProperties") {
+            // Said with the sets.
+            self.change("minProperties", ChangeKind::Described);
+            self.change("maxProperties", ChangeKind::Described);
+            (others.min, others.max) = (0, u64::MAX);
+        }
         let mut out = self.object_of(fields, &others)?;
         out.note(self.graph.notes(self.graph.root));
         let sets = self.sets(&variants, &given);
@@ -120,59 +126,93 @@ impl<'g> Renderer<'g> {
         given: &[(usize, &'g Prop)],
         variants: &[Variant<'g>],
     ) -> Result<Field<'g>> {
-        let given: Vec<(&Variant<'g>, &'g Prop)> = given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
+        let given: Vec<(&Variant<'g>, &'g Prop)> =
+            given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
         let required = given.len() == variants.len() && given.iter().all(|(_, p)| p.required);
         let in_cycle = given.iter().any(|(v, p)| self.cycles.share_one(v.id, p.node));
         let takes_null = given.iter().any(|(_, p)| takes_null(self.graph, p.node));
-        let mut notes = Map::new();
-        for (variant, prop) in &given {
-            for (keyword, note) in notes_of(variant, prop) {
-                join(&mut notes, keyword, note);
-            }
-        }
         let form = match words_of(self.graph, &given) {
             Some(words) => Form::Words(words),
             None => self.merged_form(&given)?,
         };
-        if matches!(form, Form::Choice(_)) {
-            // Each alternative says it for itself.
-            notes.clear();
-        }
+        // Alternatives say it for themselves.
+        let notes = if matches!(form, Form::Choice(_)) { Map::new() } else { self.joined(&given) };
         Ok(Field { name, required, null_absent: !required && !takes_null, in_cycle, form, notes })
     }
 
     fn merged_form(&mut self, given: &[(&Variant<'g>, &'g Prop)]) -> Result<Form<'g>> {
-        let mut forms: Vec<(Value, NodeId, Vec<usize>)> = Vec::new();
-        for (i, (_, prop)) in given.iter().enumerate() {
-            let form = self.tried(prop.node)?;
+        let mut forms: Vec<(Written, NodeId, Vec<(&Variant<'g>, &'g Prop)>)> = Vec::new();
+        for (variant, prop) in given {
+            let form = self.undescribed(prop.node)?;
             match forms.iter_mut().find(|(known, ..)| *known == form) {
-                Some((_, _, owners)) => owners.push(i),
-                None => forms.push((form, prop.node, vec![i])),
+                Some((_, _, owners)) => owners.push((variant, prop)),
+                None => forms.push((form, prop.node, vec![(variant, prop)])),
             }
         }
         if let [(_, only, _)] = forms[..] {
             return Ok(Form::Node(only));
         }
         let choice = forms.into_iter().map(|(_, id, owners)| {
-            let mut notes = self.graph.notes(id).clone();
-            for owner in &owners {
-                let (variant, prop) = given[*owner];
-                for (keyword, note) in notes_of(variant, prop) {
-                    join(&mut notes, keyword, note);
-                }
-            }
-            let labels: Vec<String> = owners.iter().filter_map(|owner| given[*owner].0.label()).collect();
-            if !labels.is_empty() {
-                join(&mut notes, "description", &format!("For {}.", labels.join(" or ")).into());
+            let mut notes = self.joined(&owners);
+            let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
+            // Where several descriptions were joined, they have said it.
+            let said = notes.get("description").and_then(Value::as_str).unwrap_or_default();
+            if !labels.is_empty() && !labels.iter().all(|label| said.contains(&format!("For {label}: "))) {
+                let mut lines = vec![format!("For {}.", labels.join(" or "))];
+                lines.extend((!said.is_empty()).then(|| said.to_owned()));
+                notes.insert("description".into(), lines.join("\n").into());
             }
             (id, notes)
         });
         Ok(Form::Choice(choice.collect()))
     }
 
+    /// The schema of a node without what it says about itself, only to compare it.
+    fn undescribed(&mut self, id: NodeId) -> Result<Written> {
+        let before = self.changes.len();
+        let mut out = self.node(id)?;
+        self.changes.truncate(before);
+        for note in self.graph.notes(id).keys() {
+            out.schema.shift_remove(note);
+        }
+        Ok(out)
+    }
+
+    /// What the variants say about a property that is the same in all: once, or for each.
+    fn joined(&self, given: &[(&Variant<'g>, &'g Prop)]) -> Map<String, Value> {
+        let mut notes = Map::new();
+        let mut texts: Vec<(String, Vec<String>)> = Vec::new();
+        for (variant, prop) in given {
+            let mut own = self.graph.notes(prop.node).clone();
+            own.extend(notes_of(variant, prop).clone());
+            if let Some(Value::String(text)) = own.shift_remove("description") {
+                let label = variant.label();
+                match texts.iter_mut().find(|(known, _)| *known == text) {
+                    Some((_, labels)) => labels.extend(label),
+                    None => texts.push((text, label.into_iter().collect())),
+                }
+            }
+            for (keyword, note) in own {
+                notes.entry(keyword).or_insert(note);
+            }
+        }
+        let lines: Vec<String> = match &texts[..] {
+            [] => return notes,
+            [(text, _)] => vec![text.clone()],
+            _ => texts
+                .iter()
+                .map(|(text, labels)| match labels[..] {
+                    [] => text.clone(),
+                    _ => format!("For {}: {text}", labels.join(" or ")),
+                })
+                .collect(),
+        };
+        notes.insert("description".into(), lines.join("\n").into());
+        notes
+    }
+
     fn merged_others(&self, variants: &[Variant<'g>]) -> Others<'g> {
-        let mut out =
-            Others { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
+        let mut out = Others { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
         for variant in variants {
             let others = self.others(variant.object);
             out.patterns.extend(others.patterns);
@@ -204,7 +244,14 @@ impl<'g> Renderer<'g> {
         for variant in variants {
             let own = |required: bool| {
                 let chosen = |p: &&Prop| !common(p) && p.required == required;
-                variant.object.props.iter().filter(chosen).map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ")
+                variant
+                    .object
+                    .props
+                    .iter()
+                    .filter(chosen)
+                    .map(|p| p.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
             };
             let (needed, allowed) = (own(true), own(false));
             let parameters = match (needed.as_str(), allowed.as_str(), variant.tags.is_empty()) {
@@ -215,7 +262,8 @@ impl<'g> Renderer<'g> {
                 (needed, allowed, _) => format!("{needed}; optional {allowed}"),
             };
             let label = variant.label().map(|label| format!("{label}: ")).unwrap_or_default();
-            let text = self.graph.notes(variant.id).get("description").and_then(Value::as_str);
+            let described = |id| self.graph.notes(id).get("description").and_then(Value::as_str);
+            let text = described(variant.id).filter(|text| Some(*text) != described(self.graph.root));
             let text = text.map(|text| format!(" ({})", text.replace('\n', " "))).unwrap_or_default();
             // Writing to a String cannot fail.
             let _ = write!(out, "\n- {label}{parameters}{text}");
@@ -245,22 +293,6 @@ fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<
         }
     }
     Some(out)
-}
-
-/// Descriptions are told one after the other; of other notes the first stays.
-fn join(notes: &mut Map<String, Value>, keyword: &str, note: &Value) {
-    match (notes.get_mut(keyword), note) {
-        (None, note) => {
-            notes.insert(keyword.into(), note.clone());
-        }
-        (Some(Value::String(known)), Value::String(text)) if keyword == "description" => {
-            if !known.lines().any(|line| line == text) && known != text {
-                known.push('\n');
-                known.push_str(text);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Whether null is a value of the node.

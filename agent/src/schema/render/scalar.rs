@@ -1,6 +1,6 @@
 //! Numbers, strings, closed sets.
 
-use super::written::{Written, between, said_list};
+use super::written::{Written, between, plain, said_list};
 use super::{ChangeKind, Renderer};
 use crate::args::{Bound, IntSpec, NumSpec, StrSpec};
 use crate::schema::abilities::{Formats, Members, Patterns};
@@ -15,7 +15,17 @@ impl Renderer<'_> {
         let safe = |bound: Option<i128>| {
             bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok()).map(Value::from)
         };
-        self.bounds(&mut out, [("minimum", safe(spec.min)), ("maximum", safe(spec.max))]);
+        let ends = [("minimum", spec.min), ("maximum", spec.max)].map(|(keyword, bound)| {
+            // The limits of a wide type are no guidance, so they are not worth words.
+            if !self.can.has(keyword) && bound.is_some_and(is_limit_of_a_type) {
+                if safe(bound).is_some() {
+                    self.change(keyword, ChangeKind::Dropped);
+                }
+                return (keyword, None);
+            }
+            (keyword, safe(bound))
+        });
+        self.ranged(&mut out, ends, "");
         if let Some(multiple) = safe(spec.multiple) {
             self.keyword(&mut out, "multipleOf", multiple.clone(), || format!("A multiple of {multiple}."));
         }
@@ -29,12 +39,13 @@ impl Renderer<'_> {
             let whole = signed.or_else(|| bound.whole.and_then(|v| u64::try_from(v).ok()).map(|v| json!(v)));
             whole.unwrap_or_else(|| json!(bound.float))
         };
-        self.bounds(&mut out, [("minimum", spec.min.map(exact)), ("maximum", spec.max.map(exact))]);
+        let ends = [("minimum", spec.min.map(exact)), ("maximum", spec.max.map(exact))];
+        self.ranged(&mut out, ends, "");
         for (keyword, words, bound) in
             [("exclusiveMinimum", "More than", spec.above), ("exclusiveMaximum", "Less than", spec.below)]
         {
             if let Some(bound) = bound.map(exact) {
-                self.keyword(&mut out, keyword, bound.clone(), || format!("{words} {bound}."));
+                self.keyword(&mut out, keyword, bound.clone(), || format!("{words} {}.", plain(&bound)));
             }
         }
         if let Some(multiple) = spec.multiple {
@@ -44,10 +55,6 @@ impl Renderer<'_> {
     }
 
     /// Both ends of a range: as keywords, or in one sentence.
-    pub(super) fn bounds(&mut self, out: &mut Written, ends: [(&str, Option<Value>); 2]) {
-        self.ranged(out, ends, "");
-    }
-
     pub(super) fn ranged(&mut self, out: &mut Written, ends: [(&str, Option<Value>); 2], unit: &str) {
         let [mut low, mut high] = [None, None];
         for (place, (keyword, bound)) in [&mut low, &mut high].into_iter().zip(ends) {
@@ -57,7 +64,7 @@ impl Renderer<'_> {
                 out.put(keyword, bound);
             } else {
                 self.change(keyword, ChangeKind::Described);
-                *place = Some(bound.to_string());
+                *place = Some(plain(&bound));
             }
         }
         if let Some(sentence) = between(low, high, unit) {
@@ -74,7 +81,7 @@ impl Renderer<'_> {
                 out.put("pattern", json!(pattern.source));
             } else {
                 self.change("pattern", ChangeKind::Described);
-                out.say(format!("Matches the regular expression {}", pattern.source));
+                out.say(format!("Matches the regular expression `{}`.", pattern.source));
             }
         }
         if let Some(format) = &spec.format {
@@ -95,7 +102,9 @@ impl Renderer<'_> {
     fn takes_pattern(&self, source: &str) -> bool {
         match self.can.patterns {
             Patterns::All => true,
-            Patterns::NoLookaround => !["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| source.contains(look)),
+            Patterns::NoLookaround => {
+                !["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| source.contains(look))
+            }
             Patterns::Grammar => is_plain_grammar(source),
             Patterns::None => false,
         }
@@ -147,6 +156,11 @@ impl Renderer<'_> {
         }
         out
     }
+}
+
+fn is_limit_of_a_type(bound: i128) -> bool {
+    [i32::MIN.into(), i32::MAX.into(), u32::MAX.into(), i64::MIN.into(), i64::MAX.into(), u64::MAX.into()]
+        .contains(&bound)
 }
 
 /// `integer` only if all numbers of the set are.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 const MAX_SAID: usize = 300;
 
 /// A schema object, and the sentences that its description gets in the end.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(super) struct Written {
     pub(super) schema: Map<String, Value>,
     pub(super) words: Vec<String>,
@@ -61,6 +61,14 @@ pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> O
         (None, Some(max)) => format!("At most {max}{}.", of(&max)),
         (None, None) => return None,
     })
+}
+
+/// A number in a sentence: `1.0` is 1.
+pub(super) fn plain(number: &Value) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float.to_string(),
+        _ => number.to_string(),
+    }
 }
 
 /// JSON in a sentence.
