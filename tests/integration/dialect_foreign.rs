@@ -110,6 +110,35 @@ fn every_dialect_keeps_its_rules() {
     assert!(expressible > 120, "{expressible}");
 }
 
+/// Schemas of recorded tools, for developers who have them.
+#[test]
+fn recorded_tools_keep_the_rules_too() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors/arguments");
+    let folder = std::env::var_os("AGENT_VECTORS").map_or_else(|| beside.into(), std::path::PathBuf::from);
+    let Ok(text) = std::fs::read_to_string(folder.join("bfcl/calls.jsonl")) else {
+        println!("skipped: no vectors at {}", folder.display());
+        return;
+    };
+    let mut checked = std::collections::HashSet::new();
+    for line in text.lines() {
+        let call: Value = serde_json::from_str(line).unwrap();
+        if !checked.insert(call["schema"].to_string()) {
+            continue;
+        }
+        let Ok(plan) = Plan::compile("t", &call["schema"], PlanOptions::default()) else { continue };
+        for dialect in Dialect::ALL {
+            let rendered = render(&plan, dialect);
+            if dialect == Dialect::Canonical || !dialect.is_strict() && !rendered.is_expressible() {
+                continue;
+            }
+            let broken = violations(rendered.dialect, &rendered.schema);
+            assert!(broken.is_empty(), "{dialect}: {broken:#?}\n{}\n{}", call["schema"], rendered.schema);
+        }
+    }
+    println!("{} schemas in {} dialects", checked.len(), Dialect::ALL.len());
+    assert!(checked.len() > 100);
+}
+
 #[test]
 fn what_cannot_be_expressed_is_named() {
     let reasons = |schema: Value, dialect| -> Vec<String> {

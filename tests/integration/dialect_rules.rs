@@ -4,6 +4,7 @@ use agent::schema::Dialect;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
+#[expect(clippy::struct_excessive_bools, reason = "a table of rules that hold or do not")]
 struct Rules {
     /// None: any.
     keywords: Option<&'static [&'static str]>,
@@ -207,10 +208,10 @@ impl<'s> Checker<'s> {
         }
         self.types(map, path);
         self.object(map, path);
-        if let Some(Value::Array(members)) = map.get("enum") {
-            if !members.iter().all(self.rules.members) || members.is_empty() {
-                self.no(path, "members of enum");
-            }
+        if let Some(Value::Array(members)) = map.get("enum")
+            && (members.is_empty() || !members.iter().all(self.rules.members))
+        {
+            self.no(path, "members of enum");
         }
         if let Some(format) = map.get("format").and_then(Value::as_str)
             && self.rules.formats.is_some_and(|known| !known.contains(&format))
@@ -277,7 +278,8 @@ impl<'s> Checker<'s> {
             return;
         };
         let required: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
-        if self.rules.all_required && required != names || !required.is_subset(&names) {
+        let unknown = self.rules.keywords.is_some() && !required.is_subset(&names);
+        if unknown || self.rules.all_required && required != names {
             self.no(path, "required and properties differ");
         }
         if let Some(Value::Array(order)) = map.get("propertyOrdering")
@@ -298,7 +300,8 @@ impl<'s> Checker<'s> {
                 self.no(path, "minItems");
             }
             Dialect::LlamaCpp => {
-                if !pattern.is_empty() && !(pattern.starts_with('^') && pattern.ends_with('$')) {
+                let whole = pattern.starts_with('^') && pattern.ends_with('$');
+                if !pattern.is_empty() && !whole {
                     self.no(path, "a pattern of a part");
                 }
                 if pattern.contains(r"\d") || pattern.contains(r"\w") || pattern.contains("(?") {
@@ -357,10 +360,8 @@ impl<'s> Checker<'s> {
                     self.no("#", "recursion");
                 }
             }
-            Dialect::GeminiJsonSchema => {
-                if self.leads_back(self.root, &mut Vec::new(), true) {
-                    self.no("#", "recursion through what is required");
-                }
+            Dialect::GeminiJsonSchema if self.leads_back(self.root, &mut Vec::new(), true) => {
+                self.no("#", "recursion through what is required");
             }
             _ => {}
         }

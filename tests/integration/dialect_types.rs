@@ -357,6 +357,7 @@ types! {
 
 type WholeMap = BTreeMap<String, i64>;
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 pub(super) fn all() -> Vec<Case> {
     let place = || json!({"lat": 1.5, "lon": 2, "name": "x"});
     let leaf = || json!({"value": "b", "children": []});

@@ -9,8 +9,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON pointer to the place in the rendered schema; for [`Unmodelled`](ChangeKind::Unmodelled) in the schema that
-    /// was given. Empty for the whole.
+    /// JSON pointer to the place in the rendered schema; for [`Unsaid`](ChangeKind::Unsaid) in the schema that was given.
+    /// Empty for the whole.
     pub path: String,
     /// The keyword of JSON Schema that is meant.
     pub keyword: String,
@@ -38,8 +38,8 @@ pub enum ChangeKind {
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of a given schema that the plan does not model.
-    Unmodelled,
+    /// A keyword of a given schema that no rendering says, such as `not` or `if`; replies are checked for it.
+    Unsaid,
     /// The dialect cannot say this in any way.
     NotExpressible {
         /// Why, in words.
@@ -68,7 +68,7 @@ impl fmt::Display for Change {
             ChangeKind::MadeOptional => {
                 f.write_str("does not list it; the description says that it is required")
             }
-            ChangeKind::Unmodelled => f.write_str("is not modelled by the plan, so it is not said"),
+            ChangeKind::Unsaid => f.write_str("of the given schema is not said"),
             ChangeKind::NotExpressible { reason } => write!(f, "cannot be expressed: {reason}"),
         }
     }

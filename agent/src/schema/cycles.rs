@@ -11,7 +11,7 @@ pub(super) struct Cycles {
 
 impl Cycles {
     pub(super) fn of(graph: &Graph) -> Cycles {
-        Cycles::along(graph, |graph, id| graph.children(id))
+        Cycles::along(graph, Graph::children)
     }
 
     /// Leaving out what goes through a named property.

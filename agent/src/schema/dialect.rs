@@ -17,16 +17,16 @@ use std::str::FromStr;
 pub enum Dialect {
     /// Draft 2020-12, everything said: what [`Plan::schema`](crate::args::Plan::schema) is, and what MCP takes.
     Canonical,
-    /// For a provider that reads most of JSON Schema and enforces none of it (OpenAI and Anthropic without `strict`,
+    /// For a provider that reads most of JSON Schema and enforces none of it (`OpenAI` and Anthropic without `strict`,
     /// and those compatible with them): canonical, but the root is always one plain object.
     Plain,
-    /// OpenAI with `strict: true`, for tools and for `json_schema` answers.
+    /// `OpenAI` with `strict: true`, for tools and for `json_schema` answers.
     OpenAiStrict,
     /// Anthropic with `strict: true` on the tool, and its `output_config.format`.
     AnthropicStrict,
     /// Gemini's `parametersJsonSchema` and `responseJsonSchema`.
     GeminiJsonSchema,
-    /// Gemini's older `parameters` and `responseSchema`, a subset of OpenAPI 3.0.
+    /// Gemini's older `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0.
     GeminiLegacy,
     /// What llama.cpp turns into a grammar.
     LlamaCpp,

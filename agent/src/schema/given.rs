@@ -5,8 +5,8 @@ use crate::args::{push_index, push_segment};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keywords that restrict what is accepted and have no place in a plan.
-const UNMODELLED: [&str; 17] = [
+/// Keywords that restrict what is accepted and that no rendering writes.
+const UNSAID: [&str; 17] = [
     "not",
     "if",
     "then",
@@ -55,16 +55,16 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// What a schema restricts and a plan does not model: checked after coercion, but rendered by nobody.
-pub(super) fn unmodelled(schema: &Value) -> Vec<Change> {
+/// What a schema restricts and no rendering says: arguments are checked for it all the same.
+pub(super) fn unsaid(schema: &Value) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];
     while let Some((schema, path)) = open.pop() {
         let Value::Object(map) = schema else { continue };
         let from = open.len();
         for (keyword, value) in map {
-            if UNMODELLED.contains(&keyword.as_str()) {
-                let kind = ChangeKind::Unmodelled;
+            if UNSAID.contains(&keyword.as_str()) {
+                let kind = ChangeKind::Unsaid;
                 out.push(Change { path: path.clone(), keyword: keyword.clone(), kind });
                 continue;
             }

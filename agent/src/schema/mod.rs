@@ -125,7 +125,7 @@ fn plain(plan: &Plan) -> Rendered {
         return Rendered { dialect, schema, changes };
     }
     let (schema, mut changes) = rendered(plan, dialect);
-    changes.extend(unmodelled(plan));
+    changes.extend(unsaid(plan));
     Rendered { dialect, schema, changes }
 }
 
@@ -138,7 +138,7 @@ fn lowered(plan: &Plan, dialect: Dialect) -> Rendered {
         changes.extend(fallback.changes);
         return Rendered { changes, ..fallback };
     }
-    changes.extend(unmodelled(plan));
+    changes.extend(unsaid(plan));
     Rendered { dialect, schema, changes }
 }
 
@@ -150,6 +150,6 @@ fn rendered(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
     })
 }
 
-fn unmodelled(plan: &Plan) -> Vec<Change> {
-    if plan.graph().foreign { given::unmodelled(plan.schema()) } else { Vec::new() }
+fn unsaid(plan: &Plan) -> Vec<Change> {
+    if plan.graph().foreign { given::unsaid(plan.schema()) } else { Vec::new() }
 }

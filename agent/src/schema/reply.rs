@@ -33,8 +33,8 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
         return Cow::Borrowed(text);
     }
     let Ok(document) = Document::parse(text) else { return Cow::Borrowed(text) };
-    let mut restorer = Restorer { graph: plan.graph(), trials: MAX_TRIALS };
-    match restorer.root(&document.root) {
+    let mut walk = Restorer { graph: plan.graph(), trials: MAX_TRIALS };
+    match walk.root(&document.root) {
         Some(restored) => Cow::Owned(restored),
         None => Cow::Borrowed(text),
     }

@@ -151,7 +151,7 @@ impl<'g> Renderer<'g> {
     fn node(&mut self, id: NodeId) -> Result<Written> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == References::Full && (id == self.graph.root || named_root) {
-            return Ok(reference("#".into()));
+            return Ok(reference("#"));
         }
         if !self.recursive.contains(&id) {
             return self.written_out(id);
@@ -171,7 +171,7 @@ impl<'g> Renderer<'g> {
             self.wanted.insert(id);
             let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("node{}", id.index()));
             let name = name.replace('~', "~0").replace('/', "~1");
-            return Ok(reference(format!("#/$defs/{name}")));
+            return Ok(reference(&format!("#/$defs/{name}")));
         }
         self.open.push(id);
         let out = self.written_out(id);
@@ -296,11 +296,11 @@ impl<'g> Renderer<'g> {
 
 fn or_null(inner: Value) -> Written {
     let mut out = Written::default();
-    out.put("anyOf", json!([inner, {"type": "null"}]));
+    out.put("anyOf", vec![inner, json!({"type": "null"})].into());
     out
 }
 
-fn reference(to: String) -> Written {
+fn reference(to: &str) -> Written {
     let mut out = Written::default();
     out.put("$ref", to.into());
     out

@@ -179,7 +179,7 @@ impl<'g> Renderer<'g> {
                 (true, false) => self.change(KEYWORD, ChangeKind::Closed),
                 (false, _) if others.kept => self.change(KEYWORD, ChangeKind::Closed),
                 (false, _) if self.can.rest == RestKeyword::Absent => {
-                    self.change(KEYWORD, ChangeKind::Dropped)
+                    self.change(KEYWORD, ChangeKind::Dropped);
                 }
                 (false, _) => {}
             }

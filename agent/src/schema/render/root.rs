@@ -23,6 +23,8 @@ pub(in crate::schema) struct Variant<'g> {
 
 /// The variants that have a property, by its name.
 type Given<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
+/// One property of the same name in several variants.
+type Owners<'v, 'g> = Vec<(&'v Variant<'g>, &'g Prop)>;
 
 /// The alternatives at the root, one if it is an object; none if there are too many.
 pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
@@ -69,12 +71,11 @@ impl<'g> Renderer<'g> {
             self.impossible("$ref", "a type that contains itself without a property in between");
         }
         self.open.push(self.graph.root);
-        let mut out = match self.graph.kind(self.graph.root) {
-            Kind::Object(_) => self.written_out(self.graph.root)?,
-            _ => {
-                self.change("anyOf", ChangeKind::Rewritten);
-                self.merged()?
-            }
+        let mut out = if let Kind::Object(_) = self.graph.kind(self.graph.root) {
+            self.written_out(self.graph.root)?
+        } else {
+            self.change("anyOf", ChangeKind::Rewritten);
+            self.merged()?
         };
         self.open.clear();
         // The description of the whole stands at the end, as everywhere.
@@ -126,8 +127,7 @@ impl<'g> Renderer<'g> {
         given: &[(usize, &'g Prop)],
         variants: &[Variant<'g>],
     ) -> Result<Field<'g>> {
-        let given: Vec<(&Variant<'g>, &'g Prop)> =
-            given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
+        let given: Owners<'_, 'g> = given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
         let required = given.len() == variants.len() && given.iter().all(|(_, p)| p.required);
         let in_cycle = given.iter().any(|(v, p)| self.cycles.share_one(v.id, p.node));
         let takes_null = given.iter().any(|(_, p)| takes_null(self.graph, p.node));
@@ -141,7 +141,7 @@ impl<'g> Renderer<'g> {
     }
 
     fn merged_form(&mut self, given: &[(&Variant<'g>, &'g Prop)]) -> Result<Form<'g>> {
-        let mut forms: Vec<(Written, NodeId, Vec<(&Variant<'g>, &'g Prop)>)> = Vec::new();
+        let mut forms: Vec<(Written, NodeId, Owners<'_, 'g>)> = Vec::new();
         for (variant, prop) in given {
             let form = self.undescribed(prop.node)?;
             match forms.iter_mut().find(|(known, ..)| *known == form) {
