@@ -4,6 +4,8 @@
 mod budget;
 #[path = "dialect_foreign.rs"]
 mod foreign;
+#[path = "dialect_random.rs"]
+mod random;
 #[path = "dialect_replies.rs"]
 mod replies;
 #[path = "dialect_rules.rs"]
