@@ -29,6 +29,7 @@
 //! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`DynamicTool`]; by hand [`Tool`] |
 //! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
 //! | know what is accepted, coerced and reported | [`args`] |
+//! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
 //! | talk with a model | `Assistant` (feature `runtime`), [`model`], [`ScriptedModel`] |
 //! | read or store a conversation | [`message`] |
 //!
@@ -46,7 +47,7 @@ pub mod message;
 pub mod model;
 #[cfg(feature = "runtime")]
 mod runtime;
-mod schema;
+pub mod schema;
 mod step_key;
 mod tool;
 
@@ -84,6 +85,7 @@ pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+pub use tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDialect};
 pub use tool::dynamic::DynamicTool;
 pub use tool::error::ToolError;
 pub use tool::executor::Executor;

@@ -11,6 +11,7 @@ mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
 mod assistant_vectors;
+mod dialects;
 mod macro_arguments;
 mod macro_blocks;
 mod macro_functions;

@@ -28,9 +28,14 @@ pub use stream::{
 };
 pub use suggest::did_you_mean;
 
+// For the rendering of schemas.
+pub(crate) use diagnose::{Doc, Document, Shape, fits};
 pub(crate) use plan::{
-    ArraySpec, Bound, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec,
+    ArraySpec, Bound, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, Rest,
+    StrSpec,
 };
+pub(crate) use report::signature;
+pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
@@ -122,8 +127,7 @@ impl Plan {
         // serde_json adds a position, which says less than the path.
         let position = format!(" at line {} column {}", error.line(), error.column());
         let words = words.strip_suffix(&position).unwrap_or(&words);
-        let problem =
-            if self.graph().has_secrets() { "refused by the type".into() } else { text::cut(words, 250) };
+        let problem = if self.graph().has_secrets() { "refused by the type".into() } else { cut(words, 250) };
         let issue = Issue::new(failed_at.unwrap_or_default(), IssueCode::Value, problem);
         InvalidArguments::new(self, vec![issue], 1, None)
     }

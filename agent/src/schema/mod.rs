@@ -1,12 +1,155 @@
-//! Plans as JSON Schema for a reader.
+//! The schema that a model is shown, in the dialect of its provider.
+//!
+//! A [`Plan`] is the only statement of what a tool takes; every schema is rendered from it, and every reply is checked
+//! against it. So a dialect that can say less loses nothing but guidance: what a provider cannot enforce, the
+//! [engine](crate::args) refuses with a report, or coerces. [`render`] says what was lost, and
+//! [`Registry::check_dialect`](crate::Registry::check_dialect) does for all tools, so that a test can fail.
+//!
+//! | | root | optional | closed | in words, in the description | not expressible |
+//! | --- | --- | --- | --- | --- | --- |
+//! | [`Canonical`](Dialect::Canonical) | as it is | not in `required` | as the plan | nothing | nothing |
+//! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum go together | nothing |
+//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, sets, tuples' places, other formats, defaults, examples | maps, values of any type, more than its sizes |
+//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, lengths, patterns, `minItems` above 1, `maxItems`, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions |
+//! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, sets, defaults, examples, key patterns | recursion with no property in between |
+//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be said | the same but lengths and patterns; sets of numbers, tuples' places, all formats but `date-time` | maps, values of any type, recursion |
+//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that are no grammar, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | nothing but `false` |
+//!
+//! A schema of which a strict dialect cannot say something is sent without `strict`: [`Rendered::dialect`] is then
+//! [`Plain`](Dialect::Plain). Elsewhere such a place is written as wide as the dialect allows.
+//!
+//! Under OpenAI strict, null stands for "absent": pass replies through [`restore_nulls`] before they are parsed.
+//! Anthropic does not promise the case of closed sets' members; `CoercionPolicy::Lenient` folds it.
+//!
+//! [1]: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+//! [2]: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
+//! [3]: https://ai.google.dev/api/generate-content#FIELDS.response_json_schema
+//! [4]: https://ai.google.dev/api/caching#Schema
+//! [5]: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md
 
+mod abilities;
+mod change;
+mod cycles;
+mod dialect;
+mod given;
+mod limits;
 mod render;
+mod reply;
 
-use crate::args::{Graph, SchemaError};
+pub use change::{Change, ChangeKind};
+pub use dialect::{Dialect, UnknownDialect};
+pub use reply::restore_nulls;
+
+pub(crate) use limits::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Size};
+
+use crate::args::{Graph, Plan, SchemaError};
+use serde_json::{Value, json};
 
 /// Gives a plan the schema that the model is shown.
 pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     let schema = render::canonical(&graph)?;
     graph.set_schema(schema);
     Ok(graph)
+}
+
+/// A schema in a dialect, and how it differs from the plan.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Rendered {
+    /// The dialect that the schema is written in: the one asked for, or [`Plain`](Dialect::Plain) where a strict one
+    /// cannot express the plan. `strict: true` may be sent if [it is strict](Dialect::is_strict).
+    pub dialect: Dialect,
+    /// The schema to send.
+    pub schema: Value,
+    /// What the schema does not say as the plan does, in the order in which it is written, and what the dialect that
+    /// was asked for cannot express.
+    pub changes: Vec<Change>,
+}
+
+impl Rendered {
+    /// Whether the dialect that was asked for can say what the plan says, at least as a superset.
+    pub fn is_expressible(&self) -> bool {
+        self.not_expressible().next().is_none()
+    }
+
+    /// What the dialect that was asked for cannot express.
+    pub fn not_expressible(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| change.is_not_expressible())
+    }
+}
+
+/// The schema of a plan in a dialect.
+///
+/// It accepts everything that the plan accepts under [`CoercionPolicy::Exact`](crate::args::CoercionPolicy::Exact),
+/// with two exceptions that [`ChangeKind`] names: open objects that had to be closed, and places that are not
+/// expressible. Properties keep their order and their names, whatever they are called; `required` is always
+/// written; the same plan gives the same text.
+///
+/// A plan compiled from a given schema is sent exactly as it came as [`Canonical`](Dialect::Canonical), and as
+/// [`Plain`](Dialect::Plain) if its root is a plain object; for the other dialects it is rendered from the plan.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::schema::{ChangeKind, Dialect, render};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Search {
+///     query: String,
+///     /// How many.
+///     #[schemars(range(max = 50))]
+///     limit: Option<u32>,
+/// }
+///
+/// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+/// let rendered = render(&plan, Dialect::AnthropicStrict);
+/// assert_eq!(
+///     rendered.schema["properties"]["limit"],
+///     json!({"type": "integer", "description": "How many.\nFrom 0 to 50."})
+/// );
+/// assert_eq!(rendered.changes[0].kind, ChangeKind::Described);
+/// assert_eq!(rendered.changes[0].to_string(), "/properties/limit: `minimum` is said in the description");
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
+pub fn render(plan: &Plan, dialect: Dialect) -> Rendered {
+    match dialect {
+        Dialect::Canonical => Rendered { dialect, schema: plan.schema().clone(), changes: Vec::new() },
+        Dialect::Plain => plain(plan),
+        _ => lowered(plan, dialect),
+    }
+}
+
+fn plain(plan: &Plan) -> Rendered {
+    let dialect = Dialect::Plain;
+    if let Some((schema, changes)) = given::as_plain_object(plan.schema()) {
+        return Rendered { dialect, schema, changes };
+    }
+    let (schema, mut changes) = rendered(plan, dialect);
+    changes.extend(unsaid(plan));
+    Rendered { dialect, schema, changes }
+}
+
+fn lowered(plan: &Plan, dialect: Dialect) -> Rendered {
+    let (schema, mut changes) = rendered(plan, dialect);
+    changes.extend(limits::excess(dialect, &schema));
+    if dialect.is_strict() && changes.iter().any(Change::is_not_expressible) {
+        changes.retain(Change::is_not_expressible);
+        let fallback = plain(plan);
+        changes.extend(fallback.changes);
+        return Rendered { changes, ..fallback };
+    }
+    changes.extend(unsaid(plan));
+    Rendered { dialect, schema, changes }
+}
+
+/// Rendered from the plan; any object if the plan is too large to be written out.
+fn rendered(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
+    render::lowered(plan.graph(), dialect).unwrap_or_else(|error| {
+        let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };
+        (json!({"type": "object"}), vec![Change { path: String::new(), keyword: "$ref".into(), kind }])
+    })
+}
+
+fn unsaid(plan: &Plan) -> Vec<Change> {
+    if plan.graph().foreign { given::unsaid(plan.schema()) } else { Vec::new() }
 }

@@ -3,7 +3,7 @@
 //! Rooms: [`traits`] the one tool trait; [`definition`] what a model is shown; [`policy`] how a tool may be
 //! run; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
-//! arguments to result; [`dynamic`] tools made at
+//! arguments to result; [`dialect`] all tools in a provider's schema; [`dynamic`] tools made at
 //! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `constraint`, `convert` what the macros stand on.
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
@@ -16,6 +16,7 @@ pub(crate) mod context;
 #[cfg(feature = "macros")]
 pub(crate) mod convert;
 pub(crate) mod definition;
+pub(crate) mod dialect;
 pub(crate) mod dynamic;
 pub(crate) mod error;
 pub(crate) mod executor;

@@ -92,6 +92,10 @@ impl Graph {
         &self.signatures[id.0 as usize]
     }
 
+    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> {
+        (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(NodeId)
+    }
+
     pub(crate) fn children(&self, id: NodeId) -> Vec<NodeId> {
         self.kind(id).children()
     }

@@ -13,6 +13,11 @@ impl NodeId {
     pub(crate) fn index(self) -> u32 {
         self.0
     }
+
+    /// The same for a list of nodes.
+    pub(crate) fn at(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Descriptive keywords of a schema: description, default, examples, deprecated.

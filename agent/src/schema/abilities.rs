@@ -1,0 +1,235 @@
+//! What each dialect can say, as data.
+//!
+//! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema
+//! limitations"; Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
+//! `common/json-schema-to-grammar.cpp`. Where a source is silent, a keyword is said in words.
+
+use super::Dialect;
+
+pub(super) struct Abilities {
+    /// Restrictions and notes beyond `type`, `properties`, `required`, `items`, `enum`, `anyOf` and `description`.
+    pub(super) keywords: &'static [&'static str],
+    pub(super) formats: Formats,
+    pub(super) patterns: Patterns,
+    pub(super) optional: Optional,
+    pub(super) null: Null,
+    pub(super) members: Members,
+    pub(super) references: References,
+    pub(super) rest: RestKeyword,
+    /// A schema that takes anything can be written.
+    pub(super) any: bool,
+    /// The largest `minItems`.
+    pub(super) min_items: u64,
+    /// Keys are put in order by `propertyOrdering`.
+    pub(super) ordering: bool,
+}
+
+impl Abilities {
+    pub(super) fn has(&self, keyword: &str) -> bool {
+        self.keywords.contains(&keyword)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Formats {
+    All,
+    Only(&'static [&'static str]),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Patterns {
+    All,
+    NoLookaround,
+    /// Whole matches, of what a grammar can be made of.
+    Grammar,
+    None,
+}
+
+/// How a property says that it may be absent.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Optional {
+    /// `required` does not list it.
+    LeftOut,
+    /// It is required, and may be null.
+    Null,
+}
+
+/// How a schema says that it takes null.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Null {
+    /// A list of types where there is a type, else `anyOf`.
+    Types,
+    /// A list of types for scalars, else `anyOf`.
+    ScalarTypes,
+    /// `nullable: true`.
+    Keyword,
+}
+
+/// Which values `enum` may have.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Members {
+    All,
+    Scalars,
+    StringsAndNumbers,
+    Strings,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum References {
+    /// `#` for the root, `#/$defs/…` elsewhere, other keywords beside them.
+    Full,
+    /// `#/$defs/…` only, because the root may be another schema than the plan's; other keywords beside them.
+    Definitions,
+    /// `#/$defs/…`, nothing beside them.
+    Alone,
+    /// The same, and only somewhere within a property that is not required.
+    Optional,
+    None,
+}
+
+/// What `additionalProperties` may be.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum RestKeyword {
+    Schema,
+    /// Always `false`.
+    False,
+    Absent,
+}
+
+const OPENAI_FORMATS: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const ANTHROPIC_FORMATS: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
+
+static CANONICAL: Abilities = Abilities {
+    keywords: &[
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "prefixItems",
+        "minProperties",
+        "maxProperties",
+        "patternProperties",
+        "not",
+        "default",
+        "examples",
+        "deprecated",
+    ],
+    formats: Formats::All,
+    patterns: Patterns::All,
+    optional: Optional::LeftOut,
+    null: Null::Types,
+    members: Members::All,
+    references: References::Full,
+    rest: RestKeyword::Schema,
+    any: true,
+    min_items: u64::MAX,
+    ordering: false,
+};
+
+/// Nobody refuses keywords here; only the root is another.
+static PLAIN: Abilities = Abilities { references: References::Definitions, ..CANONICAL };
+
+static OPENAI: Abilities = Abilities {
+    keywords: &[
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minItems",
+        "maxItems",
+    ],
+    formats: Formats::Only(OPENAI_FORMATS),
+    patterns: Patterns::NoLookaround,
+    optional: Optional::Null,
+    null: Null::ScalarTypes,
+    members: Members::Scalars,
+    references: References::Alone,
+    rest: RestKeyword::False,
+    any: false,
+    min_items: u64::MAX,
+    ordering: false,
+};
+
+static ANTHROPIC: Abilities = Abilities {
+    keywords: &["minItems"],
+    formats: Formats::Only(ANTHROPIC_FORMATS),
+    patterns: Patterns::None,
+    optional: Optional::LeftOut,
+    references: References::None,
+    min_items: 1,
+    ..OPENAI
+};
+
+static GEMINI: Abilities = Abilities {
+    keywords: &["minimum", "maximum", "minItems", "maxItems", "prefixItems"],
+    formats: Formats::All,
+    patterns: Patterns::None,
+    optional: Optional::LeftOut,
+    null: Null::ScalarTypes,
+    members: Members::StringsAndNumbers,
+    references: References::Optional,
+    rest: RestKeyword::Schema,
+    any: true,
+    min_items: u64::MAX,
+    ordering: false,
+};
+
+static GEMINI_LEGACY: Abilities = Abilities {
+    keywords: &["minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"],
+    formats: Formats::Only(&["date-time"]),
+    patterns: Patterns::All,
+    optional: Optional::LeftOut,
+    null: Null::Keyword,
+    members: Members::Strings,
+    references: References::None,
+    rest: RestKeyword::Absent,
+    any: false,
+    min_items: u64::MAX,
+    ordering: true,
+};
+
+/// What a grammar ignores, but the model still reads in its prompt, is left as it is.
+static LLAMA_CPP: Abilities = Abilities {
+    keywords: &[
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "prefixItems",
+        "default",
+        "examples",
+    ],
+    formats: Formats::Only(&["date-time", "date", "time", "uuid"]),
+    patterns: Patterns::Grammar,
+    optional: Optional::LeftOut,
+    null: Null::ScalarTypes,
+    members: Members::All,
+    references: References::Alone,
+    rest: RestKeyword::Schema,
+    any: true,
+    min_items: u64::MAX,
+    ordering: false,
+};
+
+pub(super) fn abilities(dialect: Dialect) -> &'static Abilities {
+    match dialect {
+        Dialect::Canonical => &CANONICAL,
+        Dialect::Plain => &PLAIN,
+        Dialect::OpenAiStrict => &OPENAI,
+        Dialect::AnthropicStrict => &ANTHROPIC,
+        Dialect::GeminiJsonSchema => &GEMINI,
+        Dialect::GeminiLegacy => &GEMINI_LEGACY,
+        Dialect::LlamaCpp => &LLAMA_CPP,
+    }
+}

@@ -1,0 +1,94 @@
+//! The forms of JSON Schema that are spoken.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A form of JSON Schema, by who reads it.
+///
+/// ```
+/// use agent::schema::Dialect;
+/// assert_eq!("openai-strict".parse(), Ok(Dialect::OpenAiStrict));
+/// assert_eq!(Dialect::GeminiLegacy.as_str(), "gemini-legacy");
+/// assert!("openapi".parse::<Dialect>().unwrap_err().to_string().contains("llama-cpp"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Draft 2020-12, everything said: what [`Plan::schema`](crate::args::Plan::schema) is, and what MCP takes.
+    Canonical,
+    /// For a provider that reads most of JSON Schema and enforces none of it (`OpenAI` and Anthropic without `strict`,
+    /// and those compatible with them): canonical, but the root is always one plain object.
+    Plain,
+    /// `OpenAI` with `strict: true`, for tools and for `json_schema` answers.
+    OpenAiStrict,
+    /// Anthropic with `strict: true` on the tool, and its `output_config.format`.
+    AnthropicStrict,
+    /// Gemini's `parametersJsonSchema` and `responseJsonSchema`.
+    GeminiJsonSchema,
+    /// Gemini's older `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0.
+    GeminiLegacy,
+    /// What llama.cpp turns into a grammar.
+    LlamaCpp,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Dialect; 7] = [
+        Dialect::Canonical,
+        Dialect::Plain,
+        Dialect::OpenAiStrict,
+        Dialect::AnthropicStrict,
+        Dialect::GeminiJsonSchema,
+        Dialect::GeminiLegacy,
+        Dialect::LlamaCpp,
+    ];
+
+    /// Its name in words and hyphens, as [`FromStr`] takes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Dialect::Canonical => "canonical",
+            Dialect::Plain => "plain",
+            Dialect::OpenAiStrict => "openai-strict",
+            Dialect::AnthropicStrict => "anthropic-strict",
+            Dialect::GeminiJsonSchema => "gemini-json-schema",
+            Dialect::GeminiLegacy => "gemini-legacy",
+            Dialect::LlamaCpp => "llama-cpp",
+        }
+    }
+
+    /// Whether the provider promises that replies fit the schema, and refuses schemas it cannot promise that for.
+    pub const fn is_strict(self) -> bool {
+        matches!(self, Dialect::OpenAiStrict | Dialect::AnthropicStrict)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Dialect {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// No dialect has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no dialect is called {name:?}: there are {}", Dialect::ALL.map(Dialect::as_str).join(", "))]
+pub struct UnknownDialect {
+    name: String,
+}
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    /// The dialect of this name; underscores stand for hyphens.
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let hyphens = name.replace('_', "-");
+        let found = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == hyphens);
+        found.ok_or_else(|| UnknownDialect { name: name.to_owned() })
+    }
+}

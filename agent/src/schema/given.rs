@@ -1,0 +1,98 @@
+//! Schemas that came from elsewhere, as they came.
+
+use super::change::{Change, ChangeKind};
+use crate::args::{push_index, push_segment};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// Keywords that restrict what is accepted and that no rendering writes.
+const UNSAID: [&str; 17] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "minContains",
+    "maxContains",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedItems",
+    "$dynamicRef",
+    "$recursiveRef",
+    "disallow",
+    "extends",
+    "divisibleBy",
+];
+/// What providers refuse beside the `type` of the root.
+const NOT_AT_THE_ROOT: [&str; 3] = ["not", "enum", "const"];
+const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
+
+/// The schema with a root that every provider takes; none if that has to be rendered.
+pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
+    let map = schema.as_object()?;
+    if ALTERNATIVES.iter().any(|keyword| map.contains_key(*keyword)) {
+        return None;
+    }
+    let mut changes = Vec::new();
+    let mut note =
+        |keyword: &str, kind| changes.push(Change { path: String::new(), keyword: keyword.into(), kind });
+    let mut out = Cow::Borrowed(map);
+    if map.get("type") != Some(&json!("object")) {
+        note("type", ChangeKind::Rewritten);
+        let mut typed = Map::new();
+        typed.insert("type".into(), "object".into());
+        typed.extend(map.iter().filter(|(k, _)| *k != "type").map(|(k, v)| (k.clone(), v.clone())));
+        out = Cow::Owned(typed);
+    }
+    for keyword in NOT_AT_THE_ROOT {
+        if map.contains_key(keyword) {
+            note(keyword, ChangeKind::Dropped);
+            out.to_mut().shift_remove(keyword);
+        }
+    }
+    Some((Value::Object(out.into_owned()), changes))
+}
+
+/// What a schema restricts and no rendering says: arguments are checked for it all the same.
+pub(super) fn unsaid(schema: &Value) -> Vec<Change> {
+    let mut out = Vec::new();
+    let mut open = vec![(schema, String::new())];
+    while let Some((schema, path)) = open.pop() {
+        let Value::Object(map) = schema else { continue };
+        let from = open.len();
+        for (keyword, value) in map {
+            if UNSAID.contains(&keyword.as_str()) {
+                let kind = ChangeKind::Unsaid;
+                out.push(Change { path: path.clone(), keyword: keyword.clone(), kind });
+                continue;
+            }
+            let mut path = path.clone();
+            push_segment(&mut path, keyword);
+            match (keyword.as_str(), value) {
+                // Their keys are names.
+                ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+                    open.extend(named.iter().map(|(name, schema)| {
+                        let mut path = path.clone();
+                        push_segment(&mut path, name);
+                        (schema, path)
+                    }));
+                }
+                ("allOf" | "anyOf" | "oneOf" | "items" | "prefixItems", Value::Array(list)) => {
+                    open.extend(list.iter().enumerate().map(|(i, schema)| {
+                        let mut path = path.clone();
+                        push_index(&mut path, i);
+                        (schema, path)
+                    }));
+                }
+                ("items" | "additionalItems" | "additionalProperties" | "unevaluatedProperties", value) => {
+                    open.push((value, path));
+                }
+                _ => {}
+            }
+        }
+        open[from..].reverse();
+    }
+    out
+}

@@ -1,0 +1,80 @@
+//! Arrays, tuples, sets.
+
+use super::written::Written;
+use super::{ChangeKind, Renderer, Result};
+use crate::args::{ArraySpec, NodeId, signature};
+use serde_json::{Value, json};
+
+impl Renderer<'_> {
+    pub(super) fn array(&mut self, array: &ArraySpec) -> Result<Written> {
+        let mut out = Written::typed("array");
+        if array.prefix.is_empty() {
+            if let Some(items) = array.items {
+                let items = self.at(&["items"], |r| r.placed(items))?;
+                out.put("items", items);
+            } else {
+                self.nothing(&mut out);
+            }
+        } else if self.can.has("prefixItems") {
+            let prefix = self.placed_all("prefixItems", array.prefix.iter().copied())?;
+            out.put("prefixItems", prefix.into());
+            if let Some(items) = array.items {
+                let items = self.at(&["items"], |r| r.placed(items))?;
+                out.put("items", items);
+            }
+        } else {
+            self.tuple(&mut out, array)?;
+        }
+        let most = Some(array.max).filter(|max| *max < u64::MAX);
+        let least = Some(array.min).filter(|min| *min > 0);
+        self.ranged(
+            &mut out,
+            [("minItems", least.map(Value::from)), ("maxItems", most.map(Value::from))],
+            "item",
+        );
+        if array.unique {
+            self.keyword(&mut out, "uniqueItems", json!(true), || "No two items are equal.".into());
+        }
+        Ok(out)
+    }
+
+    /// An array that is always empty.
+    fn nothing(&mut self, out: &mut Written) {
+        // `maxItems: 0` says so, but `items` is wanted where types are.
+        if !self.can.any {
+            out.put("items", json!({"type": "string"}));
+        }
+    }
+
+    /// Places of their own, where only one schema for all items can be written.
+    fn tuple(&mut self, out: &mut Written, array: &ArraySpec) -> Result<()> {
+        let (mut forms, mut ids) = (Vec::new(), Vec::new());
+        for id in array.prefix.iter().copied().chain(array.items) {
+            let form = self.tried(id)?;
+            if !forms.contains(&form) {
+                forms.push(form);
+                ids.push(id);
+            }
+        }
+        let items = self.at(&["items"], |r| match ids[..] {
+            [only] => r.placed(only),
+            _ => Ok(json!({"anyOf": r.placed_all("anyOf", ids.iter().copied())?})),
+        })?;
+        out.put("items", items);
+        if ids.len() > 1 {
+            self.change("prefixItems", ChangeKind::Rewritten);
+            let places: Vec<&str> = array.prefix.iter().map(|id| signature(self.graph, *id)).collect();
+            let more = array.items.map(|id| format!(", then any number of {}", signature(self.graph, id)));
+            out.say(format!("In this order: {}{}.", places.join(", "), more.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// The schema of a node, only to look at it.
+    pub(super) fn tried(&mut self, id: NodeId) -> Result<Value> {
+        let before = self.changes.len();
+        let schema = self.placed(id)?;
+        self.changes.truncate(before);
+        Ok(schema)
+    }
+}

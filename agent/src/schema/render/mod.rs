@@ -1,0 +1,345 @@
+//! A plan as JSON Schema: rendered from its nodes, so that it cannot say anything else than what is checked.
+
+mod array;
+mod choice;
+mod notes;
+mod object;
+mod root;
+mod scalar;
+mod written;
+
+use super::abilities::{Abilities, Null, References, RestKeyword, abilities};
+use super::change::{Change, ChangeKind};
+use super::cycles::Cycles;
+use super::dialect::Dialect;
+use crate::args::{Graph, Kind, NodeId, SchemaError, UnknownKeys, cut, push_index, push_segment, signature};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use written::Written;
+
+pub(super) use root::{takes_null, variants};
+
+/// Definitions used in several places are written out in each, which can multiply.
+const MAX_NODES: usize = 20_000;
+/// Deeper values are not read either.
+const MAX_DEPTH: usize = 128;
+
+type Result<T> = std::result::Result<T, SchemaError>;
+
+/// The canonical schema, with the definitions that recursion needs.
+pub(super) fn canonical(graph: &Graph) -> Result<Value> {
+    let mut renderer = Renderer::new(graph, Dialect::Canonical);
+    let root = renderer.written_out(graph.root)?.described();
+    renderer.with_definitions(root)
+}
+
+/// The same in a dialect whose root is one plain object.
+pub(super) fn lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
+    let mut renderer = Renderer::new(graph, dialect);
+    let root = renderer.root()?;
+    let root = renderer.finished(root);
+    let schema = renderer.with_definitions(root)?;
+    Ok((schema, renderer.changes))
+}
+
+struct Renderer<'g> {
+    graph: &'g Graph,
+    can: &'static Abilities,
+    cycles: Cycles,
+    /// Definitions that contain themselves. Every cycle goes through one, or through the root.
+    recursive: HashSet<NodeId>,
+    /// Definitions that are referred to.
+    wanted: BTreeSet<NodeId>,
+    /// What they are called.
+    names: HashMap<NodeId, String>,
+    written: usize,
+    depth: usize,
+    /// JSON pointer to where we are in the rendered schema.
+    path: String,
+    /// Recursive definitions that are being written out.
+    open: Vec<NodeId>,
+    /// Somewhere within a property that may be left out.
+    within_optional: bool,
+    changes: Vec<Change>,
+}
+
+impl<'g> Renderer<'g> {
+    fn new(graph: &'g Graph, dialect: Dialect) -> Renderer<'g> {
+        let can = abilities(dialect);
+        let cycles = Cycles::of(graph);
+        let root_by_name = can.references == References::Full;
+        let recursive = graph.names.keys().copied();
+        let recursive: HashSet<NodeId> =
+            recursive.filter(|id| cycles.leads_back(*id) && !(root_by_name && *id == graph.root)).collect();
+        let names = definition_names(graph, &recursive, root_by_name);
+        Renderer {
+            graph,
+            can,
+            cycles,
+            recursive,
+            wanted: BTreeSet::new(),
+            names,
+            written: 0,
+            depth: 0,
+            path: String::new(),
+            open: Vec::new(),
+            within_optional: false,
+            changes: Vec::new(),
+        }
+    }
+
+    fn with_definitions(&mut self, mut schema: Value) -> Result<Value> {
+        let mut definitions = BTreeMap::new();
+        while let Some(id) = self.wanted.pop_first() {
+            let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("node{}", id.index()));
+            if definitions.values().any(|(known, _)| *known == name) || definitions.contains_key(&id) {
+                continue;
+            }
+            self.within_optional = false;
+            self.open = vec![id];
+            let definition = self.at(&["$defs", &name], |r| {
+                let written = r.written_out(id)?;
+                Ok(r.finished(written))
+            })?;
+            definitions.insert(id, (name, definition));
+        }
+        if !definitions.is_empty() {
+            schema["$defs"] = Value::Object(definitions.into_values().collect());
+        }
+        Ok(schema)
+    }
+
+    /// Does something one level deeper in the rendered schema.
+    fn at<T>(&mut self, segments: &[&str], f: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        for segment in segments {
+            push_segment(&mut self.path, segment);
+        }
+        let out = f(self);
+        self.path.truncate(length);
+        out
+    }
+
+    fn at_index<T>(&mut self, keyword: &str, index: usize, f: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        push_segment(&mut self.path, keyword);
+        push_index(&mut self.path, index);
+        let out = f(self);
+        self.path.truncate(length);
+        out
+    }
+
+    fn change(&mut self, keyword: &str, kind: ChangeKind) {
+        self.changes.push(Change { path: self.path.clone(), keyword: keyword.into(), kind });
+    }
+
+    fn impossible(&mut self, keyword: &str, reason: impl Into<String>) {
+        self.change(keyword, ChangeKind::NotExpressible { reason: reason.into() });
+    }
+
+    /// A number or a set as the keyword, or in words.
+    fn keyword(&mut self, out: &mut Written, keyword: &str, value: Value, words: impl FnOnce() -> String) {
+        if self.can.has(keyword) {
+            out.put(keyword, value);
+        } else {
+            self.change(keyword, ChangeKind::Described);
+            out.say(words());
+        }
+    }
+
+    /// The schema of a node, or a reference to it.
+    fn node(&mut self, id: NodeId) -> Result<Written> {
+        let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
+        if self.can.references == References::Full && (id == self.graph.root || named_root) {
+            return Ok(reference("#"));
+        }
+        if !self.recursive.contains(&id) {
+            return self.written_out(id);
+        }
+        let refer = match self.can.references {
+            References::Full | References::Definitions | References::Alone => true,
+            References::Optional => self.within_optional || self.open.contains(&id),
+            References::None if self.open.contains(&id) => {
+                self.impossible("$ref", "a type that contains itself");
+                let mut out = Written::typed("object");
+                out.say(format!("{}.", cut(signature(self.graph, id), 200)));
+                return Ok(out);
+            }
+            References::None => false,
+        };
+        if refer {
+            self.wanted.insert(id);
+            let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("node{}", id.index()));
+            let name = name.replace('~', "~0").replace('/', "~1");
+            return Ok(reference(&format!("#/$defs/{name}")));
+        }
+        self.open.push(id);
+        let out = self.written_out(id);
+        self.open.pop();
+        out
+    }
+
+    fn written_out(&mut self, id: NodeId) -> Result<Written> {
+        self.written += 1;
+        if self.written > MAX_NODES || self.depth >= MAX_DEPTH {
+            return Err(SchemaError::too_large());
+        }
+        self.depth += 1;
+        let mut out = self.kind(id)?;
+        self.depth -= 1;
+        out.note(self.graph.notes(id));
+        Ok(out)
+    }
+
+    /// A node in a place of its own.
+    fn placed(&mut self, id: NodeId) -> Result<Value> {
+        let written = self.node(id)?;
+        Ok(self.finished(written))
+    }
+
+    fn placed_all(&mut self, keyword: &str, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Value>> {
+        ids.enumerate().map(|(i, id)| self.at_index(keyword, i, |r| r.placed(id))).collect()
+    }
+
+    fn kind(&mut self, id: NodeId) -> Result<Written> {
+        Ok(match self.graph.kind(id) {
+            Kind::Any => self.any(),
+            Kind::Never => self.never(),
+            Kind::Null => self.null(),
+            Kind::Bool => Written::typed("boolean"),
+            Kind::Int(spec) => self.integer(spec),
+            Kind::Num(spec) => self.number(spec),
+            Kind::Str(spec) => self.string(spec),
+            Kind::Enum(words) => strings(words.names()),
+            Kind::Const(members) => self.members(members),
+            Kind::Array(array) => self.array(array)?,
+            Kind::Object(object) => self.object(id, object)?,
+            Kind::Nullable(inner) => self.nullable(*inner)?,
+            Kind::Tagged { variants, .. } => self.any_of(variants.iter().map(|v| v.1))?,
+            Kind::External(external) => self.external(external)?,
+            Kind::Union { branches, exclusive } => {
+                if *exclusive {
+                    self.change("oneOf", ChangeKind::Rewritten);
+                }
+                self.any_of(branches.iter().copied())?
+            }
+        })
+    }
+
+    fn any(&mut self) -> Written {
+        if !self.can.any {
+            self.impossible("type", "a value of any type");
+            if self.can.null == Null::Keyword {
+                return Written::typed("string");
+            }
+        }
+        Written::default()
+    }
+
+    fn never(&mut self) -> Written {
+        let mut out = Written::default();
+        if self.can.has("not") {
+            out.put("not", json!({}));
+        } else {
+            self.impossible("not", "no value is allowed here");
+        }
+        out
+    }
+
+    fn null(&mut self) -> Written {
+        if self.can.null != Null::Keyword {
+            return Written::typed("null");
+        }
+        self.change("type", ChangeKind::Rewritten);
+        let mut out = Written::typed("string");
+        out.put("nullable", json!(true));
+        out.say("Always null.".into());
+        out
+    }
+
+    /// The same or null.
+    fn nullable(&mut self, id: NodeId) -> Result<Written> {
+        let kind = self.graph.kind(id);
+        if matches!(kind, Kind::Nullable(_) | Kind::Null | Kind::Any) && !self.recursive.contains(&id) {
+            return self.node(id);
+        }
+        if self.can.null == Null::Keyword {
+            let mut out = self.node(id)?;
+            out.put("nullable", json!(true));
+            return Ok(out);
+        }
+        let scalar = matches!(kind, Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_));
+        let choice = matches!(kind, Kind::Tagged { .. } | Kind::Union { .. } | Kind::External(_));
+        let referred = self.recursive.contains(&id);
+        if self.can.null == Null::Types || scalar && !referred {
+            let mut out = self.node(id)?;
+            match out.schema.get("type").cloned() {
+                Some(Value::String(name)) if !out.schema.contains_key("enum") => {
+                    out.put("type", json!([name, "null"]));
+                    return Ok(out);
+                }
+                _ => return Ok(or_null(out.described())),
+            }
+        }
+        if choice && !referred {
+            let mut out = self.node(id)?;
+            if let Some(Value::Array(branches)) = out.schema.get_mut("anyOf") {
+                branches.push(json!({"type": "null"}));
+                return Ok(out);
+            }
+            return Ok(or_null(self.finished(out)));
+        }
+        let inner = self.at_index("anyOf", 0, |r| r.placed(id))?;
+        Ok(or_null(inner))
+    }
+}
+
+fn or_null(inner: Value) -> Written {
+    let mut out = Written::default();
+    out.put("anyOf", vec![inner, json!({"type": "null"})].into());
+    out
+}
+
+fn reference(to: &str) -> Written {
+    let mut out = Written::default();
+    out.put("$ref", to.into());
+    out
+}
+
+fn strings<'w>(words: impl Iterator<Item = &'w str>) -> Written {
+    let mut out = Written::typed("string");
+    out.put("enum", words.collect::<Vec<_>>().into());
+    out
+}
+
+/// A name for each definition. In a dialect they are plain words, and two nodes of one definition share theirs.
+fn definition_names(graph: &Graph, of: &HashSet<NodeId>, as_given: bool) -> HashMap<NodeId, String> {
+    let mut ids: Vec<NodeId> = of.iter().copied().collect();
+    ids.sort_unstable();
+    let mut taken: HashMap<String, &str> = HashMap::new();
+    let mut known: HashMap<&str, String> = HashMap::new();
+    let mut names = HashMap::new();
+    for id in ids {
+        let Some(given) = graph.names.get(&id) else { continue };
+        if as_given {
+            names.insert(id, given.clone());
+            continue;
+        }
+        let name = known.entry(given).or_insert_with(|| {
+            let last = given.rsplit('/').next().unwrap_or_default();
+            let plain: String =
+                last.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+            let plain = if given == "#" || plain.is_empty() { "root".to_owned() } else { plain };
+            let mut name = plain.clone();
+            let mut number = 2;
+            while taken.contains_key(&name) {
+                name = format!("{plain}_{number}");
+                number += 1;
+            }
+            taken.insert(name.clone(), given);
+            name
+        });
+        names.insert(id, name.clone());
+    }
+    names
+}

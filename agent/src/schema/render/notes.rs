@@ -1,0 +1,40 @@
+//! Descriptions, defaults, examples: what a schema says beside what it accepts.
+
+use super::written::{Written, said, said_list};
+use super::{ChangeKind, References, Renderer};
+use serde_json::{Map, Value};
+
+impl Renderer<'_> {
+    /// A schema in its place: notes that the dialect does not have become words.
+    pub(super) fn finished(&mut self, mut written: Written) -> Value {
+        for keyword in ["default", "examples", "deprecated"] {
+            if self.can.has(keyword) {
+                continue;
+            }
+            let Some(note) = written.schema.shift_remove(keyword) else { continue };
+            let sentence = match (keyword, &note) {
+                ("default", note) => format!("Default: {}.", said(note)),
+                ("examples", Value::Array(examples)) if !examples.is_empty() => {
+                    format!("Examples: {}.", said_list(examples))
+                }
+                ("deprecated", Value::Bool(true)) => "Deprecated.".into(),
+                _ => continue,
+            };
+            self.change(keyword, ChangeKind::Described);
+            written.say(sentence);
+        }
+        if matches!(self.can.references, References::Alone | References::Optional)
+            && (written.schema.len() > 1 || !written.words.is_empty())
+            && let Some(reference) = written.schema.shift_remove("$ref")
+        {
+            self.change("$ref", ChangeKind::Rewritten);
+            let mut lone = Map::new();
+            lone.insert("$ref".into(), reference);
+            let mut outer = Map::new();
+            outer.insert("anyOf".into(), vec![Value::Object(lone)].into());
+            outer.append(&mut written.schema);
+            written.schema = outer;
+        }
+        written.described()
+    }
+}

@@ -1,0 +1,310 @@
+//! The whole: one plain object, also where the plan has alternatives.
+
+use super::object::{Field, Form, Others};
+use super::written::Written;
+use super::{ChangeKind, Cycles, References, Renderer, Result};
+use crate::args::{ExternalSpec, Graph, Kind, NodeId, ObjectSpec, Prop, SchemaError};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// More ways to give the arguments are no use to anybody.
+const MAX_VARIANTS: usize = 1_000;
+
+/// One way to give the arguments.
+pub(in crate::schema) struct Variant<'g> {
+    pub(in crate::schema) id: NodeId,
+    pub(in crate::schema) object: &'g ObjectSpec,
+    /// The tags that choose it.
+    pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
+    /// Exactly one of its properties is given: the variants of this.
+    pub(in crate::schema) external: Option<&'g ExternalSpec>,
+}
+
+/// The variants that have a property, by its name.
+type Given<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
+/// One property of the same name in several variants.
+type Owners<'v, 'g> = Vec<(&'v Variant<'g>, &'g Prop)>;
+
+/// The alternatives at the root, one if it is an object; none if there are too many.
+pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
+    let mut out = Vec::new();
+    let mut seen = HashSet::new();
+    let mut open = vec![(graph.root, Vec::new())];
+    while let Some((id, tags)) = open.pop() {
+        if out.len() + open.len() > MAX_VARIANTS {
+            return None;
+        }
+        match graph.kind(id) {
+            // An alternative of several unions is one way to give the arguments.
+            _ if tags.is_empty() && !seen.insert(id) => {}
+            Kind::Object(object) => out.push(Variant { id, object, tags, external: None }),
+            Kind::External(external) => {
+                if let Kind::Object(object) = graph.kind(external.object) {
+                    let external = Some(external);
+                    out.push(Variant { id: external.map_or(id, |e| e.object), object, tags, external });
+                }
+            }
+            Kind::Tagged { tag, variants, .. } => open.extend(variants.iter().rev().map(|(name, id)| {
+                let mut tags = tags.clone();
+                tags.push((tag.as_str(), name.as_str()));
+                (*id, tags)
+            })),
+            Kind::Union { branches, .. } => open.extend(branches.iter().rev().map(|id| (*id, tags.clone()))),
+            _ => {}
+        }
+    }
+    Some(out)
+}
+
+impl Variant<'_> {
+    /// `kind = "circle"`
+    fn label(&self) -> Option<String> {
+        let tags: Vec<String> = self.tags.iter().map(|(tag, name)| format!("{tag} = {name:?}")).collect();
+        (!tags.is_empty()).then(|| tags.join(", "))
+    }
+}
+
+impl<'g> Renderer<'g> {
+    pub(super) fn root(&mut self) -> Result<Written> {
+        if self.can.references == References::Optional && Cycles::without_properties(self.graph).any() {
+            self.impossible("$ref", "a type that contains itself without a property in between");
+        }
+        self.open.push(self.graph.root);
+        let mut out = if let Kind::Object(_) = self.graph.kind(self.graph.root) {
+            self.written_out(self.graph.root)?
+        } else {
+            self.change("anyOf", ChangeKind::Rewritten);
+            self.merged()?
+        };
+        self.open.clear();
+        // The description of the whole stands at the end, as everywhere.
+        if let Some(description) = out.schema.shift_remove("description") {
+            out.put("description", description);
+        }
+        Ok(out)
+    }
+
+    /// All variants' properties in one object, only the common ones required.
+    fn merged(&mut self) -> Result<Written> {
+        let variants = variants(self.graph).ok_or_else(SchemaError::too_large)?;
+        let mut names: Vec<&'g str> = Vec::new();
+        let mut given = Given::new();
+        for (i, variant) in variants.iter().enumerate() {
+            for prop in &variant.object.props {
+                let owners = given.entry(&prop.name).or_default();
+                if owners.is_empty() {
+                    names.push(&prop.name);
+                }
+                owners.push((i, prop));
+            }
+        }
+        let mut fields = Vec::with_capacity(names.len());
+        for name in names {
+            fields.push(self.merged_field(name, &given[name], &variants)?);
+        }
+        let mut others = self.merged_others(&variants);
+        if matches!(variants[..], [Variant { external: Some(_), .. }]) && !self.can.has("minProperties") {
+            // Said with the sets.
+            self.change("minProperties", ChangeKind::Described);
+            self.change("maxProperties", ChangeKind::Described);
+            (others.min, others.max) = (0, u64::MAX);
+        }
+        let mut out = self.object_of(fields, &others)?;
+        out.note(self.graph.notes(self.graph.root));
+        let sets = self.sets(&variants, &given);
+        let description = match out.schema.get("description").and_then(Value::as_str) {
+            Some(own) => format!("{own}\n{sets}"),
+            None => sets,
+        };
+        out.put("description", description.into());
+        Ok(out)
+    }
+
+    fn merged_field(
+        &mut self,
+        name: &'g str,
+        given: &[(usize, &'g Prop)],
+        variants: &[Variant<'g>],
+    ) -> Result<Field<'g>> {
+        let given: Owners<'_, 'g> = given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
+        let required = given.len() == variants.len() && given.iter().all(|(_, p)| p.required);
+        let in_cycle = given.iter().any(|(v, p)| self.cycles.share_one(v.id, p.node));
+        let takes_null = given.iter().any(|(_, p)| takes_null(self.graph, p.node));
+        let form = match words_of(self.graph, &given) {
+            Some(words) => Form::Words(words),
+            None => self.merged_form(&given)?,
+        };
+        // Alternatives say it for themselves.
+        let notes = if matches!(form, Form::Choice(_)) { Map::new() } else { self.joined(&given) };
+        Ok(Field { name, required, null_absent: !required && !takes_null, in_cycle, form, notes })
+    }
+
+    fn merged_form(&mut self, given: &[(&Variant<'g>, &'g Prop)]) -> Result<Form<'g>> {
+        let mut forms: Vec<(Written, NodeId, Owners<'_, 'g>)> = Vec::new();
+        for (variant, prop) in given {
+            let form = self.undescribed(prop.node)?;
+            match forms.iter_mut().find(|(known, ..)| *known == form) {
+                Some((_, _, owners)) => owners.push((variant, prop)),
+                None => forms.push((form, prop.node, vec![(variant, prop)])),
+            }
+        }
+        if let [(_, only, _)] = forms[..] {
+            return Ok(Form::Node(only));
+        }
+        let choice = forms.into_iter().map(|(_, id, owners)| {
+            let mut notes = self.joined(&owners);
+            let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
+            // Where several descriptions were joined, they have said it.
+            let said = notes.get("description").and_then(Value::as_str).unwrap_or_default();
+            if !labels.is_empty() && !labels.iter().all(|label| said.contains(&format!("For {label}: "))) {
+                let mut lines = vec![format!("For {}.", labels.join(" or "))];
+                lines.extend((!said.is_empty()).then(|| said.to_owned()));
+                notes.insert("description".into(), lines.join("\n").into());
+            }
+            (id, notes)
+        });
+        Ok(Form::Choice(choice.collect()))
+    }
+
+    /// The schema of a node without what it says about itself, only to compare it.
+    fn undescribed(&mut self, id: NodeId) -> Result<Written> {
+        let before = self.changes.len();
+        let mut out = self.node(id)?;
+        self.changes.truncate(before);
+        for note in self.graph.notes(id).keys() {
+            out.schema.shift_remove(note);
+        }
+        Ok(out)
+    }
+
+    /// What the variants say about a property that is the same in all: once, or for each.
+    fn joined(&self, given: &[(&Variant<'g>, &'g Prop)]) -> Map<String, Value> {
+        let mut notes = Map::new();
+        let mut texts: Vec<(String, Vec<String>)> = Vec::new();
+        for (variant, prop) in given {
+            let mut own = self.graph.notes(prop.node).clone();
+            own.extend(notes_of(variant, prop).clone());
+            if let Some(Value::String(text)) = own.shift_remove("description") {
+                let label = variant.label();
+                match texts.iter_mut().find(|(known, _)| *known == text) {
+                    Some((_, labels)) => labels.extend(label),
+                    None => texts.push((text, label.into_iter().collect())),
+                }
+            }
+            for (keyword, note) in own {
+                notes.entry(keyword).or_insert(note);
+            }
+        }
+        let lines: Vec<String> = match &texts[..] {
+            [] => return notes,
+            [(text, _)] => vec![text.clone()],
+            _ => texts
+                .iter()
+                .map(|(text, labels)| match labels[..] {
+                    [] => text.clone(),
+                    _ => format!("For {}: {text}", labels.join(" or ")),
+                })
+                .collect(),
+        };
+        notes.insert("description".into(), lines.join("\n").into());
+        notes
+    }
+
+    fn merged_others(&self, variants: &[Variant<'g>]) -> Others<'g> {
+        let mut out = Others { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
+        for variant in variants {
+            let others = self.others(variant.object);
+            out.patterns.extend(others.patterns);
+            out.rest.extend(others.rest.into_iter().filter(|id| !out.rest.contains(id)).collect::<Vec<_>>());
+            out.kept |= others.kept;
+            out.min = out.min.min(others.min);
+            out.max = out.max.max(others.max);
+        }
+        out.patterns.dedup();
+        if out.kept && !out.rest.is_empty() {
+            out.rest = vec![self.graph.any];
+        }
+        out
+    }
+
+    /// Which properties go together, a line for each variant.
+    fn sets(&self, variants: &[Variant<'g>], given: &Given<'g>) -> String {
+        let nulls = if self.absent_is_null() { " The others are null." } else { "" };
+        if let [only] = variants
+            && only.external.is_some()
+        {
+            return format!("Give exactly one of these parameters.{nulls}");
+        }
+        let common = |prop: &Prop| {
+            let owners = given.get(prop.name.as_str()).map_or(&[][..], |owners| &owners[..]);
+            owners.len() == variants.len() && owners.iter().all(|(_, p)| p.required == prop.required)
+        };
+        let mut out = format!("Give one of these sets of parameters.{nulls}");
+        for variant in variants {
+            let own = |required: bool| {
+                let chosen = |p: &&Prop| !common(p) && p.required == required;
+                variant
+                    .object
+                    .props
+                    .iter()
+                    .filter(chosen)
+                    .map(|p| p.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            let (needed, allowed) = (own(true), own(false));
+            let parameters = match (needed.as_str(), allowed.as_str(), variant.tags.is_empty()) {
+                ("", "", true) => "none".to_owned(),
+                ("", "", false) => "no others".to_owned(),
+                (needed, "", _) => needed.to_owned(),
+                ("", allowed, _) => format!("optional {allowed}"),
+                (needed, allowed, _) => format!("{needed}; optional {allowed}"),
+            };
+            let label = variant.label().map(|label| format!("{label}: ")).unwrap_or_default();
+            let described = |id| self.graph.notes(id).get("description").and_then(Value::as_str);
+            let text = described(variant.id).filter(|text| Some(*text) != described(self.graph.root));
+            let text = text.map(|text| format!(" ({})", text.replace('\n', " "))).unwrap_or_default();
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\n- {label}{parameters}{text}");
+        }
+        out
+    }
+}
+
+/// What a property says about itself; for a payload of an externally tagged variant, what the variant says.
+fn notes_of<'g>(variant: &Variant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
+    let external = variant.external.and_then(|external| external.variant(&prop.name));
+    external.map_or(&prop.notes, |external| &external.notes)
+}
+
+/// The tags of all variants, if a property is nothing else in any.
+fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
+    if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
+        return None;
+    }
+    let mut out: Vec<&'g str> = Vec::new();
+    for (_, prop) in given {
+        let Kind::Enum(words) = graph.kind(prop.node) else { return None };
+        for word in words.iter() {
+            if !out.contains(&word.as_str()) {
+                out.push(word);
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Whether null is a value of the node.
+pub(in crate::schema) fn takes_null(graph: &Graph, id: NodeId) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = vec![id];
+    while let Some(id) = open.pop() {
+        match graph.kind(id) {
+            Kind::Any | Kind::Null | Kind::Nullable(_) => return true,
+            Kind::Union { branches, .. } if seen.insert(id) => open.extend(branches),
+            _ => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,81 @@
+//! A schema that is still being written, and what has to be said in words.
+
+use crate::args::cut;
+use serde_json::{Map, Value, json};
+
+/// Sentences are short; a default or a set of values may not be.
+const MAX_SAID: usize = 300;
+
+/// A schema object, and the sentences that its description gets in the end.
+#[derive(Default, PartialEq)]
+pub(super) struct Written {
+    pub(super) schema: Map<String, Value>,
+    pub(super) words: Vec<String>,
+}
+
+impl Written {
+    pub(super) fn typed(name: &str) -> Written {
+        let mut out = Written::default();
+        out.put("type", json!(name));
+        out
+    }
+
+    pub(super) fn put(&mut self, keyword: &str, value: Value) {
+        self.schema.insert(keyword.into(), value);
+    }
+
+    pub(super) fn say(&mut self, sentence: String) {
+        self.words.push(sentence);
+    }
+
+    /// Descriptive keywords; later ones win, in the place of the earlier.
+    pub(super) fn note(&mut self, notes: &Map<String, Value>) {
+        self.schema.extend(notes.iter().map(|(k, v)| (k.clone(), v.clone())));
+    }
+
+    /// The schema, with the sentences on a line of their own below the description.
+    pub(super) fn described(mut self) -> Value {
+        if !self.words.is_empty() {
+            let sentences = self.words.join(" ");
+            let text = match self.schema.get("description").and_then(Value::as_str) {
+                Some(own) if !own.is_empty() => format!("{own}\n{sentences}"),
+                _ => sentences,
+            };
+            self.put("description", text.into());
+        }
+        Value::Object(self.schema)
+    }
+}
+
+/// `From 1 to 5.`, `At least 1 item.`, `At most 5 items.`
+pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> Option<String> {
+    let of = |number: &str| match unit {
+        "" => String::new(),
+        unit if number == "1" => format!(" {unit}"),
+        unit => format!(" {unit}s"),
+    };
+    Some(match (min, max) {
+        (Some(min), Some(max)) if min == max => format!("Exactly {min}{}.", of(&max)),
+        (Some(min), Some(max)) => format!("From {min} to {max}{}.", of(&max)),
+        (Some(min), None) => format!("At least {min}{}.", of(&min)),
+        (None, Some(max)) => format!("At most {max}{}.", of(&max)),
+        (None, None) => return None,
+    })
+}
+
+/// A number in a sentence: `1.0` is 1.
+pub(super) fn plain(number: &Value) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float.to_string(),
+        _ => number.to_string(),
+    }
+}
+
+/// JSON in a sentence.
+pub(super) fn said(value: &Value) -> String {
+    cut(&value.to_string(), MAX_SAID)
+}
+
+pub(super) fn said_list<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
+    cut(&values.into_iter().map(Value::to_string).collect::<Vec<_>>().join(", "), MAX_SAID)
+}

@@ -1,0 +1,199 @@
+//! Replies to a lowered schema, in the words of the plan.
+
+use super::dialect::Dialect;
+use super::render::{takes_null, variants};
+use crate::args::{Child, Doc, Document, Graph, Kind, NodeId, ObjectSpec, Plan, Shape, fits};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Where a dialect makes an optional parameter required and nullable, a model says null for "absent". This is the same
+/// argument text without those keys, to be parsed as if they had never been there: nothing is coerced, so nothing is
+/// recorded, and `exact` takes it too.
+///
+/// Other dialects, text that is no JSON, keys given twice, and nulls that are values or mistakes are left as they are.
+/// A text without such a null is not copied.
+///
+/// ```
+/// use agent::args::{CoercionPolicy, Plan, PlanOptions};
+/// use agent::schema::{Dialect, restore_nulls};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Search { query: String, limit: Option<u32> }
+///
+/// let plan = Plan::for_type::<Search>("search", PlanOptions::default().coercion(CoercionPolicy::Exact))?;
+/// let text = restore_nulls(&plan, Dialect::OpenAiStrict, r#"{"query": "rust", "limit": null}"#);
+/// assert_eq!(text, r#"{"query":"rust"}"#);
+/// let parsed = plan.parse::<Search>(&text)?;
+/// assert!(parsed.coercions.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t, str> {
+    if dialect != Dialect::OpenAiStrict || !text.contains("null") {
+        return Cow::Borrowed(text);
+    }
+    let Ok(document) = Document::parse(text) else { return Cow::Borrowed(text) };
+    let mut walk = Restorer { graph: plan.graph(), trials: MAX_TRIALS };
+    match walk.root(&document.root) {
+        Some(restored) => Cow::Owned(restored),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Alternatives that are tried, in the whole text.
+const MAX_TRIALS: usize = 200;
+
+/// Walks text along the plan, to at most the 128 levels that the parser reads. Each step gives the text to read
+/// instead, if there is another.
+struct Restorer<'g> {
+    graph: &'g Graph,
+    trials: usize,
+}
+
+type Entries<'t> = [(Cow<'t, str>, Doc<'t>)];
+
+impl Restorer<'_> {
+    /// The root was one plain object, whatever the plan has there.
+    fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
+        let Shape::Object(entries) = &doc.shape else { return None };
+        if let Kind::Object(_) = self.graph.kind(self.graph.root) {
+            return self.node(self.graph.root, doc);
+        }
+        let variants = variants(self.graph)?;
+        let known: HashSet<&str> =
+            variants.iter().flat_map(|v| v.object.props.iter().map(|p| p.name.as_str())).collect();
+        let mut first = None;
+        for variant in &variants {
+            let chosen = variant.tags.iter().all(|(tag, name)| {
+                matches!(doc.entry(tag).map(|d| &d.shape), Some(Shape::Text(sent)) if sent == name)
+            });
+            if !chosen {
+                continue;
+            }
+            let restored = match variant.external {
+                Some(_) => self.external(variant.object, entries),
+                None => self.object(variant.object, entries, Some(&known)),
+            };
+            if variants.len() == 1
+                || self.takes(self.graph.root, restored.as_deref().unwrap_or(doc.raw), true)?
+            {
+                return restored;
+            }
+            first.get_or_insert(restored);
+        }
+        // None fits: the report is about the first one.
+        first.flatten()
+    }
+
+    /// None when there are no more trials.
+    fn takes(&mut self, id: NodeId, text: &str, root: bool) -> Option<bool> {
+        self.trials = self.trials.checked_sub(1)?;
+        Some(fits(self.graph, id, text, root))
+    }
+
+    fn node(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
+        match (self.graph.kind(id), &doc.shape) {
+            (Kind::Nullable(inner), shape) if !matches!(shape, Shape::Null) => self.node(*inner, doc),
+            (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, None),
+            (Kind::Array(array), Shape::Array(items)) => {
+                let mut changed = false;
+                let texts = items.iter().enumerate().map(|(i, item)| {
+                    let restored = array.item(i).and_then(|id| self.node(id, item));
+                    changed |= restored.is_some();
+                    restored.map_or(Cow::Borrowed(item.raw), Cow::Owned)
+                });
+                let texts: Vec<Cow<'_, str>> = texts.collect();
+                changed.then(|| format!("[{}]", texts.join(",")))
+            }
+            (Kind::Tagged { tag, variants, .. }, Shape::Object(_)) => {
+                let Shape::Text(sent) = &doc.entry(tag)?.shape else { return None };
+                let (_, variant) = variants.iter().find(|(name, _)| name == sent)?;
+                self.node(*variant, doc)
+            }
+            (Kind::External(external), Shape::Object(_)) => self.node(external.object, doc),
+            (Kind::Union { branches, .. }, Shape::Object(_) | Shape::Array(_)) => {
+                for branch in branches {
+                    let restored = self.node(*branch, doc);
+                    if self.takes(*branch, restored.as_deref().unwrap_or(doc.raw), false)? {
+                        return restored;
+                    }
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// `known`: at the root, the properties of all variants.
+    fn object(
+        &mut self,
+        object: &ObjectSpec,
+        entries: &Entries<'_>,
+        known: Option<&HashSet<&str>>,
+    ) -> Option<String> {
+        let prop = |key: &str| object.find(key, 0).map(|i| &object.props[i]);
+        let (mut given, mut twice) = (HashSet::new(), HashSet::new());
+        for (key, _) in entries {
+            let name = prop(key).map_or(key.as_ref(), |p| p.name.as_str());
+            if !given.insert(name) {
+                twice.insert(name);
+            }
+        }
+        let mut out = Vec::with_capacity(entries.len());
+        let mut changed = false;
+        for (key, value) in entries {
+            let prop = prop(key);
+            let name = prop.map_or(key.as_ref(), |p| p.name.as_str());
+            let optional = match prop {
+                Some(prop) => prop.null_absent,
+                // A parameter of another variant.
+                None => known.is_some_and(|known| known.contains(name)),
+            };
+            if value.is_null() && optional && !twice.contains(name) {
+                changed = true;
+                continue;
+            }
+            let restored = match object.child(key, 0) {
+                Some(Child::Prop(_, node) | Child::Entry(node)) => self.node(node, value),
+                None => None,
+            };
+            changed |= restored.is_some();
+            out.push((key.as_ref(), restored.map_or(Cow::Borrowed(value.raw), Cow::Owned)));
+        }
+        changed.then(|| object_text(&out))
+    }
+
+    /// Exactly one entry is meant: the one that is not null, or the one that takes null.
+    fn external(&mut self, object: &ObjectSpec, entries: &Entries<'_>) -> Option<String> {
+        let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
+        let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
+        if distinct.len() < entries.len() {
+            return None;
+        }
+        let some = entries.iter().any(|(_, value)| !value.is_null());
+        let mut out = Vec::with_capacity(1);
+        let mut changed = false;
+        for (key, value) in entries {
+            let kept = match node(key) {
+                _ if !value.is_null() => true,
+                Some(id) => !some && takes_null(self.graph, id),
+                // No variant at all: that is for the report.
+                None => true,
+            };
+            if kept {
+                let restored = node(key).and_then(|id| self.node(id, value));
+                changed |= restored.is_some();
+                out.push((key.as_ref(), restored.map_or(Cow::Borrowed(value.raw), Cow::Owned)));
+            } else {
+                changed = true;
+            }
+        }
+        changed.then(|| object_text(&out))
+    }
+}
+
+fn object_text(entries: &[(&str, Cow<'_, str>)]) -> String {
+    let entries: Vec<String> =
+        entries.iter().map(|(key, value)| format!("{}:{value}", Value::from(*key))).collect();
+    format!("{{{}}}", entries.join(","))
+}

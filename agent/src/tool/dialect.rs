@@ -1,0 +1,195 @@
+//! All tools at once in the schema dialect of a provider: what is lost, what cannot be said, what stays strict.
+
+use super::registry::Registry;
+use crate::schema::{
+    ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
+};
+use serde::Serialize;
+use std::fmt;
+
+/// The tools of a [`Registry`] in one dialect; made by [`Registry::check_dialect`].
+///
+/// Its `Display` lists each tool with its changes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DialectReport {
+    /// The dialect that was asked for.
+    pub dialect: Dialect,
+    /// Each tool, in order of registration.
+    pub tools: Vec<ToolInDialect>,
+}
+
+/// One tool in a dialect.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolInDialect {
+    /// The name of the tool.
+    pub name: String,
+    /// The schema to send, and how it differs from the plan.
+    pub rendered: Rendered,
+    /// Whether its replies are promised to fit the schema: send `strict: true`.
+    pub strict: bool,
+    /// Which limit of a request it would break; it is then sent without `strict`, in [`Dialect::Plain`].
+    pub over_budget: Option<StrictBudget>,
+}
+
+/// What the strict tools of one request may have together at Anthropic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StrictBudget {
+    /// 20 strict tools.
+    Tools,
+    /// 24 parameters that are not required.
+    OptionalParameters,
+    /// 16 schemas with alternatives or several types.
+    Unions,
+}
+
+impl fmt::Display for StrictBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StrictBudget::Tools => write!(f, "{ANTHROPIC_TOOLS} strict tools"),
+            StrictBudget::OptionalParameters => write!(f, "{ANTHROPIC_OPTIONAL} optional parameters"),
+            StrictBudget::Unions => write!(f, "{ANTHROPIC_UNIONS} unions"),
+        }
+    }
+}
+
+/// Tools that a dialect cannot express; the text lists each place.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(tools.len()), count, listed(tools))]
+pub struct NotExpressible {
+    dialect: Dialect,
+    count: usize,
+    tools: Vec<(String, Vec<Change>)>,
+}
+
+impl NotExpressible {
+    /// The tools, by name, and what cannot be expressed of each.
+    pub fn tools(&self) -> impl Iterator<Item = (&str, &[Change])> {
+        self.tools.iter().map(|(name, changes)| (name.as_str(), &changes[..]))
+    }
+}
+
+fn counted(tools: usize) -> String {
+    if tools == 1 { "1 tool".into() } else { format!("{tools} tools") }
+}
+
+fn listed(tools: &[(String, Vec<Change>)]) -> String {
+    let lines =
+        tools.iter().flat_map(|(name, changes)| changes.iter().map(move |c| format!("\n- `{name}` {c}")));
+    lines.collect()
+}
+
+impl Registry {
+    /// How the tools look in a dialect, for a test that fails when a provider could not take one of them.
+    ///
+    /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It
+    /// goes to the tools in order of registration: each that fits in what is left is strict, each that does not is
+    /// sent without `strict`, which is no error. Register first what should be strict.
+    ///
+    /// ```
+    /// use agent::{Registry, schema::Dialect, tool, tools};
+    /// use std::collections::BTreeMap;
+    ///
+    /// /// Adds labels.
+    /// #[tool]
+    /// fn label(labels: BTreeMap<String, String>) -> String {
+    ///     format!("{labels:?}")
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Registry::new(tools![label])?;
+    /// registry.check_dialect(Dialect::GeminiJsonSchema).into_result()?;
+    /// let error = registry.check_dialect(Dialect::OpenAiStrict).into_result().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "1 tool of 1 cannot be expressed in `openai-strict`:\n- `label` /properties/labels: \
+    ///      `additionalProperties` cannot be expressed: a map: keys that are not known beforehand"
+    /// );
+    /// # Ok(()) }
+    /// ```
+    pub fn check_dialect(&self, dialect: Dialect) -> DialectReport {
+        let mut left =
+            Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
+        let definitions = self.definitions();
+        let tools = definitions.iter().map(|definition| {
+            let plan = definition.plan();
+            let mut rendered = render(plan, dialect);
+            let mut over_budget = None;
+            if rendered.dialect == Dialect::AnthropicStrict {
+                over_budget = left.take(&Size::of(&rendered.schema)).err();
+            }
+            if over_budget.is_some() {
+                rendered = render(plan, Dialect::Plain);
+            }
+            let strict = rendered.dialect.is_strict();
+            ToolInDialect { name: definition.name().to_owned(), rendered, strict, over_budget }
+        });
+        DialectReport { dialect, tools: tools.collect() }
+    }
+}
+
+/// What is left of a request's budget.
+struct Left {
+    tools: usize,
+    optional: usize,
+    unions: usize,
+}
+
+impl Left {
+    /// Takes what a tool needs, or nothing.
+    fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
+        let tools = self.tools.checked_sub(1).ok_or(StrictBudget::Tools)?;
+        let optional = self.optional.checked_sub(size.optional).ok_or(StrictBudget::OptionalParameters)?;
+        let unions = self.unions.checked_sub(size.unions).ok_or(StrictBudget::Unions)?;
+        *self = Left { tools, optional, unions };
+        Ok(())
+    }
+}
+
+impl DialectReport {
+    /// Whether the dialect can say what every tool takes, at least as a superset.
+    pub fn is_expressible(&self) -> bool {
+        self.tools.iter().all(|tool| tool.rendered.is_expressible())
+    }
+
+    /// The report, or the tools that the dialect cannot express.
+    ///
+    /// # Errors
+    /// [`NotExpressible`], which lists every place.
+    pub fn into_result(self) -> Result<Self, NotExpressible> {
+        let places = |tool: &ToolInDialect| {
+            let places: Vec<Change> = tool.rendered.not_expressible().cloned().collect();
+            (!places.is_empty()).then(|| (tool.name.clone(), places))
+        };
+        let tools: Vec<_> = self.tools.iter().filter_map(places).collect();
+        if tools.is_empty() {
+            Ok(self)
+        } else {
+            Err(NotExpressible { dialect: self.dialect, count: self.tools.len(), tools })
+        }
+    }
+}
+
+impl fmt::Display for DialectReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in `{}`:", counted(self.tools.len()), self.dialect)?;
+        for tool in &self.tools {
+            write!(f, "\n`{}`", tool.name)?;
+            if tool.strict {
+                f.write_str(", strict")?;
+            } else if self.dialect.is_strict() {
+                f.write_str(", not strict")?;
+            }
+            if let Some(budget) = tool.over_budget {
+                write!(f, ": the request is full ({budget})")?;
+            }
+            for change in &tool.rendered.changes {
+                write!(f, "\n- {change}")?;
+            }
+        }
+        Ok(())
+    }
+}
