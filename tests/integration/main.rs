@@ -21,4 +21,6 @@ mod macro_structs;
 mod macro_support;
 mod messages;
 mod models;
+mod proof_slips;
+mod proof_types;
 mod registry;
