@@ -19,7 +19,7 @@ mod stream;
 mod suggest;
 mod text;
 
-pub use coercion::{Coercion, CoercionRule};
+pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -45,7 +45,7 @@ pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
     /// Every change of what was sent; mostly none.
-    pub coercions: Vec<Coercion>,
+    pub coercions: Coercions,
 }
 
 /// Reads arguments along a plan; the same as [`Plan::parse`].
@@ -86,14 +86,11 @@ impl Plan {
         match read(&cx, text) {
             Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
             Err(error) => {
-                let Again { text, mut coercions } = self.explain(text, &error, cx.into_failed_at())?;
+                let Again { text, coercions } = self.explain(text, &error, cx.into_failed_at())?;
                 // Its structure was mended, as the policy allows.
-                let cx = Context::new(self.graph(), &text);
+                let cx = Context::after(self.graph(), &text, coercions);
                 match read(&cx, &text) {
-                    Ok(value) => {
-                        coercions.extend(cx.into_coercions());
-                        Ok(Parsed { value, coercions })
-                    }
+                    Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
                     Err(error) => Err(self.refused_by_type(&error, cx.into_failed_at())),
                 }
             }
