@@ -38,6 +38,7 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
+//! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
 
 // The macros name this crate by its name, also in its own tests.
 extern crate self as agent;
@@ -49,6 +50,8 @@ pub mod model;
 mod runtime;
 pub mod schema;
 mod step_key;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tool;
 
 #[cfg(feature = "macros")]

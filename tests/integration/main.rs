@@ -22,4 +22,7 @@ mod macro_structs;
 mod macro_support;
 mod messages;
 mod models;
+mod proof_schemas;
+mod proof_slips;
+mod proof_types;
 mod registry;

@@ -11,6 +11,8 @@ mod diagnose;
 mod issue;
 mod plan;
 mod policy;
+#[cfg(feature = "testing")]
+pub(crate) mod proof;
 mod report;
 mod scalar;
 mod stream;

@@ -108,6 +108,14 @@ impl Graph {
         }
     }
 
+    /// Has one of the variants such a key, or may it have any?
+    pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
+        variants.iter().any(|(_, variant)| match self.kind(*variant) {
+            Kind::Object(object) => object.child(key, 0).is_some(),
+            _ => true,
+        })
+    }
+
     fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
         match self.kind(id) {
             Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),

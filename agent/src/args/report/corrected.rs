@@ -169,6 +169,16 @@ impl Mend<'_> {
     }
 
     fn tagged(&self, tag: &str, variants: &[(String, NodeId)], value: &mut Value) {
+        if let Value::Object(map) = value
+            && !map.contains_key(tag)
+        {
+            let near =
+                |key: &&String| !self.graph.has_key(variants, key) && !did_you_mean(key, [tag]).is_empty();
+            let Some(misspelled) = map.keys().find(near).cloned() else { return };
+            let renamed =
+                |(key, value)| if key == misspelled { (tag.to_owned(), value) } else { (key, value) };
+            *map = std::mem::take(map).into_iter().map(renamed).collect();
+        }
         let Some(sent) = value.get(tag).and_then(Value::as_str) else { return };
         let names = || variants.iter().map(|v| v.0.as_str());
         let name = match did_you_mean(sent, names())[..] {

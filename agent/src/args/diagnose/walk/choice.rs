@@ -5,8 +5,9 @@ use crate::args::diagnose::document::{Doc, Shape};
 use crate::args::diagnose::outcome::Choice;
 use crate::args::issue::IssueCode;
 use crate::args::plan::{ExternalSpec, Folds, NodeId};
-use crate::args::policy::Rules;
+use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::scalar::pick;
+use crate::args::suggest::did_you_mean;
 use serde_json::Value;
 
 impl<'w> Walk<'w, '_> {
@@ -20,6 +21,7 @@ impl<'w> Walk<'w, '_> {
     ) {
         let names = variants.iter().map(|v| v.0.as_str());
         let Some(sent) = doc.entry(tag) else {
+            self.misspelled_tag(tag, variants, doc);
             return self.below(Segment::Key(tag), |walk| {
                 walk.add(IssueCode::Missing, |_, issue| {
                     issue.problem = "required, but missing".into();
@@ -40,6 +42,28 @@ impl<'w> Walk<'w, '_> {
                 self.check(*variant, doc);
             }
             None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
+        }
+    }
+
+    /// Without the tag nobody knows what the other keys mean; but one that no variant has may be the tag.
+    fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
+        let Shape::Object(entries) = &doc.shape else { return };
+        let unknown = self.graph.options.unknown;
+        if unknown == UnknownKeys::Keep || unknown == UnknownKeys::Strip && self.shared.is_root(doc.raw) {
+            return;
+        }
+        let nearest = entries.iter().map(|(key, _)| key.as_ref()).find(|key| {
+            !self.graph.has_key(variants, key)
+                && self.shared.may_suggest(1, key)
+                && !did_you_mean(key, [tag]).is_empty()
+        });
+        if let Some(key) = nearest {
+            self.below(Segment::Key(key), |walk| {
+                walk.add(IssueCode::Unknown, |_, issue| {
+                    issue.problem = "unknown parameter".into();
+                    issue.suggestions = vec![tag.to_owned()];
+                });
+            });
         }
     }
 

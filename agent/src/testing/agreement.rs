@@ -1,0 +1,371 @@
+//! The engine, serde and an independent validator, held against each other on values made from the schema.
+
+mod report;
+
+pub use report::AgreementReport;
+
+use super::call::{is_own, lines, verify_call};
+use super::choices::Random;
+use super::law::{Disagreement, Law};
+use super::mutate::mutants;
+use super::sample::samples;
+use crate::args::{
+    CoercionPolicy, CoercionRule, InvalidArguments, Parsed, Plan, PlanOptions, SchemaError, UnknownKeys,
+    proof,
+};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// How a type is held against its schema: how many values, and which.
+///
+/// [`assert_agrees`] is this with the defaults.
+///
+/// ```
+/// use agent::testing::Agreement;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Move { steps: i32, tags: Vec<String> }
+///
+/// let report = Agreement::new().samples(50).seed(7).check::<Move>()?;
+/// assert!(report.holds(), "{report}");
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Agreement {
+    samples: usize,
+    mutants: usize,
+    seed: u64,
+}
+
+impl Default for Agreement {
+    fn default() -> Self {
+        Self { samples: 200, mutants: 6, seed: 0 }
+    }
+}
+
+impl Agreement {
+    /// 200 values, each also with six different faults; the same ones at every run.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At most so many values.
+    pub fn samples(mut self, samples: usize) -> Self {
+        self.samples = samples;
+        self
+    }
+
+    /// So many faults for each value.
+    pub fn mutants(mut self, mutants: usize) -> Self {
+        self.mutants = mutants;
+        self
+    }
+
+    /// Other values.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Holds every [`Law`] against a type that is the arguments of a tool.
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the type cannot be the arguments of a tool.
+    pub fn check<T: DeserializeOwned + JsonSchema>(&self) -> Result<AgreementReport, SchemaError> {
+        let name = T::schema_name();
+        let plans = Plans::new(UnknownKeys::Deny, |options| Plan::for_type::<T>(&name, options))?;
+        let schema =
+            schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+        // A field may have a policy of its own, so that coercions happen also where the tool allows none.
+        let own_policies = schema.to_value().to_string().contains("\"x-coerce\"");
+        Ok(Run::<T>::new(self, plans, own_policies).run())
+    }
+
+    /// Holds every [`Law`] against a schema that was written by hand.
+    ///
+    /// ```
+    /// use agent::testing::Agreement;
+    /// let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}});
+    /// let report = Agreement::new().check_schema("count", &schema)?;
+    /// assert!(report.holds(), "{report}");
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SchemaError`] if the schema cannot be that of a tool.
+    pub fn check_schema(&self, name: &str, schema: &Value) -> Result<AgreementReport, SchemaError> {
+        let plans = Plans::new(UnknownKeys::Keep, |options| Plan::compile(name, schema, options))?;
+        Ok(Run::<Value>::new(self, plans, false).run())
+    }
+}
+
+/// Proves, on a few hundred values and a thousand wrong ones, that the schema that a model is shown, what
+/// [`Plan::parse`](crate::args::Plan::parse) accepts, and what serde reads are the same for `T`.
+///
+/// For a test of your own argument types; nothing is random, so it fails always or never.
+///
+/// ```
+/// use agent::ToolArgs;
+/// use agent::testing::assert_agrees;
+///
+/// #[derive(ToolArgs)]
+/// struct Search {
+///     query: String,
+///     #[arg(range(1..=50), default = 10)]
+///     limit: u32,
+///     tags: Option<Vec<String>>,
+/// }
+///
+/// assert_agrees::<Search>();
+/// ```
+///
+/// It notices, for example, a `JsonSchema` that says something else than the `Deserialize` beside it:
+///
+/// ```
+/// use agent::testing::{Agreement, Law};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Tags {
+///     #[schemars(with = "Vec<String>")]
+///     tags: String,
+/// }
+///
+/// let report = Agreement::new().check::<Tags>()?;
+/// assert_eq!(report.disagreements()[0].law, Law::SamplesExist, "nothing that fits the schema is read");
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
+///
+/// # Panics
+/// If a [`Law`] does not hold, with the type, the arguments, the policy and the verdicts; and if `T` cannot be the
+/// arguments of a tool.
+#[track_caller]
+pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
+    match Agreement::new().check::<T>() {
+        Ok(report) => assert!(report.holds(), "{report}"),
+        Err(error) => panic!("`{}` cannot be the arguments of a tool: {error}", T::schema_name()),
+    }
+}
+
+/// The plans of one type, from the narrowest policy to the widest, then those with other treatments of unknown keys.
+struct Plans {
+    by_policy: [Plan; 3],
+    others: [Plan; 2],
+}
+
+const POLICIES: [CoercionPolicy; 3] =
+    [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
+
+impl Plans {
+    /// `unknown`: the treatment of unknown keys under which the plan says what its schema says.
+    fn new(
+        unknown: UnknownKeys,
+        plan: impl Fn(PlanOptions) -> Result<Plan, SchemaError>,
+    ) -> Result<Plans, SchemaError> {
+        let options = PlanOptions::default();
+        let [exact, strict, lenient] =
+            POLICIES.map(|policy| plan(options.clone().coercion(policy).unknown(unknown)));
+        let other = if unknown == UnknownKeys::Keep { UnknownKeys::Deny } else { UnknownKeys::Keep };
+        let strip = plan(options.clone().coercion(CoercionPolicy::Lenient).unknown(UnknownKeys::Strip))?;
+        Ok(Plans { by_policy: [exact?, strict?, lenient?], others: [strip, plan(options.unknown(other))?] })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Plan> {
+        self.by_policy.iter().chain(&self.others)
+    }
+}
+
+struct Run<'a, T> {
+    how: &'a Agreement,
+    plans: Plans,
+    own_policies: bool,
+    /// A schema that closes what the plan closes, and its independent reader.
+    closed: Option<jsonschema::Validator>,
+    report: AgreementReport,
+    arguments: std::marker::PhantomData<fn() -> T>,
+}
+
+type Read<T> = Result<Parsed<T>, InvalidArguments>;
+
+impl<'a, T: DeserializeOwned> Run<'a, T> {
+    fn new(how: &'a Agreement, plans: Plans, own_policies: bool) -> Self {
+        let [exact, ..] = &plans.by_policy;
+        let closed = jsonschema::options().should_validate_formats(false).build(exact.schema()).ok();
+        let report = AgreementReport {
+            name: exact.name().to_owned(),
+            fitting: 0,
+            faulty: 0,
+            accepted: [0; 3],
+            refused_by_type: 0,
+            not_compared: 0,
+            disagreements: Vec::new(),
+            count: 0,
+        };
+        Self { how, plans, own_policies, closed, report, arguments: std::marker::PhantomData }
+    }
+
+    fn run(mut self) -> AgreementReport {
+        let schema = self.plans.by_policy[0].schema().clone();
+        let values = samples(&schema, self.how.samples, self.how.seed);
+        let mut random = Random(self.how.seed);
+        for value in &values {
+            self.text(&value.to_string());
+        }
+        for value in &values {
+            for text in mutants(value, self.how.mutants, &mut random) {
+                self.text(&text);
+            }
+        }
+        if self.report.fitting == self.report.refused_by_type {
+            let [exact, ..] = &self.plans.by_policy;
+            let made = values.first().map(Value::to_string).unwrap_or_default();
+            let serde = serde_json::from_str::<T>(&made).err().map(|error| format!("\nserde: {error}"));
+            let verdicts = "no value was found that the schema and the type accept, so nothing is proved";
+            let verdicts = verdicts.to_owned() + &serde.unwrap_or_default();
+            self.report.add(*Disagreement::new(Law::SamplesExist, exact, &made, verdicts));
+        }
+        self.report
+    }
+
+    /// Holds every law against one text.
+    fn text(&mut self, text: &str) {
+        let plans: Vec<Plan> = self.plans.all().cloned().collect();
+        for plan in &plans {
+            if let Err(found) = verify_call::<T>(plan, text) {
+                self.report.add(*found);
+            }
+        }
+        let read = self.plans.by_policy.each_ref().map(|plan| plan.parse::<T>(text));
+        for (accepted, read) in self.report.accepted.iter_mut().zip(&read) {
+            *accepted += usize::from(read.is_ok());
+        }
+        self.policies_widen(text, &read);
+        let sent = serde_json::from_str::<Value>(text).ok().filter(|_| !proof::repeats_a_key(text));
+        let fits = match (&sent, &self.closed) {
+            (Some(sent), Some(closed)) => closed.is_valid(sent),
+            _ => false,
+        };
+        if fits {
+            self.report.fitting += 1;
+            self.fitting(text, &read);
+        } else {
+            self.report.faulty += 1;
+            self.faulty(text, sent.as_ref(), &read);
+        }
+        self.coerced(text, &read);
+    }
+
+    fn fail(&mut self, law: Law, policy: usize, text: &str, verdicts: impl Into<String>) {
+        let plan = self.plans.by_policy[policy].clone();
+        self.report.add(*Disagreement::new(law, &plan, text, verdicts));
+    }
+
+    fn policies_widen(&mut self, text: &str, read: &[Read<T>; 3]) {
+        for wide in 1..read.len() {
+            if let (Ok(_), Err(refusal)) = (&read[wide - 1], &read[wide]) {
+                let verdicts =
+                    format!("{}: accepts\nthis one: {}", POLICIES[wide - 1].name(), lines(refusal.issues()));
+                self.fail(Law::PoliciesWiden, wide, text, verdicts);
+            }
+        }
+    }
+
+    /// A text that the schema accepts.
+    fn fitting(&mut self, text: &str, read: &[Read<T>; 3]) {
+        let serde = serde_json::from_str::<T>(text);
+        let mut by_type = false;
+        for (policy, read) in read.iter().enumerate() {
+            match read {
+                Ok(parsed) => {
+                    let changes = parsed.coercions.iter().find(|c| c.rule != CoercionRule::FloatToInteger);
+                    if let Some(change) = changes.filter(|_| policy == 0 && !self.own_policies) {
+                        let verdicts =
+                            format!("schema: accepts\nengine: changes {:?} by {}", change.path, change.rule);
+                        self.fail(Law::FittingIsAccepted, policy, text, verdicts);
+                    }
+                }
+                Err(refusal) if refusal.issues().iter().all(|i| is_own(i.code)) && serde.is_err() => {
+                    by_type = true
+                }
+                Err(_) if beyond_floats(text) => self.report.not_compared += 1,
+                Err(refusal) => {
+                    let verdicts = format!("schema: accepts\nengine: {}", lines(refusal.issues()));
+                    self.fail(Law::FittingIsAccepted, policy, text, verdicts);
+                }
+            }
+        }
+        self.report.refused_by_type += usize::from(by_type);
+        if let Err(error) = serde
+            && !by_type
+            && !has_whole_float(text)
+            && !has_long_key(text)
+            && !beyond_floats(text)
+        {
+            self.fail(Law::SerdeReads, 0, text, format!("schema: accepts\nserde: {error}"));
+        }
+    }
+
+    /// A text that the schema refuses, or that is no JSON.
+    fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[Read<T>; 3]) {
+        for (policy, read) in read.iter().enumerate() {
+            let Ok(parsed) = read else { continue };
+            let changed = !parsed.coercions.is_empty();
+            // The exact policy allows no change, and a change of 1.0 to 1 makes nothing fit that did not.
+            if changed && (policy > 0 || self.own_policies) {
+                continue;
+            }
+            let whole = text.trim_start().is_empty();
+            if !whole {
+                let schema = if sent.is_some() { "refuses" } else { "not asked, no JSON or a key twice" };
+                self.fail(Law::AcceptedFits, policy, text, format!("schema: {schema}\nengine: accepts"));
+            }
+        }
+    }
+
+    /// What came out after coercions fits the schema.
+    fn coerced(&mut self, text: &str, read: &[Read<T>; 3]) {
+        for (policy, read) in read.iter().enumerate() {
+            if !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
+                continue;
+            }
+            let Ok(whole) = self.plans.by_policy[policy].parse::<Value>(text) else { continue };
+            let coerced = whole.value.to_string();
+            let fits = self.closed.as_ref().is_none_or(|closed| closed.is_valid(&whole.value));
+            let exact = self.plans.by_policy[0].parse::<T>(&coerced);
+            let verdicts = match &exact {
+                _ if !fits => format!("coerced: {coerced}\nschema: refuses it"),
+                Err(refusal) => format!("coerced: {coerced}\nexact: {}", lines(refusal.issues())),
+                Ok(again) if !again.coercions.is_empty() => {
+                    format!("coerced: {coerced}\nexact: changes it again")
+                }
+                Ok(_) => continue,
+            };
+            self.fail(Law::CoercedFits, policy, text, verdicts);
+        }
+    }
+}
+
+/// The numbers of a text, as tokens; digits inside strings may be among them.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'))
+        .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// Is there a number above what floats hold exactly? Readers of JSON Schema differ about those, and bounds beyond are
+/// not in the schema.
+fn beyond_floats(text: &str) -> bool {
+    numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
+}
+
+/// Is there an integer key with zeros before it, like `"007":`? It is one to JSON Schema and to the engine, not to serde.
+fn has_long_key(text: &str) -> bool {
+    let texts = text.split('"').filter(|text| text.len() > 1);
+    texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
+}
+
+/// Is there a whole number written like a float? It is an integer to JSON Schema and to the engine, not to serde.
+fn has_whole_float(text: &str) -> bool {
+    numbers(text).any(|token| {
+        token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)
+    })
+}

@@ -1,0 +1,68 @@
+//! What is said about a type that was held against its schema.
+
+use super::super::law::Disagreement;
+use std::fmt;
+
+/// What came of holding a type against its schema. `Display` says it in full.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AgreementReport {
+    /// The type or the tool.
+    pub name: String,
+    /// Values that the schema accepts.
+    pub fitting: usize,
+    /// Other texts: the values with one fault each.
+    pub faulty: usize,
+    /// How many of all texts the exact, the strict and the lenient policy accepted.
+    pub accepted: [usize; 3],
+    /// Fitting values that the type itself refuses, as serde alone does: a `TryFrom`, a format, a check.
+    pub refused_by_type: usize,
+    /// Verdicts that were not compared, because a number is beyond what JSON Schema readers agree about (2^53).
+    pub not_compared: usize,
+    pub(super) disagreements: Vec<Disagreement>,
+    pub(super) count: usize,
+}
+
+impl AgreementReport {
+    /// Does every law hold?
+    pub fn holds(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The first calls for which a law does not hold, the shortest one of each law first.
+    pub fn disagreements(&self) -> &[Disagreement] {
+        &self.disagreements
+    }
+
+    pub(super) fn add(&mut self, found: Disagreement) {
+        self.count += 1;
+        match self.disagreements.iter_mut().find(|known| known.law == found.law) {
+            Some(known) if known.arguments.len() > found.arguments.len() => *known = found,
+            Some(_) => {}
+            None => self.disagreements.push(found),
+        }
+    }
+}
+
+impl fmt::Display for AgreementReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, fitting, faulty, accepted: [exact, strict, lenient], .. } = self;
+        write!(f, "`{name}`: {fitting} fitting values and {faulty} with a fault; accepted: ")?;
+        write!(f, "{exact} by exact, {strict} by strict, {lenient} by lenient")?;
+        if self.refused_by_type > 0 {
+            write!(f, "; {} refused by the type itself", self.refused_by_type)?;
+        }
+        if self.not_compared > 0 {
+            write!(f, "; {} not compared (numbers beyond 2^53)", self.not_compared)?;
+        }
+        match self.count {
+            0 => write!(f, "; every law holds"),
+            1 => write!(f, "; a law does not hold"),
+            count => write!(f, "; laws do not hold {count} times"),
+        }?;
+        for disagreement in &self.disagreements {
+            write!(f, "\n\n{disagreement}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! The laws that can be held against a single call, with nothing but its plan.
+
+use super::law::{Disagreement, Law};
+use crate::args::proof::{diagnosis, repeats_a_key};
+use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Plan};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The longest report there may be, in characters.
+pub(super) const MAX_TEXT: usize = 6_000;
+/// Pointers are cut above this many bytes, so longer ones cannot be followed.
+const MAX_POINTER: usize = 4_000;
+/// Above this many bytes a text goes to the stream in larger pieces.
+const BYTE_BY_BYTE: usize = 2_000;
+
+/// Holds every [`Law`] that needs no schema against one call: arguments, as text, for a `T` or a
+/// [`Value`](serde_json::Value). The call may be accepted or refused; what matters is that the engine agrees with itself.
+///
+/// For a log of calls that real models made, or for a fuzzer.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::testing::verify_call;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Move { steps: i32, tags: Vec<String> }
+///
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// for text in [r#"{"steps": "3", "tags": []}"#, r#"{"steps": 3.5, "tag": "a"}"#, r#"{"steps": 3"#] {
+///     verify_call::<Move>(&plan, text)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The first law that does not hold.
+pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<Disagreement>> {
+    let typed = plan.parse::<T>(text);
+    let whole = plan.parse::<Value>(text);
+    paths_agree(plan, text, typed.as_ref(), &whole)?;
+    if let Err(refusal) = &typed {
+        refusal_is_sound::<T>(plan, text, refusal)?;
+    }
+    if let Ok(parsed) = &whole {
+        coercion_ends(plan, text, parsed)?;
+    }
+    stream_agrees(plan, text, typed.as_ref().err())
+}
+
+/// Only the type itself may refuse what the plan accepts.
+fn paths_agree<T: DeserializeOwned>(
+    plan: &Plan,
+    text: &str,
+    typed: Result<&Parsed<T>, &InvalidArguments>,
+    whole: &Result<Parsed<Value>, InvalidArguments>,
+) -> Result<(), Box<Disagreement>> {
+    let fail = |verdicts: String| Err(Disagreement::new(Law::PathsAgree, plan, text, verdicts));
+    let explained = diagnosis(plan, text);
+    match (whole, &explained) {
+        (Ok(_), Err(issues)) => return fail(format!("read: accepts\nexplained: {}", lines(issues))),
+        (Err(refusal), Ok(())) if !beyond_values(text) => {
+            return fail(format!("read: {}\nexplained: accepts", lines(refusal.issues())));
+        }
+        _ => {}
+    }
+    match (typed, whole, &explained) {
+        (Ok(_), _, Err(issues)) => fail(format!("read as the type: accepts\nexplained: {}", lines(issues))),
+        (Err(refusal), Ok(whole), Ok(())) => {
+            // The plan has nothing against it, so this must be the type, and serde alone must say the same.
+            let own = refusal.issues().iter().all(|issue| is_own(issue.code));
+            match serde_json::from_str::<T>(&whole.value.to_string()) {
+                Err(_) if own => Ok(()),
+                said => {
+                    let serde = said.map_or_else(|error| error.to_string(), |_| "accepts".to_owned());
+                    fail(format!(
+                        "read as the type: {}\nexplained: accepts\nserde: {serde}",
+                        lines(refusal.issues())
+                    ))
+                }
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Is it a mistake that the type finds, and not its schema?
+pub(super) fn is_own(code: IssueCode) -> bool {
+    matches!(code, IssueCode::Value | IssueCode::Format)
+}
+
+fn refusal_is_sound<T: DeserializeOwned>(
+    plan: &Plan,
+    text: &str,
+    refusal: &InvalidArguments,
+) -> Result<(), Box<Disagreement>> {
+    let fail = |law, verdicts: String| Err(Disagreement::new(law, plan, text, verdicts));
+    if refusal.issues().is_empty() || refusal.count() < refusal.issues().len() {
+        return fail(Law::RefusalsAreExplained, format!("{} issues", refusal.count()));
+    }
+    let report = refusal.to_text();
+    let length = report.chars().count();
+    if length > MAX_TEXT {
+        return fail(Law::ReportsAreBounded, format!("{length} characters"));
+    }
+    if !repeats_a_key(text) {
+        // Null stands for no arguments, where it is allowed.
+        let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
+        let sent = sent.unwrap_or_else(|| serde_json::json!({}));
+        if let Some(issue) = refusal.issues().iter().find(|issue| !leads_into(&sent, issue)) {
+            return fail(Law::IssuesPointIntoTheCall, issue.to_string());
+        }
+    }
+    if let Some(call) = refusal.corrected()
+        && let Err(again) = plan.parse::<T>(call)
+        && !again.issues().iter().all(|issue| issue.code == IssueCode::Value)
+    {
+        return fail(
+            Law::CorrectionsAreAccepted,
+            format!("offered: {call}\nthen: {}", lines(again.issues())),
+        );
+    }
+    Ok(())
+}
+
+/// Does the path of the issue lead to a value, or to a key that its object lacks? Text may be JSON that was decoded, and
+/// one value may stand for a list of it.
+fn leads_into(sent: &Value, issue: &Issue) -> bool {
+    if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
+        return true;
+    }
+    let mut segments =
+        issue.path.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).peekable();
+    let decoded = |value: &Value| match value {
+        Value::String(text) => serde_json::from_str::<Value>(text).unwrap_or_default(),
+        value => value.clone(),
+    };
+    let mut place = sent.clone();
+    while let Some(segment) = segments.next() {
+        let at = |value: &Value| match value {
+            Value::Object(map) => map.get(&segment).cloned(),
+            Value::Array(items) => segment.parse().ok().and_then(|index: usize| items.get(index).cloned()),
+            _ => None,
+        };
+        let inside = decoded(&place);
+        place = match at(&inside) {
+            Some(below) => below,
+            None if segment == "0" && !inside.is_array() && !inside.is_null() => inside,
+            None => {
+                return issue.code == IssueCode::Missing && inside.is_object() && segments.peek().is_none();
+            }
+        };
+    }
+    true
+}
+
+fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), Box<Disagreement>> {
+    let coerced = first.value.to_string();
+    let fail = |verdicts: String| {
+        Err(Disagreement::new(Law::CoercionEnds, plan, text, format!("read: {coerced}\n{verdicts}")))
+    };
+    match plan.parse::<Value>(&coerced) {
+        Err(again) => fail(format!("again: {}", lines(again.issues()))),
+        Ok(again) if !again.coercions.is_empty() => {
+            let changes: Vec<String> =
+                again.coercions.iter().map(|c| format!("{} at {:?}", c.rule, c.path)).collect();
+            fail(format!("again: {}", changes.join(", ")))
+        }
+        Ok(again) if again.value != first.value => fail(format!("again: {}", again.value)),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn stream_agrees(
+    plan: &Plan,
+    text: &str,
+    refusal: Option<&InvalidArguments>,
+) -> Result<(), Box<Disagreement>> {
+    let fail = |verdicts: String| Err(Disagreement::new(Law::StreamsAgree, plan, text, verdicts));
+    if text.trim_start().is_empty() {
+        return Ok(());
+    }
+    let mut stream = ArgumentStream::new(plan);
+    let step = if text.len() > BYTE_BY_BYTE { 997 } else { 1 };
+    let mut start = 0;
+    while start < text.len() {
+        let end = boundary(text, start + step);
+        if stream.push(text.get(start..end).unwrap_or_default(), &mut |_| {}).is_err() {
+            break;
+        }
+        start = end;
+    }
+    let ended = stream.finish().map(|_| ());
+    let json = serde_json::from_str::<Value>(text);
+    if ended.is_ok() != json.is_ok() && !long_number(text) {
+        return fail(format!("stream: {ended:?}\nserde_json: {:?}", json.err()));
+    }
+    let Some(early) = stream.issues().first() else { return Ok(()) };
+    match refusal {
+        None => fail(format!("stream: {early}\nwhole: accepts")),
+        Some(whole) if ended.is_ok() && json.is_ok_and(|json| json.is_object()) => {
+            let listed = whole.issues().len() < whole.count();
+            // What is given twice is not looked at any more by the whole.
+            let told = |early: &Issue, issue: &Issue| {
+                issue.path == early.path
+                    || issue.code == IssueCode::Duplicate && early.path.starts_with(&issue.path)
+            };
+            match stream.issues().iter().find(|early| !whole.issues().iter().any(|i| told(early, i))) {
+                Some(early) if !listed => fail(format!("stream: {early}\nwhole: {}", lines(whole.issues()))),
+                _ => Ok(()),
+            }
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Streams take no numbers above 400 bytes.
+fn long_number(text: &str) -> bool {
+    text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).any(|token| token.len() > 400)
+}
+
+/// Has the text an integer that a [`Value`] cannot hold, or that it would round?
+fn beyond_values(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18)
+}
+
+/// The next place at or after `at` where the text can be cut.
+fn boundary(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}
+
+/// Issues, one a line, the first few.
+pub(super) fn lines(issues: &[Issue]) -> String {
+    let shown: Vec<String> = issues.iter().take(5).map(ToString::to_string).collect();
+    let more = issues.len() - shown.len();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("refuses: {}{more}", shown.join("; "))
+}

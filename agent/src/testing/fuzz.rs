@@ -1,0 +1,346 @@
+//! A tool's arguments, as a careless model would write them.
+
+use super::call::{MAX_TEXT, lines};
+use super::sample::samples;
+use super::slips::{SLIPS, Slip, Slipped};
+use crate::args::{Coercion, CoercionRule, InvalidArguments, IssueCode};
+use crate::{DefinitionError, Tool, ToolSet};
+use serde_json::Value;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Right calls that the slips are made in.
+const MAX_SAMPLES: usize = 6;
+/// Calls of one kind of slip.
+const MAX_CALLS: usize = 60;
+/// Findings that are kept.
+const MAX_KEPT: usize = 20;
+
+/// Sends a tool the slips that real models make, and reports what became of them: numbers as text, keys in
+/// camelCase, `null` where something is required, lists as text, JSON that was cut short, and some fifty more.
+///
+/// The tool is not run; its arguments are checked by [`Tool::validate`].
+///
+/// ```
+/// use agent::testing::fuzz_tool;
+/// use agent::{Registry, tool, tools};
+///
+/// /// Books a room.
+/// #[tool]
+/// fn book(city: String, nights: u32, guests: Vec<String>, breakfast: Option<bool>) -> String {
+///     format!("{nights} nights in {city} for {}, {breakfast:?}", guests.join(" and "))
+/// }
+///
+/// let registry = Registry::new(tools![book])?;
+/// let report = fuzz_tool(&**registry.fetch("book")?);
+/// println!("{report}");
+/// report.assert_safe();
+///
+/// let text = report.slip("a number as text").expect("it was made");
+/// assert_eq!((text.refused, text.coerced), (0, text.sent));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
+    let schema = tool.definition().parameters();
+    let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), Verdict::Accepted(coercions) if coercions.is_empty());
+    let right: Vec<Value> =
+        samples(schema, 60, 0).into_iter().filter(Value::is_object).filter(is_right).collect();
+    // The first has everything; the others are taken from all over, since neighbours differ little.
+    let apart = right.len().div_ceil(MAX_SAMPLES).max(1);
+    let right: Vec<Value> = right.into_iter().step_by(apart).collect();
+    let mut report = FuzzReport {
+        tool: tool.definition().name().to_owned(),
+        samples: right.len(),
+        slips: Vec::new(),
+        longest_report: 0,
+        findings: Vec::new(),
+    };
+    for slip in SLIPS {
+        let mut calls: Vec<Slipped> = right.iter().flat_map(|value| slip.of(value, schema)).collect();
+        let mut told = std::collections::HashSet::new();
+        calls.retain(|call| told.insert(call.text.clone()));
+        calls.truncate(MAX_CALLS);
+        if !calls.is_empty() {
+            report.send(tool, slip, &calls);
+        }
+    }
+    report
+}
+
+/// [`fuzz_tool`] for each tool of a list; [`tools!`](crate::tools) makes one.
+///
+/// ```
+/// use agent::testing::fuzz_tools;
+/// use agent::{tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// for report in fuzz_tools(tools![add])? {
+///     report.assert_safe();
+/// }
+/// # Ok::<(), agent::DefinitionError>(())
+/// ```
+///
+/// # Errors
+/// [`DefinitionError`] if one of them cannot be a tool.
+pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
+    tools
+        .into_entries()
+        .into_iter()
+        .map(|entry| Ok(fuzz_tool(&*entry.map_err(|(_, error)| error)?)))
+        .collect()
+}
+
+enum Verdict {
+    Accepted(Vec<Coercion>),
+    Refused(InvalidArguments),
+    Panicked(String),
+}
+
+fn validate(tool: &dyn Tool, text: &str) -> Verdict {
+    match catch_unwind(AssertUnwindSafe(|| tool.validate(text))) {
+        Ok(Ok(coercions)) => Verdict::Accepted(coercions),
+        Ok(Err(refusal)) => Verdict::Refused(refusal),
+        Err(panic) => {
+            let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+            Verdict::Panicked(words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default())
+        }
+    }
+}
+
+/// What became of the slips. `Display` is a table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FuzzReport {
+    /// The tool.
+    pub tool: String,
+    /// Right calls, made from the schema, that the slips were made in.
+    pub samples: usize,
+    /// Each kind of slip that can be made in a call of this tool.
+    pub slips: Vec<SlipReport>,
+    /// The longest report, in characters.
+    pub longest_report: usize,
+    /// What should not have happened.
+    pub findings: Vec<Finding>,
+}
+
+/// What became of one kind of slip.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SlipReport {
+    /// The slip in words, for example `a number as text`.
+    pub slip: &'static str,
+    /// Calls with this slip.
+    pub sent: usize,
+    /// Those that were accepted as they are: there it was no mistake.
+    pub as_is: usize,
+    /// Those that were accepted with a coercion.
+    pub coerced: usize,
+    /// Those that were refused.
+    pub refused: usize,
+    /// By which rules they were coerced, and how often.
+    pub rules: Vec<(CoercionRule, usize)>,
+    /// Refusals that offered a corrected call.
+    pub corrected: usize,
+}
+
+/// Something that makes a tool unsafe to call, or a report useless.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The slip in words.
+    pub slip: &'static str,
+    /// The arguments as they were sent, cut.
+    pub arguments: String,
+    /// What happened.
+    pub kind: FindingKind,
+}
+
+/// What should not have happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// The check of the arguments panicked.
+    Panicked(String),
+    /// Text that is no JSON, or has a key twice, was accepted.
+    Accepted,
+    /// No issue of the report is at the place of the mistake.
+    Elsewhere {
+        /// The place, as a JSON pointer.
+        place: String,
+        /// The issues.
+        issues: String,
+    },
+    /// The corrected call that the report offers is refused.
+    BadCorrection(String),
+    /// The report is longer than 6,000 characters.
+    LongReport(usize),
+}
+
+impl FuzzReport {
+    /// What became of the slip of this name, if it can be made in a call of this tool.
+    pub fn slip(&self, name: &str) -> Option<&SlipReport> {
+        self.slips.iter().find(|report| report.slip == name)
+    }
+
+    /// Nothing panicked, nothing was accepted that is no JSON, each refusal names the place of the mistake in a
+    /// bounded report, and each corrected call that was offered is right.
+    ///
+    /// # Panics
+    /// With the table and what was found, if that is not so; also if no right call could be made from the schema.
+    #[track_caller]
+    pub fn assert_safe(&self) {
+        assert!(self.samples > 0, "no right call of `{}` could be made from its schema", self.tool);
+        assert!(self.findings.is_empty(), "{self}");
+    }
+
+    fn send(&mut self, tool: &dyn Tool, slip: &Slip, calls: &[Slipped]) {
+        let mut report = SlipReport {
+            slip: slip.name,
+            sent: calls.len(),
+            as_is: 0,
+            coerced: 0,
+            refused: 0,
+            rules: Vec::new(),
+            corrected: 0,
+        };
+        for call in calls {
+            match validate(tool, &call.text) {
+                Verdict::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
+                Verdict::Accepted(_) if slip.never => self.find(slip, call, FindingKind::Accepted),
+                Verdict::Accepted(coercions) if coercions.is_empty() => report.as_is += 1,
+                Verdict::Accepted(coercions) => {
+                    report.coerced += 1;
+                    for coercion in coercions {
+                        match report.rules.iter_mut().find(|(rule, _)| *rule == coercion.rule) {
+                            Some((_, count)) => *count += 1,
+                            None => report.rules.push((coercion.rule, 1)),
+                        }
+                    }
+                }
+                Verdict::Refused(refusal) => {
+                    report.refused += 1;
+                    report.corrected += usize::from(refusal.corrected().is_some());
+                    self.refused(tool, slip, call, &refusal);
+                }
+            }
+        }
+        self.slips.push(report);
+    }
+
+    fn refused(&mut self, tool: &dyn Tool, slip: &Slip, call: &Slipped, refusal: &InvalidArguments) {
+        let length = refusal.to_text().chars().count();
+        self.longest_report = self.longest_report.max(length);
+        if length > MAX_TEXT {
+            self.find(slip, call, FindingKind::LongReport(length));
+        }
+        if !names(refusal, &call.place) {
+            let issues = lines(refusal.issues());
+            self.find(slip, call, FindingKind::Elsewhere { place: call.place.clone(), issues });
+        }
+        if let Some(corrected) = refusal.corrected() {
+            match validate(tool, corrected) {
+                Verdict::Accepted(_) => {}
+                Verdict::Refused(_) => {
+                    self.find(slip, call, FindingKind::BadCorrection(corrected.to_owned()))
+                }
+                Verdict::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
+            }
+        }
+    }
+
+    fn find(&mut self, slip: &Slip, call: &Slipped, kind: FindingKind) {
+        if self.findings.len() < MAX_KEPT {
+            let arguments = call.text.chars().take(300).collect();
+            self.findings.push(Finding { slip: slip.name, arguments, kind });
+        }
+    }
+}
+
+/// Is there an issue at the place of the mistake, inside it, or at what it is a part of? If a key is wrong, it will do to
+/// name the key that is missing instead.
+fn names(refusal: &InvalidArguments, place: &str) -> bool {
+    let inside = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    refusal.issues().len() < refusal.count()
+        || refusal.issues().iter().any(|issue| match issue.code {
+            // No place can be named in what is no JSON, and a type may say no place.
+            IssueCode::Json | IssueCode::Value if issue.path.is_empty() => true,
+            IssueCode::Missing if parent(&issue.path) == parent(place) => true,
+            _ => inside(place, &issue.path) || (!issue.path.is_empty() && inside(&issue.path, place)),
+        })
+}
+
+fn parent(pointer: &str) -> &str {
+    pointer.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+impl fmt::Display for FuzzReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |part: fn(&SlipReport) -> usize| self.slips.iter().map(part).sum::<usize>();
+        let Self { tool, samples, longest_report, .. } = self;
+        writeln!(
+            f,
+            "`{tool}`: {} calls with {} kinds of slips, made in {samples} right calls",
+            sum(|s| s.sent),
+            self.slips.len()
+        )?;
+        writeln!(
+            f,
+            "{} were accepted as sent, {} coerced, {} refused ({} with a corrected call); longest report {longest_report} characters",
+            sum(|s| s.as_is),
+            sum(|s| s.coerced),
+            sum(|s| s.refused),
+            sum(|s| s.corrected),
+        )?;
+        writeln!(f)?;
+        let width = self.slips.iter().map(|s| s.slip.len()).max().unwrap_or(0).max(4);
+        writeln!(f, "{:width$}  sent  as is  coerced  refused  how", "slip")?;
+        // Nothing is easier to read past than a column of zeros.
+        let or_dot = |n: usize| if n == 0 { "·".to_owned() } else { n.to_string() };
+        for s in &self.slips {
+            let mut how: Vec<String> = s.rules.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
+            if s.corrected > 0 {
+                how.push(format!("corrected call offered {}", s.corrected));
+            }
+            let (sent, as_is, coerced, refused) =
+                (s.sent, or_dot(s.as_is), or_dot(s.coerced), or_dot(s.refused));
+            let line = format!(
+                "{:width$}  {sent:>4}  {as_is:>5}  {coerced:>7}  {refused:>7}  {}",
+                s.slip,
+                how.join(", ")
+            );
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        match self.findings.len() {
+            0 => write!(f, "\nSafe: nothing panicked, nothing was guessed, every refusal names the place."),
+            n => write!(f, "\nNot safe, {n} finding{}:", if n == 1 { "" } else { "s" }),
+        }?;
+        for finding in &self.findings {
+            write!(f, "\n- {finding}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { slip, arguments, kind } = self;
+        write!(f, "{slip}: ")?;
+        match kind {
+            FindingKind::Panicked(words) => write!(f, "the check panicked: {words}"),
+            FindingKind::Accepted => write!(f, "accepted, though there is no right reading of it"),
+            FindingKind::Elsewhere { place, issues } => {
+                write!(f, "no issue is at `{place}`; the tool {issues}")
+            }
+            FindingKind::BadCorrection(call) => write!(f, "the corrected call is refused: {call}"),
+            FindingKind::LongReport(length) => write!(f, "the report has {length} characters"),
+        }?;
+        write!(f, "\n  sent: {arguments}")
+    }
+}

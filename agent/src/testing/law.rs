@@ -1,0 +1,114 @@
+//! What must hold, and what is said when it does not.
+
+use crate::args::{CoercionPolicy, Plan, UnknownKeys};
+use std::fmt;
+
+/// Something that must hold for every call of every tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Law {
+    /// What the schema accepts is accepted without a coercion, or refused by the type itself.
+    FittingIsAccepted,
+    /// What is accepted without a coercion, the schema accepts.
+    AcceptedFits,
+    /// What was coerced fits the schema afterwards.
+    CoercedFits,
+    /// What the schema accepts, plain serde reads.
+    SerdeReads,
+    /// What was coerced is accepted again, without a coercion and with the same result.
+    CoercionEnds,
+    /// What `exact` accepts `strict` does, and what `strict` accepts `lenient` does.
+    PoliciesWiden,
+    /// The pass that reads the arguments and the one that explains what is wrong with them agree.
+    PathsAgree,
+    /// A refusal has at least one issue.
+    RefusalsAreExplained,
+    /// Every issue points to something that was sent, or to a key that is missing from it.
+    IssuesPointIntoTheCall,
+    /// A report has at most 6,000 characters.
+    ReportsAreBounded,
+    /// A corrected call that is offered is accepted.
+    CorrectionsAreAccepted,
+    /// What a stream refuses early, the whole is refused for, at the same place; a stream ends where JSON does.
+    StreamsAgree,
+    /// The proof has something to prove: a value was found that the schema accepts.
+    SamplesExist,
+}
+
+impl Law {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::FittingIsAccepted => "what the schema accepts must be accepted as it is",
+            Self::AcceptedFits => "what is accepted as it is must fit the schema",
+            Self::CoercedFits => "what was coerced must fit the schema",
+            Self::SerdeReads => "what the schema accepts serde must read",
+            Self::CoercionEnds => "what was coerced must be accepted again as it is",
+            Self::PoliciesWiden => "a wider policy must accept more",
+            Self::PathsAgree => "reading and explaining must agree",
+            Self::RefusalsAreExplained => "a refusal must have an issue",
+            Self::IssuesPointIntoTheCall => "an issue must point into the call",
+            Self::ReportsAreBounded => "a report must be short",
+            Self::CorrectionsAreAccepted => "a corrected call must be accepted",
+            Self::StreamsAgree => "a stream and the whole must agree",
+            Self::SamplesExist => "some value must fit the schema",
+        }
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words())
+    }
+}
+
+/// A call for which a [`Law`] does not hold.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Disagreement {
+    /// What should hold.
+    pub law: Law,
+    /// The type or the tool.
+    pub name: String,
+    /// Under which coercion policy.
+    pub coercion: CoercionPolicy,
+    /// Under which treatment of unknown keys.
+    pub unknown: UnknownKeys,
+    /// The arguments as they were sent.
+    pub arguments: String,
+    /// Who says what.
+    pub verdicts: String,
+}
+
+impl Disagreement {
+    pub(super) fn new(
+        law: Law,
+        plan: &Plan,
+        arguments: &str,
+        verdicts: impl Into<String>,
+    ) -> Box<Disagreement> {
+        let options = plan.options();
+        Box::new(Disagreement {
+            law,
+            name: plan.name().to_owned(),
+            coercion: options.coercion,
+            unknown: options.unknown,
+            arguments: arguments.to_owned(),
+            verdicts: verdicts.into(),
+        })
+    }
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { law, name, coercion, unknown, arguments, verdicts } = self;
+        let (coercion, unknown) = (coercion.name(), unknown.name());
+        writeln!(f, "`{name}`, {coercion}, unknown keys {unknown}: {law}")?;
+        write!(f, "  sent: {arguments}")?;
+        for line in verdicts.lines() {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Disagreement {}

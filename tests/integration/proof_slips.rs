@@ -1,0 +1,161 @@
+//! What tools do with the slips of models.
+
+use agent::args::{CoercionPolicy, CoercionRule, Plan, PlanOptions};
+use agent::testing::{FindingKind, fuzz_tool, fuzz_tools};
+use agent::{
+    BoxFuture, DynamicTool, Registry, Tool, ToolArgs, ToolContext, ToolDefinition, ToolReply, json, tool,
+    tools,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(ToolArgs)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only whether it parses matters")]
+enum Payment {
+    Card { number: String },
+    ByInvoice { days: u8 },
+}
+
+#[derive(ToolArgs)]
+#[expect(dead_code, reason = "only whether it parses matters")]
+struct Guest {
+    name: String,
+    age: Option<u8>,
+}
+
+static RAN: AtomicBool = AtomicBool::new(false);
+
+/// Books a room.
+#[tool]
+fn book_room(
+    city: String,
+    nights: u32,
+    guests: Vec<Guest>,
+    payment: Payment,
+    price_limit: Option<f64>,
+    breakfast: Option<bool>,
+) {
+    RAN.store(true, Ordering::SeqCst);
+    drop((city, nights, guests, payment, price_limit, breakfast));
+}
+
+/// The same, bending more.
+#[tool(coerce = "lenient")]
+fn find_notes(words: Vec<String>, max_results: Option<u32>, by_tag: Option<BTreeMap<String, u8>>) {
+    RAN.store(true, Ordering::SeqCst);
+    drop((words, max_results, by_tag));
+}
+
+/// Takes nothing.
+#[tool]
+fn ping() {}
+
+#[test]
+fn every_slip_is_answered() {
+    let reports = fuzz_tools(tools![book_room, find_notes, ping]).unwrap();
+    for report in &reports {
+        println!("{report}");
+        report.assert_safe();
+    }
+    assert!(!RAN.load(Ordering::SeqCst), "nothing is run");
+    let [strict, lenient, ping] = &reports[..] else { panic!("three tools") };
+    let all = |report: &agent::testing::FuzzReport, slip: &str| {
+        let slip = report.slip(slip).unwrap_or_else(|| panic!("{slip}\n{report}"));
+        (slip.as_is + slip.coerced == slip.sent, slip.refused == slip.sent)
+    };
+    // (all accepted, all refused)
+    for (slip, verdict) in [
+        ("a number as text", (true, false)),
+        ("a boolean as text", (true, false)),
+        ("null for what is optional", (true, false)),
+        ("null for what is required", (false, true)),
+        ("a missing key", (false, true)),
+        ("a boolean as in Python", (false, true)),
+        ("a list as text", (false, true)),
+        ("keys in camelCase", (false, true)),
+        ("unknown keys", (false, true)),
+        ("the arguments as text", (true, false)),
+        ("the arguments as text, twice", (false, true)),
+        ("cut short", (false, true)),
+        ("a key twice", (false, true)),
+    ] {
+        assert_eq!(all(strict, slip), verdict, "{slip}\n{strict}");
+    }
+    for (slip, rule) in [
+        ("a list as text", CoercionRule::JsonTextDecoded),
+        ("one item for a list", CoercionRule::OneValueWrapped),
+    ] {
+        assert_eq!(all(lenient, slip), (true, false), "{slip}\n{lenient}");
+        assert!(lenient.slip(slip).is_some_and(|s| s.rules.iter().any(|r| r.0 == rule)), "{lenient}");
+    }
+    // One near name is a mend; that of a tag too.
+    for slip in ["keys in camelCase", "keys in PascalCase"] {
+        let offered = strict.slip(slip).map(|s| (s.refused, s.corrected));
+        assert!(offered.is_some_and(|(refused, corrected)| refused > 0 && refused == corrected), "{strict}");
+    }
+    assert!(ping.samples > 0 && ping.slip("a number as text").is_none(), "{ping}");
+    assert_eq!(ping.slip("unknown keys").map(|s| s.refused), Some(1));
+}
+
+#[test]
+fn tools_made_at_run_time() {
+    let schema = json!({"type": "object", "properties": {
+        "q": {"type": ["string", "null"]}, "n": {"anyOf": [{"type": "integer"}, {"enum": ["all"]}]},
+        "at": {"type": "string", "format": "date-time"}, "deep": {"type": "object"}},
+        "required": ["q", "n"]});
+    let tool =
+        DynamicTool::new(
+            "find",
+            "Finds.",
+            schema,
+            |value: agent::Value, _| async move { agent::Json(value) },
+        );
+    let registry = Registry::new(tools![tool.unwrap()]).unwrap();
+    let report = fuzz_tool(&**registry.fetch("find").unwrap());
+    report.assert_safe();
+    assert!(report.slips.len() > 40, "{report}");
+    assert_eq!(report.to_string(), fuzz_tool(&**registry.fetch("find").unwrap()).to_string());
+}
+
+/// A tool that checks its arguments by itself, badly.
+struct Careless(ToolDefinition);
+
+impl Tool for Careless {
+    fn definition(&self) -> &ToolDefinition {
+        &self.0
+    }
+
+    fn call<'a>(&'a self, _: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+        unreachable!("not run")
+    }
+
+    fn validate(&self, arguments: &str) -> Result<Vec<agent::args::Coercion>, agent::args::InvalidArguments> {
+        assert!(!arguments.contains("lorem ipsum lorem"), "too much text");
+        if arguments.starts_with("```") {
+            return Ok(Vec::new());
+        }
+        self.0.plan().parse::<agent::Value>(arguments).map(|parsed| parsed.coercions)
+    }
+}
+
+#[test]
+fn carelessness_is_noticed() {
+    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let plan =
+        Plan::compile("note", &schema, PlanOptions::default().coercion(CoercionPolicy::Exact)).unwrap();
+    let report = fuzz_tool(&Careless(ToolDefinition::new(plan, "Notes.").unwrap()));
+    let panicked =
+        |kind: &FindingKind| matches!(kind, FindingKind::Panicked(words) if words == "too much text");
+    assert!(report.findings.iter().any(|f| f.slip == "very long text" && panicked(&f.kind)), "{report}");
+    let fence = |kind: &FindingKind| matches!(kind, FindingKind::Accepted);
+    assert!(report.findings.iter().any(|f| f.slip == "a code fence" && fence(&f.kind)), "{report}");
+    assert!(report.to_string().contains("Not safe, "), "{report}");
+    let caught = std::panic::catch_unwind(|| report.assert_safe());
+    assert!(caught.is_err());
+    let impossible = json!({"type": "object", "properties": {"v": false}, "required": ["v"]});
+    let plan = Plan::compile("never", &impossible, PlanOptions::default()).unwrap();
+    let report = fuzz_tool(&Careless(ToolDefinition::new(plan, "Never.").unwrap()));
+    assert_eq!((report.samples, report.slips.len()), (0, 0));
+    assert!(std::panic::catch_unwind(|| report.assert_safe()).is_err());
+}
