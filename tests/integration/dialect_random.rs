@@ -164,7 +164,7 @@ fn what_a_plan_takes_its_dialects_take() {
         let mut chance = Chance(seed);
         let schema = chance.root();
         let plan =
-            Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::Exact)).unwrap();
+            Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
         let values_of_it: Vec<Value> = (0..4).map(|_| chance.value(&schema)).collect();
         for value in &values_of_it {
             assert!(plan.parse::<Value>(&value.to_string()).is_ok(), "{seed}: {schema} {value}");
@@ -199,7 +199,7 @@ fn replies_to_openai_are_read_as_what_they_stand_for() {
         let mut chance = Chance(seed);
         let schema = chance.root();
         let plan =
-            Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::Exact)).unwrap();
+            Plan::compile("t", &schema, PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
         let rendered = render(&plan, Dialect::OpenAiStrict);
         if rendered.dialect != Dialect::OpenAiStrict {
             continue;

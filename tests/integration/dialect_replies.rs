@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Debug;
 
 const POLICIES: [CoercionPolicy; 3] =
-    [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
+    [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]

@@ -311,19 +311,19 @@ proptest! {
         arguments.insert("count".to_owned(), count);
         let text = Value::from(arguments).to_string();
         let text = if whole_as_text { json!(text).to_string() } else { text };
-        for policy in [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient] {
+        for policy in [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()] {
             let options = PlanOptions::default().coercion(policy).unknown(unknown);
             let plan = Plan::for_type::<Secretive>("t", options).unwrap();
             let told = match plan.parse::<Secretive>(&text) {
                 Ok(parsed) => format!("{:?} {}", parsed.coercions, json!(parsed.coercions)),
                 Err(refusal) => format!("{refusal}\n{}\n{refusal:?}\n{:?}", refusal.to_json(), refusal.issues()),
             };
-            prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy.name(), text, told);
+            prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy, text, told);
             let mut stream = ArgumentStream::new(&plan);
             let mut told = String::new();
             let _ = stream.push(&text, &mut |event| told.push_str(&format!("{event:?}")));
             told.push_str(&format!("{stream:?} {:?}", stream.issues()));
-            prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy.name(), text, told);
+            prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy, text, told);
         }
     }
 
@@ -331,7 +331,7 @@ proptest! {
     #[test]
     fn any_text_is_answered(schema in root(), text in prop_oneof![document(), "\\PC{0,40}"], inside in any::<bool>()) {
         let text = if inside { format!("{{\"a\":{text},\"v\":{text}}}") } else { text };
-        for policy in [CoercionPolicy::Exact, CoercionPolicy::Lenient] {
+        for policy in [CoercionPolicy::exact(), CoercionPolicy::lenient()] {
             if let Ok(plan) = Plan::compile("t", &schema, PlanOptions::default().coercion(policy)) {
                 let verified = verify_call::<Value>(&plan, &text);
                 prop_assert!(verified.is_ok(), "{}\n{}", schema, verified.err().map(|d| d.to_string()).unwrap_or_default());

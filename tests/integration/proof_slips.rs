@@ -143,7 +143,7 @@ impl Tool for Careless {
 fn carelessness_is_noticed() {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let plan =
-        Plan::compile("note", &schema, PlanOptions::default().coercion(CoercionPolicy::Exact)).unwrap();
+        Plan::compile("note", &schema, PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
     let report = fuzz_tool(&Careless(ToolDefinition::new(plan, "Notes.").unwrap()));
     let panicked =
         |kind: &FindingKind| matches!(kind, FindingKind::Panicked(words) if words == "too much text");

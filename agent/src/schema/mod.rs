@@ -19,7 +19,7 @@
 //! [`Plain`](Dialect::Plain). Elsewhere such a place is written as wide as the dialect allows.
 //!
 //! Under OpenAI strict, null stands for "absent": pass replies through [`restore_nulls`] before they are parsed.
-//! Anthropic does not promise the case of closed sets' members; `CoercionPolicy::Lenient` folds it.
+//! Anthropic does not promise the case of closed sets' members; `CoercionPolicy::lenient()` folds it.
 //!
 //! [1]: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 //! [2]: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
@@ -80,7 +80,7 @@ impl Rendered {
 
 /// The schema of a plan in a dialect.
 ///
-/// It accepts everything that the plan accepts under [`CoercionPolicy::Exact`](crate::args::CoercionPolicy::Exact),
+/// It accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()),
 /// with two exceptions that [`ChangeKind`] names: open objects that had to be closed, and places that are not
 /// expressible. Properties keep their order and their names, whatever they are called; `required` is always
 /// written; the same plan gives the same text.

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Search { query: String, limit: Option<u32> }
 ///
-/// let plan = Plan::for_type::<Search>("search", PlanOptions::default().coercion(CoercionPolicy::Exact))?;
+/// let plan = Plan::for_type::<Search>("search", PlanOptions::default().coercion(CoercionPolicy::exact()))?;
 /// let text = restore_nulls(&plan, Dialect::OpenAiStrict, r#"{"query": "rust", "limit": null}"#);
 /// assert_eq!(text, r#"{"query":"rust"}"#);
 /// let parsed = plan.parse::<Search>(&text)?;

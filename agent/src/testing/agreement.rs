@@ -154,7 +154,7 @@ struct Plans {
 }
 
 const POLICIES: [CoercionPolicy; 3] =
-    [CoercionPolicy::Exact, CoercionPolicy::Strict, CoercionPolicy::Lenient];
+    [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 impl Plans {
     /// `unknown`: the treatment of unknown keys under which the plan says what its schema says.
@@ -166,7 +166,7 @@ impl Plans {
         let [exact, strict, lenient] =
             POLICIES.map(|policy| plan(options.clone().coercion(policy).unknown(unknown)));
         let other = if unknown == UnknownKeys::Keep { UnknownKeys::Deny } else { UnknownKeys::Keep };
-        let strip = plan(options.clone().coercion(CoercionPolicy::Lenient).unknown(UnknownKeys::Strip))?;
+        let strip = plan(options.clone().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip))?;
         Ok(Plans { by_policy: [exact?, strict?, lenient?], others: [strip, plan(options.unknown(other))?] })
     }
 
@@ -264,7 +264,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         for wide in 1..read.len() {
             if let (Ok(_), Err(refusal)) = (&read[wide - 1], &read[wide]) {
                 let verdicts =
-                    format!("{}: accepts\nthis one: {}", POLICIES[wide - 1].name(), lines(refusal.issues()));
+                    format!("{}: accepts\nthis one: {}", POLICIES[wide - 1], lines(refusal.issues()));
                 self.fail(Law::PoliciesWiden, wide, text, verdicts);
             }
         }

@@ -3,7 +3,7 @@
 use super::call::{MAX_TEXT, lines};
 use super::sample::samples;
 use super::slips::{SLIPS, Slip, Slipped};
-use crate::args::{Coercion, CoercionRule, InvalidArguments, IssueCode};
+use crate::args::{Coercions, CoercionRule, InvalidArguments, IssueCode};
 use crate::{DefinitionError, Tool, ToolSet};
 use serde_json::Value;
 use std::fmt;
@@ -96,7 +96,7 @@ pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
 }
 
 enum Verdict {
-    Accepted(Vec<Coercion>),
+    Accepted(Coercions),
     Refused(InvalidArguments),
     Panicked(String),
 }

@@ -101,7 +101,7 @@ impl Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { law, name, coercion, unknown, arguments, verdicts } = self;
-        let (coercion, unknown) = (coercion.name(), unknown.name());
+        let (coercion, unknown) = (coercion, unknown.name());
         writeln!(f, "`{name}`, {coercion}, unknown keys {unknown}: {law}")?;
         write!(f, "  sent: {arguments}")?;
         for line in verdicts.lines() {

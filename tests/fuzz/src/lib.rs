@@ -119,11 +119,11 @@ pub enum Command {
 pub fn options() -> [PlanOptions; 5] {
     let options = PlanOptions::default();
     [
-        options.clone().coercion(CoercionPolicy::Exact),
-        options.clone().coercion(CoercionPolicy::Strict),
-        options.clone().coercion(CoercionPolicy::Lenient),
-        options.clone().coercion(CoercionPolicy::Lenient).unknown(UnknownKeys::Strip),
-        options.coercion(CoercionPolicy::Strict).unknown(UnknownKeys::Keep),
+        options.clone().coercion(CoercionPolicy::exact()),
+        options.clone().coercion(CoercionPolicy::strict()),
+        options.clone().coercion(CoercionPolicy::lenient()),
+        options.clone().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip),
+        options.coercion(CoercionPolicy::strict()).unknown(UnknownKeys::Keep),
     ]
 }
 

@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     // One parameter of any schema, where the schema is no object's.
     let wrapped = serde_json::json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
     let whole = |schema| {
-        let options = PlanOptions::default().coercion(CoercionPolicy::Exact).unknown(UnknownKeys::Keep);
+        let options = PlanOptions::default().coercion(CoercionPolicy::exact()).unknown(UnknownKeys::Keep);
         Plan::compile("t", schema, options)
     };
     let (exact, schema) = match whole(&schema) {
@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
             Err(_) => return,
         },
     };
-    let options = PlanOptions::default().coercion(CoercionPolicy::Lenient);
+    let options = PlanOptions::default().coercion(CoercionPolicy::lenient());
     let lenient = Plan::compile("t", &schema, options).unwrap_or_else(|error| panic!("not under lenient: {error}"));
     for plan in [&exact, &lenient] {
         if let Err(disagreement) = verify_call::<Value>(plan, arguments) {
