@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[track_caller]
 fn agrees<T: DeserializeOwned + JsonSchema>() {
     let long = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse::<usize>().ok());
-    let report = Agreement::new().samples(long.unwrap_or(40)).mutants(3).check::<T>();
+    let report = Agreement::new().samples(long.unwrap_or(24)).mutants(3).check::<T>();
     let report = report.unwrap_or_else(|e| panic!("{e}"));
     println!("{report}");
     assert!(report.holds(), "{report}");
@@ -301,7 +301,8 @@ fn what_is_wrong_is_noticed() {
     let empty = json!({"type": "object", "properties": {"v": {"type": "integer", "minimum": 5, "maximum": 4}}, "required": ["v"]});
     assert_eq!(laws(Agreement::new().check_schema("t", &empty).unwrap()), [Law::SamplesExist]);
     // A plan of another type than the one that is read.
-    let plan = Plan::for_type::<Place>("t", PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
+    let plan =
+        Plan::for_type::<Place>("t", PlanOptions::default().coercion(CoercionPolicy::exact())).unwrap();
     let found = verify_call::<Scalars>(&plan, r#"{"city":"Rome"}"#);
     assert!(found.is_ok(), "serde refuses it as well");
     let found = verify_call::<Nothing>(&plan, r#"{"city":"Rome"}"#);

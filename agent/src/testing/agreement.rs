@@ -222,7 +222,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
             let serde = serde_json::from_str::<T>(&made).err().map(|error| format!("\nserde: {error}"));
             let verdicts = "no value was found that the schema and the type accept, so nothing is proved";
             let verdicts = verdicts.to_owned() + &serde.unwrap_or_default();
-            self.report.add(*Disagreement::new(Law::SamplesExist, exact, &made, verdicts));
+            self.report.add(Disagreement::new(Law::SamplesExist, exact, &made, verdicts));
         }
         self.report
     }
@@ -257,7 +257,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
 
     fn fail(&mut self, law: Law, policy: usize, text: &str, verdicts: impl Into<String>) {
         let plan = self.plans.by_policy[policy].clone();
-        self.report.add(*Disagreement::new(law, &plan, text, verdicts));
+        self.report.add(Disagreement::new(law, &plan, text, verdicts));
     }
 
     fn policies_widen(&mut self, text: &str, read: &[Read<T>; 3]) {
@@ -285,7 +285,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
                     }
                 }
                 Err(refusal) if refusal.issues().iter().all(|i| is_own(i.code)) && serde.is_err() => {
-                    by_type = true
+                    by_type = true;
                 }
                 Err(_) if beyond_floats(text) => self.report.not_compared += 1,
                 Err(refusal) => {

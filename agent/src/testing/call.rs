@@ -54,7 +54,7 @@ fn paths_agree<T: DeserializeOwned>(
     typed: Result<&Parsed<T>, &InvalidArguments>,
     whole: &Result<Parsed<Value>, InvalidArguments>,
 ) -> Result<(), Box<Disagreement>> {
-    let fail = |verdicts: String| Err(Disagreement::new(Law::PathsAgree, plan, text, verdicts));
+    let fail = |verdicts: String| Err(Box::new(Disagreement::new(Law::PathsAgree, plan, text, verdicts)));
     let explained = diagnosis(plan, text);
     match (whole, &explained) {
         (Ok(_), Err(issues)) => return fail(format!("read: accepts\nexplained: {}", lines(issues))),
@@ -93,7 +93,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
     text: &str,
     refusal: &InvalidArguments,
 ) -> Result<(), Box<Disagreement>> {
-    let fail = |law, verdicts: String| Err(Disagreement::new(law, plan, text, verdicts));
+    let fail = |law, verdicts: String| Err(Box::new(Disagreement::new(law, plan, text, verdicts)));
     if refusal.issues().is_empty() || refusal.count() < refusal.issues().len() {
         return fail(Law::RefusalsAreExplained, format!("{} issues", refusal.count()));
     }
@@ -159,7 +159,12 @@ fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), B
     }
     let coerced = first.value.to_string();
     let fail = |verdicts: String| {
-        Err(Disagreement::new(Law::CoercionEnds, plan, text, format!("read: {coerced}\n{verdicts}")))
+        Err(Box::new(Disagreement::new(
+            Law::CoercionEnds,
+            plan,
+            text,
+            format!("read: {coerced}\n{verdicts}"),
+        )))
     };
     match plan.parse::<Value>(&coerced) {
         Err(again) => fail(format!("again: {}", lines(again.issues()))),
@@ -178,7 +183,7 @@ fn stream_agrees(
     text: &str,
     refusal: Option<&InvalidArguments>,
 ) -> Result<(), Box<Disagreement>> {
-    let fail = |verdicts: String| Err(Disagreement::new(Law::StreamsAgree, plan, text, verdicts));
+    let fail = |verdicts: String| Err(Box::new(Disagreement::new(Law::StreamsAgree, plan, text, verdicts)));
     if text.trim_start().is_empty() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use super::call::{MAX_TEXT, lines};
 use super::sample::samples;
 use super::slips::{SLIPS, Slip, Slipped};
-use crate::args::{Coercions, CoercionRule, InvalidArguments, IssueCode};
+use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
 use crate::{DefinitionError, Tool, ToolSet};
 use serde_json::Value;
 use std::fmt;
@@ -246,7 +246,7 @@ impl FuzzReport {
             match validate(tool, corrected) {
                 Verdict::Accepted(_) => {}
                 Verdict::Refused(_) => {
-                    self.find(slip, call, FindingKind::BadCorrection(corrected.to_owned()))
+                    self.find(slip, call, FindingKind::BadCorrection(corrected.to_owned()));
                 }
                 Verdict::Panicked(words) => self.find(slip, call, FindingKind::Panicked(words)),
             }

@@ -80,21 +80,16 @@ pub struct Disagreement {
 }
 
 impl Disagreement {
-    pub(super) fn new(
-        law: Law,
-        plan: &Plan,
-        arguments: &str,
-        verdicts: impl Into<String>,
-    ) -> Box<Disagreement> {
+    pub(super) fn new(law: Law, plan: &Plan, arguments: &str, verdicts: impl Into<String>) -> Disagreement {
         let options = plan.options();
-        Box::new(Disagreement {
+        Disagreement {
             law,
             name: plan.name().to_owned(),
             coercion: options.coercion,
             unknown: options.unknown,
             arguments: arguments.to_owned(),
             verdicts: verdicts.into(),
-        })
+        }
     }
 }
 
