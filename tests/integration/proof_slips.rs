@@ -130,10 +130,10 @@ impl Tool for Careless {
         unreachable!("not run")
     }
 
-    fn validate(&self, arguments: &str) -> Result<Vec<agent::args::Coercion>, agent::args::InvalidArguments> {
+    fn validate(&self, arguments: &str) -> Result<agent::args::Coercions, agent::args::InvalidArguments> {
         assert!(!arguments.contains("lorem ipsum lorem"), "too much text");
         if arguments.starts_with("```") {
-            return Ok(Vec::new());
+            return Ok(agent::args::Coercions::default());
         }
         self.0.plan().parse::<agent::Value>(arguments).map(|parsed| parsed.coercions)
     }
