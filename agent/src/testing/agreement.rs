@@ -325,7 +325,8 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
     /// What came out after coercions fits the schema.
     fn coerced(&mut self, text: &str, read: &[Read<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
-            if !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
+            // What a `Value` cannot hold it keeps as text.
+            if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
                 continue;
             }
             let Ok(whole) = self.plans.by_policy[policy].parse::<Value>(text) else { continue };

@@ -154,6 +154,9 @@ fn leads_into(sent: &Value, issue: &Issue) -> bool {
 }
 
 fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), Box<Disagreement>> {
+    if beyond_values(text) {
+        return Ok(());
+    }
     let coerced = first.value.to_string();
     let fail = |verdicts: String| {
         Err(Disagreement::new(Law::CoercionEnds, plan, text, format!("read: {coerced}\n{verdicts}")))
