@@ -68,12 +68,12 @@ fn what_only_looks_like_an_enum_keeps_its_other_keywords() {
             json!([{"a": 1}, {"b": 1}, {"a": 1, "x1": 2}, {"a": 1, "x1": ""}, null, 1]),
         );
     }
-    refused(
+    agrees(
         json!({"anyOf": [
-            {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": false, "enum": [{"a": 1}]},
+            {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": false, "enum": [{"a": 1}, {"b": 2}]},
             {"type": "object", "properties": {"b": {}}, "required": ["b"], "additionalProperties": false}
         ]}),
-        "properties",
+        json!([{"a": 1}, {"a": 2}, {"b": 2}, {"b": 3}, {"a": 1, "b": 2}, {}, 1]),
     );
     let tagged = |name: &str, types: Value| json!({"type": types, "properties": {"t": {"const": name}}, "required": ["t"]});
     agrees(
@@ -93,11 +93,14 @@ fn what_only_looks_like_an_enum_keeps_its_other_keywords() {
 
 #[test]
 fn what_one_part_forbids_stays_forbidden() {
-    refused(
-        json!({"allOf": [{"type": "array", "prefixItems": [{}]}, {"items": {"type": "integer"}}]}),
-        "prefixItems",
+    agrees(
+        json!({"allOf": [{"type": "array", "prefixItems": [{"minimum": 3}]}, {"items": {"type": "integer"}}]}),
+        json!([[], [1], [3], [3, 1], [3, "a"], ["a"], {}]),
     );
-    refused(json!({"type": "array", "items": [{}], "allOf": [{"items": {"type": "integer"}}]}), "items");
+    agrees(
+        json!({"allOf": [{"prefixItems": [{}], "items": false}, {"prefixItems": [{}, {}], "items": {"type": "integer"}}]}),
+        json!([[], [1], [3, 1], [3, "a"], ["a"], {}]),
+    );
     agrees(
         json!({"allOf": [{"type": "array", "items": {"type": "integer"}}, {"items": {"minimum": 2}}]}),
         json!([[], [1], [2], ["a"]]),
@@ -107,13 +110,14 @@ fn what_one_part_forbids_stays_forbidden() {
         json!([[], [1], ["a"], ["a", 1]]),
     );
     let x = json!({"^x": {}});
-    refused(
+    let closed_over = json!([{}, {"a": 1}, {"x": 1}, {"a": 1, "x": 1}, {"x": ""}, {"y": 1}, {"y": ""}, 1]);
+    agrees(
         json!({"allOf": [{"type": "object", "properties": {"a": {}}, "additionalProperties": false}, {"patternProperties": x}]}),
-        "additionalProperties",
+        closed_over.clone(),
     );
-    refused(
+    agrees(
         json!({"type": "object", "allOf": [{"patternProperties": x, "additionalProperties": {"type": "integer"}}, {"additionalProperties": {"type": "integer"}}]}),
-        "additionalProperties",
+        closed_over,
     );
     agrees(
         json!({"type": "object", "allOf": [{"patternProperties": x, "additionalProperties": false}, {"patternProperties": {"^x": {"type": "integer"}}}]}),
@@ -127,8 +131,9 @@ fn what_one_part_forbids_stays_forbidden() {
         json!({"anyOf": [{"properties": {"b": {}}}, {"properties": {"c": {}}}]}),
     ] {
         let closed = json!({"properties": {"a": {}}, "unevaluatedProperties": false});
-        refused(json!({"type": "object", "allOf": [closed, other]}), "unevaluatedProperties");
-        refused(json!({"type": "object", "allOf": [other, closed]}), "unevaluatedProperties");
+        let values = json!([{}, {"a": 1}, {"b": 1}, {"x": 1}, {"a": 1, "b": 1}, {"c": 1}]);
+        agrees(json!({"type": "object", "allOf": [closed, other]}), values.clone());
+        agrees(json!({"type": "object", "allOf": [other, closed]}), values);
     }
     agrees(
         json!({"type": "object", "allOf": [{"properties": {"a": {}}}], "properties": {"b": {}}, "unevaluatedProperties": false}),
@@ -270,7 +275,7 @@ fn registration_does_not_multiply() {
         let started = Instant::now();
         let error = compile(&schema).expect_err("too much");
         assert_eq!(error.keyword(), "$ref", "{error}");
-        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     }
 }
 
@@ -287,19 +292,56 @@ fn references_are_told_apart_by_where_they_lead() {
 }
 
 #[test]
-fn a_reference_below_another_identifier_is_refused() {
-    let schema = |id: &str| {
-        json!({"type": "object", "properties": {"v": {"$id": id, "$defs": {"x": {"type": "string"}},
-        "properties": {"enum": {"items": [{"$ref": "#/$defs/x"}]}}}}, "$defs": {"x": {"type": "integer"}}})
-    };
-    let error = compile(&schema("https://example.com/v")).expect_err("relative to another place");
-    assert_eq!((error.keyword(), error.pointer()), ("$ref", "/properties/v/properties/enum/items/0"));
-    assert!(compile(&schema("#v")).is_ok());
-    let mut harmless = json!({"$id": "https://example.com/", "type": "object", "properties": {"v": {"$ref": "#/$defs/x"},
-        "w": {"$id": "w", "const": {"$ref": "x"}}, "$id": {"type": "integer"}}, "$defs": {"x": {}}});
-    assert!(compile(&harmless).is_ok());
-    harmless["properties"]["w"]["allOf"] = json!([{"$ref": "#"}]);
-    assert!(compile(&harmless).is_err());
+fn identifiers_move_what_references_mean() {
+    let schema = json!({
+        "$id": "https://example.com/root.json", "type": "object",
+        "properties": {
+            "v": {"$id": "inner/v.json", "$defs": {"x": {"type": "string"}}, "items": {"$ref": "#/$defs/x"}},
+            "w": {"$ref": "inner/v.json#/$defs/x"},
+            "a": {"$ref": "#named"},
+            "b": {"$ref": "https://example.com/other"},
+            "$id": {"type": "integer"},
+            "c": {"const": {"$ref": "nowhere", "$id": "x"}}
+        },
+        "$defs": {
+            "x": {"type": "integer"}, "y": {"$anchor": "named", "type": "boolean"}, "50%/~": {"$id": "/other", "type": "null"}
+        }
+    });
+    let (plan, oracle) =
+        (compile(&schema).unwrap_or_else(|e| panic!("{e}")), jsonschema::validator_for(&schema).unwrap());
+    for (key, value) in [
+        ("v", json!(["a"])),
+        ("v", json!([1])),
+        ("w", json!("a")),
+        ("w", json!(1)),
+        ("a", json!(true)),
+        ("a", json!(1)),
+        ("b", json!(null)),
+        ("b", json!(1)),
+        ("$id", json!(1)),
+        ("$id", json!("1")),
+        ("c", json!({"$id": "x", "$ref": "nowhere"})),
+        ("c", json!({"$ref": "#"})),
+    ] {
+        let sent = json!({key: value});
+        assert_eq!(plan.parse::<Value>(&sent.to_string()).is_ok(), oracle.is_valid(&sent), "{sent}");
+    }
+    for (reference, word) in
+        [("inner/w.json", "out of the document"), ("#nobody", "nowhere"), ("//example.com/root.json#", "")]
+    {
+        let schema = json!({"$id": "https://example.com/root.json", "type": "object", "properties": {"v": {"$ref": reference}}});
+        match compile(&schema) {
+            Ok(plan) => assert!(word.is_empty() && plan.parse::<Value>(r#"{"v":{"v":{}}}"#).is_ok()),
+            Err(error) => {
+                assert!(error.to_string().contains(word), "{error}");
+                assert_eq!((error.keyword(), error.pointer()), ("$ref", "/properties/v"));
+            }
+        }
+    }
+    let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+        "properties": {"v": {"$ref": "#item"}}, "definitions": {"a": {"$id": "#item", "type": "integer"}}});
+    let plan = compile(&old).unwrap_or_else(|e| panic!("{e}"));
+    assert!(plan.parse::<Value>(r#"{"v":1}"#).is_ok() && plan.parse::<Value>(r#"{"v":"1"}"#).is_err());
 }
 
 /// Keywords that combinations mix up easily.

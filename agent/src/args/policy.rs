@@ -173,12 +173,23 @@ impl Rules {
     pub(crate) const FOLD_BOOLEAN: Rules = Rules(1 << 9);
     /// `42` for `"42"`.
     pub(crate) const INTEGER_TEXT: Rules = Rules(1 << 10);
+    /// Not a rule: what has arrived already is only checked. Nothing is coerced, other keys are let through.
+    const CHECK: Rules = Rules(1 << 14);
     /// Not a rule: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);
 
     #[inline]
     pub(crate) const fn has(self, rule: Rules) -> bool {
         self.0 & rule.0 != 0
+    }
+
+    /// Those of a check.
+    pub(crate) const fn check() -> Rules {
+        Rules::CHECK
+    }
+
+    pub(crate) const fn is_check(self) -> bool {
+        self.has(Rules::CHECK)
     }
 
     pub(crate) const fn as_item(self) -> Rules {

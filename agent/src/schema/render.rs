@@ -104,6 +104,8 @@ impl Renderer<'_> {
             Kind::Nullable(inner) => nullable(self.node(*inner)?),
             Kind::Tagged { variants, .. } => json!({"anyOf": self.nodes(variants.iter().map(|v| v.1))?}),
             Kind::External(external) => self.external(external)?,
+            // Only schemas from elsewhere have checks, and those go out as they came.
+            Kind::Checked(checked) => self.node(checked.base)?,
             Kind::Union { branches, .. } => json!({"anyOf": self.nodes(branches.iter().copied())?}),
         })
     }

@@ -6,7 +6,7 @@ use super::sequence::SequenceVisitor;
 use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
 use crate::args::coercion::CoercionRule;
 use crate::args::diagnose::{self, Document};
-use crate::args::plan::{ArraySpec, Kind, Node, NodeId};
+use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
 use crate::args::scalar::{const_of, pick};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -38,6 +38,33 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         };
         let mut de = serde_json::Deserializer::from_str(text);
         PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint).map_err(nested)
+    }
+
+    /// Read along the base, once the checks are passed.
+    #[inline(never)]
+    pub(super) fn checked<V: Visitor<'de>>(
+        self,
+        visitor: V,
+        checked: &CheckedSpec,
+        hint: Hint,
+    ) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        let base = cx.graph.node(checked.base);
+        if cx.silent {
+            return PlanDe { de, cx, path, node: base }.read(visitor, hint);
+        }
+        if path.depth >= MAX_DEPTH {
+            return Err(refused("too deep"));
+        }
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let text = raw.get();
+        if !cx.has_passed(node, text) {
+            let document = Document::parse(text).map_err(nested)?;
+            let passed = diagnose::pass(cx.graph, checked.id, &document.root, path.is_root());
+            cx.remember(passed.ok_or_else(|| refused("check"))?);
+        }
+        let mut de = serde_json::Deserializer::from_str(text);
+        PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint).map_err(nested)
     }
 
     /// A set: compared as coerced, because `["1", 1]` repeats as strings.
@@ -85,7 +112,7 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
             let document = Document::parse(text).ok()?;
             let (chosen, nested) =
                 diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
-            cx.remember_choices(nested.into_iter());
+            cx.remember(nested);
             chosen
         }
         _ => None,

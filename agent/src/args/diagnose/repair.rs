@@ -45,6 +45,9 @@ impl Repair<'_> {
     fn value(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let graph = self.graph;
         let node = graph.node(id);
+        if let Kind::Checked(checked) = &node.kind {
+            return self.value(checked.base, doc);
+        }
         if let Kind::Nullable(inner) = &node.kind {
             return if doc.is_null() { None } else { self.value(*inner, doc) };
         }

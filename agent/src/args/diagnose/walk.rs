@@ -1,5 +1,6 @@
 //! Walks a value along the plan and finds everything that is wrong with it.
 
+mod checked;
 mod choice;
 mod object;
 
@@ -35,6 +36,17 @@ pub(crate) struct Findings {
     pub(crate) coerced: bool,
     /// By one that JSON Schema does not know: to it 1.0 is the integer 1.
     pub(crate) bent: bool,
+}
+
+impl Findings {
+    fn and(self, other: Findings) -> Findings {
+        Findings {
+            count: self.count + other.count,
+            clash: self.clash || other.clash,
+            coerced: self.coerced || other.coerced,
+            bent: self.bent || other.bent,
+        }
+    }
 }
 
 /// Adds all issues of the arguments and returns their number.
@@ -250,6 +262,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (Kind::External(external), Shape::Text(_) | Shape::Object(_)) => self.external(id, external, doc),
             (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
+            (Kind::Checked(checked), _) => self.checked(id, checked, doc),
             _ => self.wrong(id, doc),
         }
     }
