@@ -63,7 +63,10 @@ fn moved(schema: &Value) -> Value {
         Value::Object(map) => map
             .iter()
             .map(|(keyword, value)| match value.as_str().and_then(|r| r.strip_prefix('#')) {
-                Some(rest) if keyword == "$ref" && (rest.is_empty() || rest.starts_with('/')) => {
+                Some(rest)
+                    if ["$ref", "$dynamicRef"].contains(&&**keyword)
+                        && (rest.is_empty() || rest.starts_with('/')) =>
+                {
                     (keyword.clone(), json!(format!("#/properties/v{rest}")))
                 }
                 _ if keyword == "enum" || keyword == "const" => (keyword.clone(), value.clone()),

@@ -86,20 +86,15 @@ impl Compiler<'_> {
     /// mean.
     fn without_looking_aside(&self, map: &mut Object) -> Result<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
+        let mut elsewhere = false;
         for keyword in ["$dynamicRef", "$recursiveRef"] {
             if map.shift_remove(keyword).is_some() {
+                elsewhere = true;
                 self.unmodelled(keyword, "is not modelled")?;
             }
         }
         let combined = COMBINING.iter().any(|k| map.contains_key(*k));
-        let looks = |keywords: &[&str]| {
-            let checks = map.get(CHECKS).and_then(Value::as_array);
-            checks.is_some_and(|checks| {
-                checks.iter().any(|check| keywords.iter().any(|k| check.get(*k).is_some()))
-            })
-        };
-        const EVALUATING: [&str; 4] = ["if", "dependentSchemas", "dependencies", ALSO];
-        let (by_checks, by_contains) = (looks(&EVALUATING), looks(&["contains"]));
+        let (by_checks, by_contains) = (elsewhere || look_at_properties(map), any_check(map, &["contains"]));
         let open = |value: &Value| *value == json!(true) || *value == json!({});
         if let Some(items) = map.get("unevaluatedItems") {
             let listed = map.get("items").is_some_and(Value::is_array);
@@ -268,6 +263,16 @@ pub(super) fn known(map: &Object) -> Option<Vec<&str>> {
     let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
     (!names.contains(&ANY_NAME)).then_some(names)
+}
+
+/// Whether the checks of a schema look at properties or items, and so evaluate them.
+pub(super) fn look_at_properties(map: &Object) -> bool {
+    any_check(map, &["if", "dependentSchemas", "dependencies", ALSO])
+}
+
+fn any_check(map: &Object, keywords: &[&str]) -> bool {
+    let checks = map.get(CHECKS).and_then(Value::as_array);
+    checks.is_some_and(|checks| checks.iter().any(|check| keywords.iter().any(|k| check.get(*k).is_some())))
 }
 
 /// A check that nothing can fail.

@@ -1,6 +1,6 @@
 //! `allOf`, `anyOf`, `oneOf`: taken apart, merged, multiplied out.
 
-use super::check::{CHECKS, KNOWN, push_check};
+use super::check::{CHECKS, KNOWN, look_at_properties, push_check};
 use super::compile::{Compiler, MERGE_COST, Object, Result};
 use super::keywords::restricts;
 use super::merge::push_part;
@@ -47,6 +47,10 @@ impl Compiler<'_> {
             return self.below(&["allOf", "0"], self.rules, part);
         }
         let Some(mut parts) = self.parts(map, 0)? else { return Ok(self.push(Kind::Never)) };
+        if parts.plain.contains_key(CLOSING) && look_at_properties(&parts.plain) {
+            parts.plain.shift_remove(CLOSING);
+            self.unmodelled(CLOSING, "beside conditions on properties is not modelled")?;
+        }
         // Once for the whole, not for each alternative.
         let checks = if parts.groups.is_empty() { None } else { parts.plain.shift_remove(CHECKS) };
         let Some(checks) = checks else { return self.alternatives(parts, keyword, map) };

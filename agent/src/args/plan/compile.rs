@@ -8,10 +8,10 @@ use super::keywords::{self, NOTES};
 use super::merge::merge;
 use super::node::{Kind, Node, NodeId, Notes};
 use super::pattern::Patterns;
-use super::{Graph, PlanOptions};
+use super::{Graph, PlanOptions, Whole};
 use crate::args::policy::Rules;
 use serde_json::{Map, Value};
-use std::{cell::Cell, cell::RefCell, collections::HashMap, sync::OnceLock};
+use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap, sync::OnceLock};
 
 /// A schema nested deeper than this is refused; `serde_json` reads no deeper values either.
 const MAX_DEPTH: usize = 128;
@@ -28,13 +28,29 @@ pub(super) type Result<T> = std::result::Result<T, SchemaError>;
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let mut schema = schema.clone();
     drop_closing(&mut schema);
-    compile(&schema, options, false)
+    Ok(compile(&schema, options, false)?.0)
 }
 
 /// The plan of any other schema.
 pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
-    let schema = with_pointers(schema, has_lone_references(schema))?;
-    compile(&schema, options, true)
+    let document = with_pointers(schema, has_lone_references(schema))?;
+    let (mut graph, dropped) = compile(&document, options, true)?;
+    if dropped.is_empty() {
+        return Ok(graph);
+    }
+    let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
+    graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
+    // Where the plan accepts more than the schema, to count what fits would refuse too much, and so would checks that
+    // accept more; the whole is checked anyway.
+    let in_checks = dropped.iter().any(|d| d.in_check);
+    for node in &mut graph.nodes {
+        match &mut node.kind {
+            Kind::Union { exclusive, .. } => *exclusive = false,
+            Kind::Checked(checked) if in_checks => checked.checks.clear(),
+            _ => {}
+        }
+    }
+    Ok(graph)
 }
 
 /// schemars closes unions with this keyword; the plan closes what it has merged.
@@ -58,7 +74,7 @@ fn drop_closing(schema: &mut Value) {
     }
 }
 
-fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph> {
+fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
     let rules = options.coercion.rules();
     let mut c = Compiler {
         foreign,
@@ -80,7 +96,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
     };
     let any = c.push(Kind::Any);
     let compiled = c.root()?;
-    let Compiler { mut nodes, notes, slots, references, definitions, .. } = c;
+    let Compiler { mut nodes, notes, slots, references, definitions, dropped, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
     for node in &mut nodes {
         redirect(&mut node.kind, &settle);
@@ -108,7 +124,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
     }
     mark_secrets(&mut nodes);
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
-    Ok(Graph {
+    let graph = Graph {
         nodes,
         notes,
         names,
@@ -116,10 +132,12 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         any,
         options,
         foreign,
+        whole: None,
         schema: Value::Null,
         signatures,
         parameters: OnceLock::new(),
-    })
+    };
+    Ok((graph, dropped.into_inner()))
 }
 
 /// Before draft 2019-09 all keywords beside a `$ref` are ignored (draft-07, core, 8.3).

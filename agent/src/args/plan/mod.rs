@@ -15,12 +15,15 @@ mod reference;
 mod scalar;
 mod union;
 mod uri;
+mod whole;
 
 pub use error::SchemaError;
 pub(crate) use node::{
     ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes,
     NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
+
+pub(crate) use whole::{Asked, Whole};
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -64,6 +67,8 @@ pub(crate) struct Graph {
     pub(crate) any: NodeId,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
+    /// Checks what the nodes do not model.
+    pub(crate) whole: Option<Whole>,
     schema: Value,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,

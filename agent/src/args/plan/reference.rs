@@ -143,7 +143,7 @@ fn definition_name(reference: &str) -> String {
 }
 
 /// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
-fn percent_decoded(text: &str) -> String {
+pub(super) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
