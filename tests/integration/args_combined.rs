@@ -422,7 +422,7 @@ fn part() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(512)))]
 
     #[test]
     fn exact_agrees_or_the_schema_is_refused(part in part()) {

@@ -54,12 +54,10 @@ impl Compiler<'_> {
         // Once for the whole, not for each alternative.
         let checks = if parts.groups.is_empty() { None } else { parts.plain.shift_remove(CHECKS) };
         let Some(checks) = checks else { return self.alternatives(parts, keyword, map) };
-        let known = Object::from_iter([(CHECKS.to_owned(), checks)]);
-        self.with_checks(&known, |c, known| {
-            let known = known.get(KNOWN).map(|names| Object::from_iter([(KNOWN.to_owned(), names.clone())]));
-            if let Some(merged) = c.merged(&parts.plain, &known.unwrap_or_default())? {
-                parts.plain = merged;
-            }
+        let mut apart = Object::from_iter([(CHECKS.to_owned(), checks)]);
+        apart.extend(parts.plain.shift_remove(KNOWN).map(|names| (KNOWN.to_owned(), names)));
+        self.with_checks(&apart, |c, apart| {
+            parts.plain.extend(apart.get(KNOWN).map(|names| (KNOWN.to_owned(), names.clone())));
             c.alternatives(parts, keyword, map)
         })
     }
@@ -218,13 +216,17 @@ impl Compiler<'_> {
     /// One of several schemas, resolved. What it says about properties that it does not look at is a check of its own,
     /// because merged it would speak about more of them.
     fn opened(&self, option: &Value) -> Result<Option<Object>> {
-        let Some(mut option) = self.resolved(option)? else { return Ok(None) };
+        Ok(self.resolved(option)?.map(|option| self.open(option)))
+    }
+
+    /// The same, resolved already.
+    pub(super) fn open(&self, mut option: Object) -> Object {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
             option.shift_remove(CLOSING);
             push_check(&mut option, whole);
         }
-        Ok(Some(option))
+        option
     }
 
     /// The options of a group, those of groups in them included; but exactly one of an inner group stays together.

@@ -37,7 +37,9 @@ impl<'s> Compiler<'s> {
             Value::Bool(false) => return Ok(self.push(Kind::Never)),
             _ => return Err(self.error("$ref", "leads to what is no schema")),
         };
-        if !self.foreign {
+        if self.foreign {
+            target = self.open(self.normal(&target)?.into_owned());
+        } else {
             target.remove("additionalProperties");
         }
         match self.within(&own, &target)? {
@@ -116,10 +118,15 @@ impl<'s> Compiler<'s> {
             self.charge(size(target))?;
             match target {
                 Value::Object(target) if map.is_empty() => map.clone_from(target),
-                Value::Object(target) => match self.within(&map, target)? {
-                    Some(merged) => map = merged,
-                    None => return Ok(None),
-                },
+                Value::Object(target) => {
+                    let target = self.normal(target)?;
+                    let target =
+                        if self.foreign { self.open(target.into_owned()) } else { target.into_owned() };
+                    match self.within(&map, &target)? {
+                        Some(merged) => map = merged,
+                        None => return Ok(None),
+                    }
+                }
                 Value::Bool(false) => return Ok(None),
                 Value::Bool(true) => return Ok(Some(map)),
                 _ => return Err(self.error("$ref", "leads to what is no schema")),
