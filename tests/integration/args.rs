@@ -11,6 +11,8 @@ mod combined;
 mod exact;
 #[path = "args_foreign.rs"]
 mod foreign;
+#[path = "args_foreign_hostile.rs"]
+mod foreign_hostile;
 #[path = "args_policies.rs"]
 mod policies;
 #[path = "args_properties.rs"]

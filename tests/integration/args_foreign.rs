@@ -300,3 +300,21 @@ fn formats_only_describe() {
     );
     refuses(&lenient.expect("a plan"), &json!(20_260_101), &[("/v", "type")]);
 }
+
+/// What its own type allows is not bent into another.
+#[test]
+fn a_value_of_any_type_is_not_repaired() {
+    for schema in [
+        json!({"properties": {"n": {"type": "integer"}}}),
+        json!({"type": ["object", "array"], "properties": {"n": {"type": "integer"}}}),
+    ] {
+        let schema = json!({"type": "object", "properties": {"v": schema}});
+        let lenient = PlanOptions::default().coercion(CoercionPolicy::Lenient);
+        let plan = Plan::compile("t", &schema, lenient).unwrap_or_else(|e| panic!("{e}"));
+        takes(&plan, &json!({"n": "1"}), &json!({"n": 1}));
+        refuses(&plan, &json!({"n": "x"}), &[("/v/n", "type")]);
+    }
+    let untyped = one(json!({"minimum": 3, "minLength": 3}));
+    refuses(&untyped, &json!("7"), &[("/v", "length")]);
+    takes(&untyped, &json!("777"), &json!("777"));
+}

@@ -192,6 +192,11 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
+    /// Nothing is coerced.
+    pub(crate) const fn without_coercion(self) -> Rules {
+        Rules(self.0 & Rules::CHECK.0)
+    }
+
     pub(crate) const fn as_item(self) -> Rules {
         Rules(self.0 | Rules::ITEM.0)
     }

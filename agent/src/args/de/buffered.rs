@@ -12,11 +12,16 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, M
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
+/// Values nest 127 deep, with alternatives in objects at each level: more is a schema that leads from alternatives to
+/// alternatives.
+const MAX_AGAIN: u32 = 260;
+
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline(never)]
     pub(super) fn buffered<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
-        if path.depth >= MAX_DEPTH {
+        let again = cx.again.get();
+        if path.depth >= MAX_DEPTH || again >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
@@ -37,7 +42,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             _ => choose(cx, path, node, text).ok_or_else(|| refused("no alternative fits"))?,
         };
         let mut de = serde_json::Deserializer::from_str(text);
-        PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint).map_err(nested)
+        cx.again.set(again + 1);
+        let out = PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint);
+        cx.again.set(again);
+        out.map_err(nested)
     }
 
     /// Read along the base, once the checks are passed.
@@ -50,6 +58,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     ) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
         let base = cx.graph.node(checked.base);
+        let again = cx.again.get();
+        if again >= MAX_AGAIN {
+            return Err(refused("too deep"));
+        }
         if cx.silent {
             return PlanDe { de, cx, path, node: base }.read(visitor, hint);
         }
@@ -64,7 +76,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             cx.remember(passed.ok_or_else(|| refused("check"))?);
         }
         let mut de = serde_json::Deserializer::from_str(text);
-        PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint).map_err(nested)
+        cx.again.set(again + 1);
+        let out = PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint);
+        cx.again.set(again);
+        out.map_err(nested)
     }
 
     /// A set: compared as coerced, because `["1", 1]` repeats as strings.

@@ -6,7 +6,7 @@ use crate::args::plan::{Graph, Node, NodeId};
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
-use std::{cell::RefCell, collections::HashMap, collections::HashSet};
+use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
 
 /// Where we are: a list on the stack, so that knowing it costs nothing until it is needed.
 pub(crate) struct Path<'c> {
@@ -77,6 +77,8 @@ pub(crate) struct Context<'c> {
     walked: Option<&'c Shared<'c>>,
     /// Nodes with checks, and the places in the text that pass them.
     passed: RefCell<HashSet<(usize, usize)>>,
+    /// How many subtrees are being read again, in each other.
+    pub(super) again: Cell<u32>,
     /// Coerce only: no records, no checks, and sets may repeat.
     pub(super) silent: bool,
 }
@@ -91,6 +93,7 @@ impl<'c> Context<'c> {
             choices: RefCell::default(),
             walked: None,
             passed: RefCell::default(),
+            again: Cell::new(0),
             silent: false,
         }
     }

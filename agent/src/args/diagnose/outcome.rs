@@ -9,7 +9,7 @@ use std::{cell::Cell, cell::RefCell, collections::HashMap};
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
 /// Checks in one diagnosis, and 64 bytes that one looks at: far more than any call of a real tool needs.
-const CHECK_BUDGET: usize = 1_000_000;
+const CHECK_BUDGET: usize = 300_000;
 
 /// What all walks of one diagnosis know.
 pub(crate) struct Shared<'w> {
@@ -24,6 +24,8 @@ pub(crate) struct Shared<'w> {
     pub(super) suggestions: Cell<usize>,
     /// What is left of [`CHECK_BUDGET`], and of what the text adds to it.
     checks: Cell<usize>,
+    /// How many nodes deep the walks are.
+    pub(super) depth: Cell<usize>,
     /// Nodes with checks that places in the text have passed.
     passed: RefCell<Vec<(usize, usize)>>,
 }
@@ -57,6 +59,7 @@ impl<'w> Shared<'w> {
             choices: RefCell::default(),
             suggestions: Cell::new(SUGGESTION_BUDGET),
             checks: Cell::new(CHECK_BUDGET),
+            depth: Cell::new(0),
             passed: RefCell::default(),
         }
     }
@@ -66,6 +69,7 @@ impl<'w> Shared<'w> {
         let other = Shared::new(self.graph, None, self.silent);
         other.suggestions.set(self.suggestions.get());
         other.checks.set(self.checks.get());
+        other.depth.set(self.depth.get());
         other
     }
 

@@ -24,6 +24,8 @@ use serde_json::Value;
 
 /// More issues than this are counted and not kept.
 const MAX_KEPT: usize = 10_000;
+/// Nodes in nodes: what a hundred levels of alternatives in objects need, and twice as many.
+const MAX_NESTED: usize = 600;
 /// Closed sets are listed for that many issues: they can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
 
@@ -196,7 +198,18 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
+    /// Values and schemas may both be nested: together not deeper than the stack of a plain thread is.
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
+        let depth = self.shared.depth.get();
+        if depth >= MAX_NESTED {
+            return self.add(IssueCode::Value, |_, issue| issue.problem = "nests too deeply".into());
+        }
+        self.shared.depth.set(depth + 1);
+        self.check_node(id, doc);
+        self.shared.depth.set(depth);
+    }
+
+    fn check_node(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let node = self.graph.node(id);
         match (&node.kind, &doc.shape) {
             (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {

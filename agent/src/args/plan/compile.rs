@@ -347,7 +347,10 @@ impl Compiler<'_> {
         }
         let mut branches = Vec::new();
         for (name, _) in OF_TYPE {
-            branches.push(self.typed(name, map)?);
+            let branch = self.typed(name, map)?;
+            // A value of any type may stand here, so none is meant for another; what is in it has rules of its own.
+            self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
+            branches.push(branch);
         }
         branches.push(self.push(Kind::Bool));
         let id = self.push(Kind::Union { branches, exclusive: false });

@@ -17,6 +17,14 @@ const MAX_WORDS: usize = 120;
 
 impl<'w> Walk<'w, '_> {
     pub(super) fn checked(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
+        // It takes as much of the stack as three other nodes.
+        let depth = self.shared.depth.get();
+        self.shared.depth.set(depth + 2);
+        self.pass(id, spec, doc);
+        self.shared.depth.set(depth);
+    }
+
+    fn pass(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
         let before = std::mem::take(&mut self.found);
         let told = self.out.as_ref().map_or(0, |out| out.len());
         self.check(spec.base, doc);
