@@ -41,7 +41,9 @@ pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
+use plan::Asked;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Arguments as a tool takes them, and what was changed on the way.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,13 +91,19 @@ impl Plan {
         let text = if text.trim_start().is_empty() { "{}" } else { text };
         let cx = Context::new(self.graph(), text);
         match read(&cx, text) {
-            Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
+            Ok(value) => {
+                self.pass_as_a_whole(text)?;
+                Ok(Parsed { value, coercions: cx.into_coercions() })
+            }
             Err(error) => {
                 let Again { text, coercions } = self.explain(text, &error, cx.into_failed_at())?;
                 // Its structure was mended, as the policy allows.
                 let cx = Context::after(self.graph(), &text, coercions);
                 match read(&cx, &text) {
-                    Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
+                    Ok(value) => {
+                        self.pass_as_a_whole(&text)?;
+                        Ok(Parsed { value, coercions: cx.into_coercions() })
+                    }
                     Err(error) => Err(self.refused_by_type(&error, cx.into_failed_at())),
                 }
             }
@@ -111,8 +119,12 @@ impl Plan {
         failed_at: Option<String>,
     ) -> Result<Again, InvalidArguments> {
         match diagnose(self.graph(), text) {
-            Err(Refusal { issues, count, sent }) => {
-                let corrected = sent.and_then(|sent| report::corrected(self.graph(), &sent, &issues));
+            Err(Refusal { mut issues, mut count, sent }) => {
+                let corrected = sent.as_ref().and_then(|sent| report::corrected(self.graph(), sent, &issues));
+                let corrected = corrected.filter(|call| self.pass_as_a_whole(call).is_ok());
+                if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {
+                    count += whole.add_to(&mut issues, &self.arrived(sent));
+                }
                 Err(InvalidArguments::new(self, issues, count, corrected))
             }
             Ok(mended) => match mended.text {
@@ -120,6 +132,27 @@ impl Plan {
                 None => Err(self.refused_by_type(error, failed_at)),
             },
         }
+    }
+
+    /// What the plan does not model of its schema is checked once the value has arrived.
+    #[inline]
+    fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
+        match &self.graph().whole {
+            None => Ok(()),
+            Some(whole) => match whole.issues(&self.arrived(text), Asked::All) {
+                issues if issues.is_empty() => Ok(()),
+                issues => {
+                    let count = issues.len();
+                    Err(InvalidArguments::new(self, issues, count, None))
+                }
+            },
+        }
+    }
+
+    /// The arguments as they will arrive, or as they were sent where they do not fit.
+    fn arrived(&self, text: &str) -> Value {
+        let cx = Context::silent(self.graph(), text);
+        read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
     /// The plan has nothing against the arguments, but the type has: a `Deserialize` or `TryFrom` written by hand.

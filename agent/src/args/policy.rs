@@ -304,6 +304,8 @@ impl Rules {
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     /// `1.0` for 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
+    /// Not a rule: what has arrived already is only checked. Nothing is coerced, other keys are let through.
+    const CHECK: Rules = Rules(1 << 14);
     /// Not a rule: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);
 
@@ -328,6 +330,20 @@ impl Rules {
     #[inline]
     pub(crate) const fn has(self, rule: Rules) -> bool {
         self.0 & rule.0 != 0
+    }
+
+    /// Those of a check.
+    pub(crate) const fn check() -> Rules {
+        Rules(EXACT | Rules::CHECK.0)
+    }
+
+    pub(crate) const fn is_check(self) -> bool {
+        self.has(Rules::CHECK)
+    }
+
+    /// Nothing is coerced.
+    pub(crate) const fn without_coercion(self) -> Rules {
+        Rules(self.0 & (EXACT | Rules::CHECK.0))
     }
 
     pub(crate) const fn as_item(self) -> Rules {

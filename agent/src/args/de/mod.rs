@@ -106,6 +106,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             Kind::External(external) if hint == Hint::Enum => {
                 de.deserialize_any(ExternalVisitor { visitor, cx, path, external, rules: node.rules })
             }
+            Kind::Checked(checked) => PlanDe { de, cx, path, node }.checked(visitor, checked, hint),
             Kind::Never => Err(refused("no value is allowed here")),
             Kind::Const(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Union { .. } => {
                 PlanDe { de, cx, path, node }.buffered(visitor, hint)

@@ -1,9 +1,11 @@
 //! A JSON Schema, compiled once: the only statement of what a tool accepts.
 
+mod check;
 mod combine;
 mod compile;
 mod error;
 mod finish;
+mod identify;
 mod keywords;
 mod merge;
 mod node;
@@ -12,12 +14,16 @@ mod pattern;
 mod reference;
 mod scalar;
 mod union;
+mod uri;
+mod whole;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec,
-    Pattern, Prop, Rest, StrSpec, Words,
+    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes,
+    NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
+
+pub(crate) use whole::{Asked, Whole};
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -61,6 +67,8 @@ pub(crate) struct Graph {
     pub(crate) any: NodeId,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
+    /// Checks what the nodes do not model.
+    pub(crate) whole: Option<Whole>,
     schema: Value,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,
@@ -102,7 +110,7 @@ impl Graph {
 
     /// The object at the root, if it is one.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
-        match self.kind(self.root) {
+        match self.kind(self.unchecked(self.root)) {
             Kind::Object(object) => Some(object),
             _ => None,
         }
@@ -116,12 +124,22 @@ impl Graph {
         })
     }
 
+    /// What a value is read along, without the checks of the whole.
+    pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
+        // A chain of nodes that look at the same value is short, or the schema is refused.
+        while let Kind::Checked(checked) = self.kind(id) {
+            id = checked.base;
+        }
+        id
+    }
+
     fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
         match self.kind(id) {
             Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
             Kind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
             Kind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
             Kind::External(external) => self.add_names(external.object, names),
+            Kind::Checked(checked) => self.add_names(checked.base, names),
             _ => {}
         }
     }

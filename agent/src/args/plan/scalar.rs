@@ -1,9 +1,10 @@
 //! Numbers, strings, closed sets and arrays.
 
+use super::check::push_check;
 use super::compile::{Compiler, Object, Result};
 use super::keywords::whole;
 use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
-use crate::args::scalar::Num;
+use crate::args::scalar::{Num, decimal};
 use serde_json::Value;
 
 impl Compiler<'_> {
@@ -63,9 +64,10 @@ impl Compiler<'_> {
         let max = max.into_iter().flatten().chain(high).min();
         let multiple = match map.get("multipleOf") {
             None => None,
-            Some(v) => match whole(v) {
-                Some(m) => Some(i128::from(m)).filter(|m| *m != 1),
-                None => return Err(self.error("multipleOf", "of an integer must be a whole number")),
+            Some(v) => match (whole(v), v.as_f64()) {
+                (Some(m), _) => Some(i128::from(m)).filter(|m| *m != 1),
+                (None, Some(m)) if self.foreign => Some(whole_multiple(m)).filter(|m| *m != 1),
+                _ => return Err(self.error("multipleOf", "of an integer must be a whole number")),
             },
         };
         Ok(IntSpec::new(Some(min), max, multiple, wide))
@@ -152,10 +154,15 @@ impl Compiler<'_> {
             "exclusiveMaximum",
             "multipleOf",
         ];
-        if let Some(other) =
-            map.keys().find(|k| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str()))
-        {
-            return Err(self.error(other, "beside `enum` or `const` is not modelled"));
+        let other = |k: &&String| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str());
+        if let Some(keyword) = map.keys().find(other) {
+            if !self.foreign {
+                return Err(self.error(keyword, "beside `enum` or `const` is not modelled"));
+            }
+            let (others, mut own): (Object, Object) =
+                map.iter().map(|(k, v)| (k.clone(), v.clone())).partition(|(k, _)| other(&k));
+            push_check(&mut own, others);
+            return self.with_checks(&own, |c, own| c.closed_set(members, own));
         }
         let Kind::Str(text) = self.detached("string", map)? else {
             return Err(self.error(keyword, "cannot stand here"));
@@ -231,6 +238,25 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(fits),
         Some(name) => name.as_str().is_some_and(fits),
     }
+}
+
+/// The least whole number whose multiples are those among the whole numbers that are multiples of `unit`: of 1.5 it is 3.
+fn whole_multiple(unit: f64) -> i128 {
+    let Some((digits, power)) = decimal(unit) else { return i128::MAX };
+    // digits / 10^-power in lowest terms; the denominator does not matter for whole numbers.
+    let scale = |by: i32| u32::try_from(by).ok().and_then(|by| 10i128.checked_pow(by));
+    if power >= 0 {
+        // Nothing but 0 of 64 bits is a multiple of more than 128.
+        return scale(power).and_then(|ten| digits.checked_mul(ten)).unwrap_or(i128::MAX);
+    }
+    let (mut a, mut twos, mut fives) = (digits, -power, -power);
+    while a % 2 == 0 && twos > 0 {
+        (a, twos) = (a / 2, twos - 1);
+    }
+    while a % 5 == 0 && fives > 0 {
+        (a, fives) = (a / 5, fives - 1);
+    }
+    a
 }
 
 /// A bound of an integer: `minimum: 1.5` means 2.

@@ -168,6 +168,7 @@ impl Writer<'_> {
                     self.out.push('}');
                 }
             }
+            Kind::Checked(checked) => self.node(checked.base, depth),
             Kind::Union { branches, .. } => {
                 self.alternatives(branches.iter().copied(), depth.saturating_sub(1));
             }
