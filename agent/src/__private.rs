@@ -1,6 +1,7 @@
 //! What generated code names. It is no part of the public interface: it changes with the macros, which are
 //! always those of the same version.
 
+pub use crate::args::hooks::{Checked, Findings, Step, checked};
 pub use crate::args::{CoercionPolicy, UnknownKeys};
 pub use crate::tool::BoxFuture;
 pub use crate::tool::arguments::{Argument, ToolArgs};

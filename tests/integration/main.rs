@@ -19,6 +19,7 @@ mod macro_set;
 mod macro_state;
 mod macro_structs;
 mod macro_support;
+mod macro_validate;
 mod messages;
 mod models;
 mod registry;

@@ -49,6 +49,8 @@ pub(crate) struct ArgOptions {
     pub(crate) coerce: Option<&'static str>,
     pub(crate) nested: Option<Span>,
     pub(crate) flatten: Option<Span>,
+    /// `validate = PATH`, each.
+    pub(crate) checks: Vec<Path>,
     /// The first option that only makes sense for an argument of its own, not for the whole object.
     pub(crate) own: Option<Span>,
 }
@@ -87,10 +89,11 @@ const PARAMETER: Keys = Keys {
         "alias",
         "secret",
         "coerce",
+        "validate",
         "nested",
         "flatten",
     ],
-    repeatable: &["alias"],
+    repeatable: &["alias", "validate"],
     elsewhere: &[OF_TYPES],
 };
 const FIELD: Keys = Keys {
@@ -105,9 +108,10 @@ const FIELD: Keys = Keys {
         "alias",
         "secret",
         "coerce",
+        "validate",
         "flatten",
     ],
-    repeatable: &["alias"],
+    repeatable: &["alias", "validate"],
     elsewhere: &[
         OF_TYPES,
         (&["nested"], "a field is nested anyway; the option is for a parameter of a function"),
@@ -153,6 +157,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "alias" => options.aliases.extend(entry.some_text(errors)),
             "secret" => options.secret = entry.flag(errors) == Some(true),
             "coerce" => options.coerce = entry.word(COERCE, errors),
+            "validate" => options.checks.extend(entry.path("is_even", errors)),
             "nested" => options.nested = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             "flatten" => options.flatten = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             other => unreachable!("`{other}` is in the table of keys but not read"),
@@ -272,10 +277,13 @@ pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
     /// The type brings its own `Deserialize` and `JsonSchema`.
     pub(crate) own_serde: bool,
+    /// `validate = PATH`, each.
+    pub(crate) checks: Vec<Path>,
 }
 
 const ON_FIELDS: (&[&str], &str) = (PARAMETER.known, "write it on a field");
-const TYPE: Keys = Keys { known: &["crate", "own_serde"], repeatable: &[], elsewhere: &[ON_FIELDS] };
+const TYPE: Keys =
+    Keys { known: &["crate", "own_serde", "validate"], repeatable: &["validate"], elsewhere: &[ON_FIELDS] };
 
 pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOptions {
     let mut options = TypeOptions::default();
@@ -283,8 +291,15 @@ pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOption
         match entry.key.to_string().as_str() {
             "crate" => options.krate = entry.path("::agent", errors),
             "own_serde" => options.own_serde = entry.flag(errors) == Some(true),
+            "validate" => options.checks.extend(entry.path("check_order", errors)),
             other => unreachable!("`{other}` is in the table of keys but not read"),
         }
+    }
+    if let (true, Some(check)) = (options.own_serde, options.checks.first()) {
+        errors.at(
+            check,
+            "with `own_serde` nothing of ours reads the type: call this in your own `Deserialize`",
+        );
     }
     options
 }

@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::attr::{ArgOptions, Default_, Length, Place, Range, parse};
+use super::checks::field_name;
 use super::foreign::{Serde, keep, schemars_has};
 use crate::diag::Errors;
 use crate::grammar::{Number, string_of};
@@ -18,6 +19,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
+    /// Whether the type has checks, which may call fields by their names in Rust.
+    pub(crate) checked: bool,
     /// Default functions and checks; they stand beside the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
     /// Whether fields are asked for what the derives need, and the aliases of those that were.
@@ -147,6 +150,9 @@ impl Lowering<'_> {
         if !aliases.is_empty() {
             check_aliases(&aliases, errors);
             extensions.push(quote!("x-aliases" = [#(#aliases),*]));
+        }
+        if self.checked && options.flatten.is_none() {
+            extensions.extend(field_name(field.ident.as_ref()));
         }
         if options.secret {
             extensions.push(quote!("x-secret" = true));

@@ -28,6 +28,7 @@ pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,
     kind: Kind,
+    checked: bool,
     private: &Private,
     errors: &mut Errors,
 ) -> Mirror {
@@ -42,6 +43,7 @@ pub(crate) fn make(
         this,
         generics: &generics,
         kind,
+        checked,
         helpers: Vec::new(),
         demands,
         transparent: serde.has("transparent"),
@@ -60,6 +62,9 @@ pub(crate) fn make(
         derives.push(quote!(#private::serde::Deserialize));
         derives.push(quote!(#private::schemars::JsonSchema));
         input.attrs.push(parse_quote!(#[schemars(crate = #schemars_path)]));
+    }
+    if checked {
+        input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
     // Words of a closed set are shown as defaults; their values serialise through the mirror.
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {

@@ -26,8 +26,9 @@ pub(super) type Result<T> = std::result::Result<T, SchemaError>;
 /// The plan of a schema made by schemars: closed after merging, nullable optional properties without null.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let mut schema = schema.clone();
-    drop_closing(&mut schema);
-    compile(&schema, options, false)
+    let checked = prepare(&mut schema);
+    let graph = compile(&schema, options, false)?;
+    Ok(Graph { checked, ..graph })
 }
 
 /// The plan of any other schema.
@@ -36,25 +37,29 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
     compile(schema, options, true)
 }
 
-/// schemars closes unions with this keyword; the plan closes what it has merged.
-fn drop_closing(schema: &mut Value) {
+/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. And the derive marks
+/// types that check their values; answers whether there are any.
+fn prepare(schema: &mut Value) -> bool {
+    let mut checked = false;
     match schema {
         Value::Object(map) => {
             map.remove("unevaluatedProperties");
+            checked |= map.remove("x-checked").is_some();
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
                     // Their keys are names.
                     ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                        named.values_mut().for_each(drop_closing);
+                        named.values_mut().for_each(|schema| checked |= prepare(schema));
                     }
-                    (_, value) => drop_closing(value),
+                    (_, value) => checked |= prepare(value),
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(drop_closing),
+        Value::Array(list) => list.iter_mut().for_each(|schema| checked |= prepare(schema)),
         _ => {}
     }
+    checked
 }
 
 fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph> {
@@ -129,6 +134,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         any,
         options,
         foreign,
+        checked: false,
         schema: Value::Null,
         signatures,
         parameters: OnceLock::new(),

@@ -296,6 +296,8 @@ pub(crate) struct Prop {
     pub(crate) secret: bool,
     /// Optional, and null is no value of it: null means absent, and serde never sees the key.
     pub(crate) null_absent: bool,
+    /// What the field is called in Rust, where a check may call it so.
+    pub(crate) field: Option<String>,
 }
 
 /// What a key of an object leads to.

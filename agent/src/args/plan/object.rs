@@ -49,6 +49,7 @@ impl Compiler<'_> {
                     notes: super::Notes::new(),
                     secret: false,
                     null_absent: false,
+                    field: None,
                 });
             }
         }
@@ -82,6 +83,7 @@ impl Compiler<'_> {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
             _ => Vec::new(),
         };
+        let field = setting("x-field").and_then(Value::as_str).map(String::from);
         let secret = setting("x-secret") == Some(&json!(true));
         let policy = match setting("x-coerce") {
             None => None,
@@ -138,6 +140,7 @@ impl Compiler<'_> {
             notes,
             secret,
             null_absent: !required && !takes_null,
+            field,
         })
     }
 
