@@ -17,6 +17,7 @@ mod scalar;
 mod stream;
 mod suggest;
 mod text;
+mod types;
 
 pub use coercion::{Coercion, CoercionRule};
 pub use hooks::Violations;
@@ -29,6 +30,7 @@ pub use stream::{
     ArgumentValue,
 };
 pub use suggest::did_you_mean;
+pub use types::{Base64, HumanDuration, InvalidDuration};
 
 pub(crate) use plan::{
     ArraySpec, Bound, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Rest, StrSpec,

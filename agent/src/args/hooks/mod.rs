@@ -70,6 +70,11 @@ fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     })
 }
 
+/// The same for a type that reads itself from text; false where nobody collects.
+pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
+    put_aside(vec![Found::named("", &problem.to_string())], certain).is_ok()
+}
+
 /// What was put aside since it was last asked.
 fn take() -> Vec<Found> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())

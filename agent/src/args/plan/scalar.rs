@@ -30,13 +30,18 @@ impl Compiler<'_> {
                     Some(source) => Some(self.pattern(source, "pattern")?),
                     None => None,
                 },
-                format: format(map).map(String::from),
+                format: format(map).or_else(|| self.encoding(map)).map(String::from),
             }),
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),
             _ => return Err(self.error("type", format!("{name:?} is no type of JSON Schema"))),
         };
         Ok(self.push(kind))
+    }
+
+    /// Text that says bytes is shown as a format.
+    fn encoding<'m>(&self, map: &'m Object) -> Option<&'m str> {
+        if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
 
     /// The bounds of the Rust type are in `format`; schemars writes them out for small types only.
