@@ -29,6 +29,8 @@ mod shapes;
 mod stream;
 #[path = "args_stream_checks.rs"]
 mod stream_checks;
+#[path = "args_types.rs"]
+mod types;
 #[path = "args_vectors.rs"]
 mod vectors;
 

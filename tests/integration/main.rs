@@ -13,6 +13,7 @@ mod assistant_support;
 mod assistant_vectors;
 mod macro_arguments;
 mod macro_blocks;
+mod macro_constraints;
 mod macro_functions;
 mod macro_results;
 mod macro_set;

@@ -2,7 +2,7 @@
 
 use crate::diag::Errors;
 use crate::doc;
-use crate::grammar::{self, Entry, Keys, Value, integer_of};
+use crate::grammar::{self, Entry, Keys, Number, Value, integer_of};
 use crate::tool::attr::COERCE;
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -43,6 +43,11 @@ pub(crate) struct ArgOptions {
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
     pub(crate) pattern: Option<LitStr>,
+    /// `format = "…"`: the word, and where it stands.
+    pub(crate) format: Option<(&'static str, Span)>,
+    /// A literal number above zero.
+    pub(crate) multiple_of: Option<Expr>,
+    pub(crate) unique: Option<Span>,
     pub(crate) rename: Option<LitStr>,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) secret: bool,
@@ -83,6 +88,9 @@ const PARAMETER: Keys = Keys {
         "range",
         "length",
         "pattern",
+        "format",
+        "multiple_of",
+        "unique",
         "rename",
         "name",
         "description",
@@ -102,6 +110,9 @@ const FIELD: Keys = Keys {
         "range",
         "length",
         "pattern",
+        "format",
+        "multiple_of",
+        "unique",
         "rename",
         "name",
         "description",
@@ -134,6 +145,10 @@ const FOREIGN: Keys = Keys {
 };
 const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde"], "write it above the type");
 
+/// The formats that the engine checks.
+const FORMATS: &[&str] =
+    &["date", "time", "date-time", "duration", "email", "hostname", "ip", "ipv4", "ipv6", "uri", "uuid"];
+
 /// Parses the docs and all `#[arg(…)]` of one argument.
 pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> ArgOptions {
     let keys = place.keys();
@@ -149,6 +164,9 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "range" => options.range = range(&entry, errors),
             "length" => options.length = length(&entry, errors),
             "pattern" => options.pattern = entry.some_text(errors).filter(|text| is_pattern(text, errors)),
+            "format" => options.format = entry.word(FORMATS, errors).map(|word| (word, entry.key.span())),
+            "multiple_of" => options.multiple_of = multiple_of(&entry, errors),
+            "unique" => options.unique = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             "rename" | "name" if options.rename.is_some() => {
                 errors.at(&entry.key, "`name` and `rename` are one option: keep one");
             }
@@ -241,6 +259,21 @@ fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<E
         return None;
     }
     Some((min, max))
+}
+
+/// A literal number above zero.
+fn multiple_of(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    if let Value::Equals(expr) = &entry.value {
+        match Number::of(expr) {
+            Some(Number::Whole(whole)) if whole > 0 => return Some(expr.clone()),
+            Some(Number::Fraction) if !expr.to_token_stream().to_string().starts_with('-') => {
+                return Some(expr.clone());
+            }
+            _ => {}
+        }
+    }
+    errors.at(&entry.key, "write a number above zero: `multiple_of = 5`");
+    None
 }
 
 fn range(entry: &Entry, errors: &mut Errors) -> Option<Range> {

@@ -3,7 +3,7 @@
 use super::Kind;
 use super::attr::{ArgOptions, Default_, Length, Place, Range, parse};
 use super::checks::field_name;
-use super::foreign::{Serde, keep, schemars_has};
+use super::foreign::{Serde, keep, says, schemars_has};
 use crate::diag::Errors;
 use crate::grammar::{Number, string_of};
 use crate::path::{Private, hidden, ours};
@@ -28,6 +28,11 @@ pub(crate) struct Lowering<'a> {
     pub(crate) transparent: bool,
     pub(crate) demanded: Vec<Ident>,
 }
+
+/// What serde's and schemars' derives read; schemars looks at the constraints of validators, too.
+const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
+/// Who may ask for a format.
+const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
 /// Types that are surely fields of anything.
 const KNOWN: [&str; 17] = [
@@ -100,7 +105,7 @@ impl Lowering<'_> {
         let serde = Serde::of(&field.attrs);
         let mut aliases = options.aliases.clone();
         aliases.extend(serde.texts("alias"));
-        keep(&mut field.attrs, if self.kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });
+        keep(&mut field.attrs, if self.kind == Kind::Output { &["serde"] } else { &DESCRIBING });
 
         if let Some(name) = &options.rename {
             field.attrs.push(parse_quote!(#[serde(rename = #name)]));
@@ -147,6 +152,16 @@ impl Lowering<'_> {
             self.suits(&field.ty, pattern.span(), &quote!(pattern()));
             extensions.push(quote!("pattern" = #pattern));
         }
+        extensions.extend(self.formats(field, options));
+        if let Some(multiple) = &options.multiple_of {
+            let whole = matches!(Number::of(multiple), Some(Number::Whole(_)));
+            self.suits(&field.ty, types::span(multiple), &quote!(multiple(#whole)));
+            extensions.push(quote!("multipleOf" = #multiple));
+        }
+        if let Some(at) = options.unique {
+            self.suits(&field.ty, at, &quote!(unique()));
+            extensions.push(quote!("uniqueItems" = true));
+        }
         if !aliases.is_empty() {
             check_aliases(&aliases, errors);
             extensions.push(quote!("x-aliases" = [#(#aliases),*]));
@@ -163,6 +178,18 @@ impl Lowering<'_> {
         if !extensions.is_empty() {
             field.attrs.push(parse_quote!(#[schemars(extend(#(#extensions),*))]));
         }
+    }
+
+    /// `format = "…"`, and those of validators: they are checked, where those of types are only explained.
+    fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
+        if let Some((format, at)) = options.format {
+            self.suits(&field.ty, at, &quote!(format()));
+            return vec![quote!("format" = #format), quote!("x-format" = true)];
+        }
+        let of_validators = ["email", "url", "ip", "ipv4", "ipv6"];
+        let said =
+            VALIDATING.iter().any(|name| of_validators.iter().any(|key| says(&field.attrs, name, key)));
+        said.then(|| quote!("x-format" = true)).into_iter().collect()
     }
 
     /// `default = VALUE`: a function for serde, and the value shown in the schema.

@@ -8,6 +8,7 @@
 mod coercion;
 mod de;
 mod diagnose;
+mod formats;
 pub(crate) mod hooks;
 mod issue;
 mod plan;

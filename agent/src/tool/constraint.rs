@@ -142,6 +142,26 @@ impl Sort {
     }
 
     #[track_caller]
+    pub const fn unique(self) {
+        assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
+    }
+
+    /// `whole`: the number was written without a point.
+    #[track_caller]
+    pub const fn multiple(self, whole: bool) {
+        assert!(
+            matches!(self, Self::Number | Self::Integer(_) | Self::Unknown),
+            "`multiple_of` is for numbers"
+        );
+        assert!(whole || !matches!(self, Self::Integer(_)), "an integer is a multiple of whole numbers");
+    }
+
+    #[track_caller]
+    pub const fn format(self) {
+        assert!(matches!(self, Self::Text | Self::Unknown), "`format` is for text");
+    }
+
+    #[track_caller]
     pub const fn pattern(self) {
         assert!(matches!(self, Self::Text | Self::Unknown), "`pattern` is for text");
     }

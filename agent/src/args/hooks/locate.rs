@@ -30,7 +30,14 @@ pub(crate) fn report(graph: &Graph, sent: &str, placed: Vec<Placed>, issues: &mu
         issues.extend(found.into_iter().map(|(_, issue)| issue));
         return;
     }
-    let walked = std::mem::take(issues);
+    let mut walked = std::mem::take(issues);
+    // A format that the walk only knows roughly: the type has said more.
+    walked.retain(|issue| {
+        let same = found.iter_mut().find(|(_, own)| own.path == issue.path);
+        let Some((_, own)) = same.filter(|_| issue.code == IssueCode::Format) else { return true };
+        (own.code, own.expected) = (issue.code, issue.expected.clone());
+        false
+    });
     let mut found = found.into_iter().peekable();
     for issue in walked {
         let place = orders.of(&issue.path, false);

@@ -206,12 +206,14 @@ pub(crate) struct StrSpec {
     pub(crate) max: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
+    /// The format is asked of the text by the author, and not only what its type reads.
+    pub(crate) demanded: bool,
 }
 
 impl StrSpec {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.min.is_none() && self.max.is_none() && self.pattern.is_none()
+        self.min.is_none() && self.max.is_none() && self.pattern.is_none() && !self.demanded
     }
 
     /// Is there no text that the diagnosis could have something against?

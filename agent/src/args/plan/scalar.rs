@@ -31,6 +31,7 @@ impl Compiler<'_> {
                     None => None,
                 },
                 format: format(map).or_else(|| self.encoding(map)).map(String::from),
+                demanded: !self.foreign && map.get("x-format") == Some(&Value::Bool(true)),
             }),
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),
