@@ -32,9 +32,11 @@ pub(crate) fn report(graph: &Graph, sent: &str, placed: Vec<Placed>, issues: &mu
     }
     let mut walked = std::mem::take(issues);
     // A format that the walk only knows roughly: the type has said more.
+    let mut said: HashMap<String, &mut Issue> =
+        found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
-        let same = found.iter_mut().find(|(_, own)| own.path == issue.path);
-        let Some((_, own)) = same.filter(|_| issue.code == IssueCode::Format) else { return true };
+        let same = said.get_mut(&issue.path).filter(|_| issue.code == IssueCode::Format);
+        let Some(own) = same else { return true };
         (own.code, own.expected) = (issue.code, issue.expected.clone());
         false
     });
