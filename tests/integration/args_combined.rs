@@ -270,7 +270,7 @@ fn registration_does_not_multiply() {
         let started = Instant::now();
         let error = compile(&schema).expect_err("too much");
         assert_eq!(error.keyword(), "$ref", "{error}");
-        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     }
 }
 

@@ -20,7 +20,7 @@ mod suggest;
 mod text;
 mod types;
 
-pub use coercion::{Coercion, CoercionRule};
+pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
@@ -48,7 +48,7 @@ pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
     /// Every change of what was sent; mostly none.
-    pub coercions: Vec<Coercion>,
+    pub coercions: Coercions,
 }
 
 /// Reads arguments along a plan; the same as [`Plan::parse`].
@@ -90,14 +90,11 @@ impl Plan {
             Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
             Err(error) => {
                 let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
-                let Again { text, mut coercions } = self.explain(text, error, cx.into_failed_at(), again)?;
+                let Again { text, coercions } = self.explain(text, error, cx.into_failed_at(), again)?;
                 // Its structure was mended, as the policy allows.
-                let cx = Context::new(self.graph(), &text);
+                let cx = Context::after(self.graph(), &text, coercions);
                 match read(&cx, &text) {
-                    Ok(value) => {
-                        coercions.extend(cx.into_coercions());
-                        Ok(Parsed { value, coercions })
-                    }
+                    Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
                     Err(error) => Err(self.refused_by_type(&text, error, cx.into_failed_at(), again)),
                 }
             }

@@ -84,11 +84,27 @@ pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
+/// Most integers in text are a few digits and nothing else.
+#[inline]
+pub(crate) fn few_digits(text: &str) -> Option<i64> {
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    let mut number = 0;
+    for byte in text.bytes() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + i64::from(digit);
+    }
+    Some(number)
+}
+
 /// `[+-]?[0-9]+(\.0+)?` after trimming. The digits are exact, so there is no limit of 2^53 here.
 pub(crate) fn int_from_text(text: &str) -> Digits {
-    // Most are a few digits and nothing else.
-    if (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
-        return Digits::Int(Int::Signed(text.bytes().fold(0, |n, b| n * 10 + i64::from(b - b'0'))));
+    if let Some(few) = few_digits(text) {
+        return Digits::Int(Int::Signed(few));
     }
     let text = text.trim();
     let whole = match text.split_once('.') {

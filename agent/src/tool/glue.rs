@@ -16,7 +16,7 @@ use super::policy::{Effect, ToolPolicy};
 use super::set::Entry;
 use super::state::StateKey;
 use super::traits::Tool;
-use crate::args::{Coercion, CoercionPolicy, InvalidArguments, Plan, PlanOptions, UnknownKeys};
+use crate::args::{CoercionPolicy, Coercions, InvalidArguments, Plan, PlanOptions, UnknownKeys};
 use schemars::Schema;
 use serde_json::Value;
 use std::future::Future;
@@ -162,7 +162,7 @@ where
         Box::pin(async move { ToolReply::new(running.await).with_coercions(coercions) })
     }
 
-    fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
+    fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
         self.definition().plan().parse::<A>(arguments).map(|parsed| parsed.coercions)
     }
 

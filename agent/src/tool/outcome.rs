@@ -2,7 +2,7 @@
 
 use super::error::ToolError;
 use super::output::ToolOutput;
-use crate::args::{Coercion, InvalidArguments};
+use crate::args::{Coercions, InvalidArguments};
 use crate::message::{OutcomeKind, Part, ToolResultMessage};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -215,17 +215,17 @@ pub struct ToolReply {
     /// How the call ended.
     pub outcome: ToolOutcome,
     /// What was changed in the arguments so that they fit, in order.
-    pub coercions: Vec<Coercion>,
+    pub coercions: Coercions,
 }
 
 impl ToolReply {
     /// A reply without coercions.
     pub fn new(outcome: impl Into<ToolOutcome>) -> Self {
-        Self { outcome: outcome.into(), coercions: Vec::new() }
+        Self { outcome: outcome.into(), coercions: Coercions::default() }
     }
 
     /// Adds what was changed in the arguments.
-    pub fn with_coercions(mut self, coercions: Vec<Coercion>) -> Self {
+    pub fn with_coercions(mut self, coercions: Coercions) -> Self {
         self.coercions = coercions;
         self
     }
@@ -310,7 +310,7 @@ pub struct ToolResult {
     /// How it ended.
     pub outcome: ToolOutcome,
     /// What was changed in the arguments so that they fit, in order.
-    pub coercions: Vec<Coercion>,
+    pub coercions: Coercions,
 }
 
 impl ToolResult {

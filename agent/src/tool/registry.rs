@@ -9,7 +9,7 @@ use super::problem::{RegistryError, RegistryProblem, UnknownTool};
 use super::set::ToolSet;
 use super::state::StateMap;
 use super::traits::Tool;
-use crate::args::{Coercion, InvalidArguments, did_you_mean};
+use crate::args::{Coercions, InvalidArguments, did_you_mean};
 use crate::message::ToolCall;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -262,7 +262,7 @@ pub struct CheckedCall {
     /// The arguments after coercion.
     pub args: Value,
     /// What was changed so that they fit.
-    pub coercions: Vec<Coercion>,
+    pub coercions: Coercions,
 }
 
 /// Without the arguments: they may hold secrets, and this text goes into logs.

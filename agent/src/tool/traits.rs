@@ -6,7 +6,7 @@ use super::definition::ToolDefinition;
 use super::outcome::ToolReply;
 use super::policy::ToolPolicy;
 use super::state::StateKey;
-use crate::args::{Coercion, InvalidArguments};
+use crate::args::{Coercions, InvalidArguments};
 use serde_json::Value;
 
 static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
@@ -54,7 +54,7 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     /// When they are refused: the full report.
-    fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
+    fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
         self.definition().plan().parse::<Value>(arguments).map(|parsed| parsed.coercions)
     }
 

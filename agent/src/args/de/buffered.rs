@@ -4,7 +4,7 @@
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
 use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
-use crate::args::coercion::CoercionRule;
+use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::diagnose::{self, Document};
 use crate::args::plan::{ArraySpec, Kind, Node, NodeId};
 use crate::args::scalar::{const_of, pick};
@@ -30,7 +30,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                     return Err(refused("variant"));
                 };
                 if unit != name {
-                    cx.record(path, name.as_str().into(), unit.into(), CoercionRule::FoldEnum);
+                    cx.record(path, Noted::Text(&name), Noted::Text(unit), CoercionRule::FoldEnum);
                 }
                 return visitor.visit_str(unit);
             }
@@ -109,7 +109,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
     }
     let coerced = *member != sent;
     if coerced && let Some(rule) = rule_for(member) {
-        cx.record(path, sent.into(), member.clone().into(), rule);
+        cx.record(path, Noted::Value(sent.into()), Noted::Value(member.clone().into()), rule);
     }
     match member {
         Value::Bool(b) if coerced => visitor.visit_bool(*b),

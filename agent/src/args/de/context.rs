@@ -1,6 +1,6 @@
 //! What one parse carries along.
 
-use crate::args::coercion::{Coercion, CoercionRule, Note, Noted};
+use crate::args::coercion::{Coercion, CoercionRule, Coercions, Noted, PathWriter};
 use crate::args::hooks::{self, Placed};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use crate::args::text::{push_index, push_segment};
@@ -51,6 +51,19 @@ impl<'c> Path<'c> {
         out
     }
 
+    #[inline]
+    fn note(&self, out: &mut PathWriter<'_>) {
+        let mut place = Some(self);
+        while let Some(path) = place {
+            match path.segment {
+                Segment::Root => {}
+                Segment::Key(key) => out.key(key),
+                Segment::Index(index) => out.index(index),
+            }
+            place = path.up;
+        }
+    }
+
     /// At most 128 calls deep: the parser goes no deeper.
     fn write(&self, out: &mut String) {
         if let Some(up) = self.up {
@@ -68,7 +81,7 @@ pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which tells where we are without reading twice.
     text: &'c str,
-    pub(super) log: RefCell<Vec<Note>>,
+    log: RefCell<Coercions>,
     /// Where the first refusal came from.
     failed_at: RefCell<Option<String>>,
     /// The branches chosen for unions, by place in the text: chosen once for everything nested.
@@ -124,8 +137,13 @@ impl<'c> Context<'c> {
         }
     }
 
-    pub(crate) fn into_coercions(self) -> Vec<Coercion> {
-        self.log.into_inner().into_iter().map(Coercion::from).collect()
+    /// After other changes.
+    pub(crate) fn after(graph: &'c Graph, text: &'c str, before: Vec<Coercion>) -> Context<'c> {
+        Context { log: RefCell::new(before.into()), ..Context::new(graph, text) }
+    }
+
+    pub(crate) fn into_coercions(self) -> Coercions {
+        self.log.into_inner()
     }
 
     pub(crate) fn into_failed_at(self) -> Option<String> {
@@ -133,26 +151,20 @@ impl<'c> Context<'c> {
     }
 
     #[cold]
-    pub(super) fn record(&self, path: &Path<'_>, from: Noted, to: Noted, rule: CoercionRule) {
-        self.push(path, from, to, rule, path.secret);
+    pub(super) fn record(&self, path: &Path<'_>, from: Noted<'_>, to: Noted<'_>, rule: CoercionRule) {
+        if !self.silent {
+            self.log.borrow_mut().add(|out| path.note(out), path.secret, from, to, rule);
+        }
     }
 
     /// A dropped key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, path: &Path<'_>, from: Value) {
-        self.push(path, from.into(), Noted::Null, CoercionRule::UnknownDropped, self.graph.has_secrets());
-    }
-
-    fn push(&self, path: &Path<'_>, from: Noted, to: Noted, rule: CoercionRule, secret: bool) {
-        if self.silent {
-            return;
+        if !self.silent {
+            let secret = self.graph.has_secrets();
+            let (from, rule) = (Noted::Value(from.into()), CoercionRule::UnknownDropped);
+            self.log.borrow_mut().add(|out| path.note(out), secret, from, Noted::Null, rule);
         }
-        let (from, to) = if secret { (Noted::Hidden, Noted::Hidden) } else { (from, to) };
-        let mut log = self.log.borrow_mut();
-        if log.is_empty() {
-            log.reserve(8);
-        }
-        log.push(Note { path: path.pointer(), from, to, rule });
     }
 
     /// Remembers the innermost place of a refusal.

@@ -5,7 +5,7 @@
 use super::PlanSeed;
 use super::context::{Context, Path, refused};
 use super::object::KeyText;
-use crate::args::coercion::CoercionRule;
+use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{ExternalSpec, Node};
 use crate::args::policy::Rules;
 use serde::de::value::StrDeserializer;
@@ -34,7 +34,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
             return Err(refused("variant"));
         };
         if unit != name {
-            self.cx.record(self.path, name.into(), unit.into(), CoercionRule::FoldEnum);
+            self.cx.record(self.path, Noted::Text(name), Noted::Text(unit), CoercionRule::FoldEnum);
         }
         self.visitor.visit_enum(StrDeserializer::new(unit))
     }

@@ -16,7 +16,7 @@ mod sequence;
 pub(crate) use context::{Context, Path, choice_key};
 
 use super::hooks::{self, CHECKED};
-use super::plan::{Kind, Node};
+use super::plan::{IntSpec, Kind, Node};
 use context::refused;
 use external::ExternalVisitor;
 use object::ObjectVisitor;
@@ -69,11 +69,11 @@ impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
 }
 
 /// What the `Deserialize` impl asked for, where it matters.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,
     Ignored,
-    Enum(&'static str, &'static [&'static str]),
+    Enum,
     Signed128,
     Unsigned128,
 }
@@ -81,13 +81,27 @@ enum Hint {
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
-        let PlanDe { cx, path, node, .. } = self;
-        let de = self.de;
+        let PlanDe { de, cx, path, node } = self;
+        match &node.kind {
+            // Apart from the rest, whose large frame would cost each scalar.
+            Kind::Int(IntSpec { wide: false, .. })
+            | Kind::Bool
+            | Kind::Num(_)
+            | Kind::Str(_)
+            | Kind::Enum(_) => de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint }),
+            _ => PlanDe { de, cx, path, node }.read_other(visitor, hint),
+        }
+    }
+
+    #[inline(never)]
+    fn read_other<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
         match &node.kind {
             Kind::Any => match hint {
                 Hint::Any => de.deserialize_any(visitor),
                 Hint::Ignored => de.deserialize_ignored_any(visitor),
-                Hint::Enum(name, variants) => de.deserialize_enum(name, variants, visitor),
+                // serde_json asks neither for the name nor for the variants.
+                Hint::Enum => de.deserialize_enum("", &[], visitor),
                 Hint::Signed128 => de.deserialize_i128(visitor),
                 Hint::Unsigned128 => de.deserialize_u128(visitor),
             },
@@ -105,7 +119,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 let node = cx.graph.node(*inner);
                 de.deserialize_option(NullableVisitor { visitor, cx, path, node, hint })
             }
-            Kind::External(external) if matches!(hint, Hint::Enum(..)) => {
+            Kind::External(external) if hint == Hint::Enum => {
                 de.deserialize_any(ExternalVisitor { visitor, cx, path, external, rules: node.rules })
             }
             Kind::Never => Err(refused("no value is allowed here")),
@@ -127,11 +141,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     #[inline]
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        name: &'static str,
-        variants: &'static [&'static str],
+        _name: &'static str,
+        _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.read(visitor, Hint::Enum(name, variants))
+        self.read(visitor, Hint::Enum)
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
-use crate::args::scalar::{Int, Num, bool_from_text, int_from_f64, int_from_text, number_text};
+use crate::args::scalar::{Int, Num, bool_from_text, few_digits, int_from_f64, int_from_text, number_text};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -41,10 +41,10 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         self,
         spec: &IntSpec,
         int: Int,
-        from: Noted,
+        from: Noted<'_>,
         rule: CoercionRule,
     ) -> Result<V::Value, E> {
-        if !spec.takes(int) {
+        if !matches!(int, Int::Signed(v) if spec.surely_takes(v)) && !spec.takes(int) {
             return Err(refused("range"));
         }
         self.cx.record(self.path, from, int.into(), rule);
@@ -53,11 +53,17 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
 
     /// Text where an integer is wanted.
     fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
+        if !self.node.rules.has(Rules::TEXT_INTEGER) {
+            return Err(refused("type"));
+        }
+        let rule = CoercionRule::TextToInteger;
+        if let Some(few) = few_digits(text).filter(|v| spec.surely_takes(*v)) {
+            self.cx.record(self.path, Noted::Text(text), Noted::Signed(few), rule);
+            return self.visitor.visit_i64(few);
+        }
         match int_from_text(text).int() {
-            Some(int) if self.node.rules.has(Rules::TEXT_INTEGER) => {
-                self.coerced_int(spec, int, text.into(), CoercionRule::TextToInteger)
-            }
-            _ => Err(refused("type")),
+            Some(int) => self.coerced_int(spec, int, Noted::Text(text), rule),
+            None => Err(refused("type")),
         }
     }
 
@@ -68,15 +74,15 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         let rule = CoercionRule::TextToNumber;
         match number {
             Num::Signed(v) => {
-                self.cx.record(self.path, text.into(), Noted::Signed(v), rule);
+                self.cx.record(self.path, Noted::Text(text), Noted::Signed(v), rule);
                 self.visitor.visit_i64(v)
             }
             Num::Unsigned(v) => {
-                self.cx.record(self.path, text.into(), Noted::Unsigned(v), rule);
+                self.cx.record(self.path, Noted::Text(text), Noted::Unsigned(v), rule);
                 self.visitor.visit_u64(v)
             }
             Num::Float(f) => {
-                self.cx.record(self.path, text.into(), Noted::Float(f), rule);
+                self.cx.record(self.path, Noted::Text(text), Noted::Float(f), rule);
                 self.visitor.visit_f64(f)
             }
         }
@@ -93,7 +99,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         if !spec.takes(&text) {
             return Err(refused("text"));
         }
-        self.cx.record(self.path, from.into(), text.as_str().into(), CoercionRule::NumberToText);
+        self.cx.record(self.path, Noted::Value(from.into()), Noted::Text(&text), CoercionRule::NumberToText);
         self.visitor.visit_string(text)
     }
 
@@ -106,16 +112,16 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             Kind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
             Kind::Bool if rules.has(Rules::TEXT_BOOLEAN) => match bool_from_text(text, rules) {
                 Some(b) => {
-                    self.cx.record(self.path, text.into(), Noted::Bool(b), CoercionRule::TextToBoolean);
+                    self.cx.record(self.path, Noted::Text(text), Noted::Bool(b), CoercionRule::TextToBoolean);
                     self.visitor.visit_bool(b)
                 }
                 None => Err(refused("boolean")),
             },
             Kind::Enum(words) => match words.pick(text, rules) {
                 Some(word) => {
-                    self.cx.record(self.path, text.into(), word.into(), CoercionRule::FoldEnum);
+                    self.cx.record(self.path, Noted::Text(text), Noted::Text(word), CoercionRule::FoldEnum);
                     match self.hint {
-                        Hint::Enum(..) => self.visitor.visit_enum(StrDeserializer::new(word)),
+                        Hint::Enum => self.visitor.visit_enum(StrDeserializer::new(word)),
                         _ => self.visitor.visit_str(word),
                     }
                 }
@@ -217,7 +223,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             return self.coerce_text(text);
         }
         match self.hint {
-            Hint::Enum(..) => self.visitor.visit_enum(BorrowedStrDeserializer::new(text)),
+            Hint::Enum => self.visitor.visit_enum(BorrowedStrDeserializer::new(text)),
             _ => self.visitor.visit_borrowed_str(text),
         }
     }
@@ -228,7 +234,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             return self.coerce_text(text);
         }
         match self.hint {
-            Hint::Enum(..) => self.visitor.visit_enum(StrDeserializer::new(text)),
+            Hint::Enum => self.visitor.visit_enum(StrDeserializer::new(text)),
             _ => self.visitor.visit_str(text),
         }
     }

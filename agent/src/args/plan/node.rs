@@ -26,7 +26,10 @@ pub(crate) struct Node {
     pub(crate) holds_secret: bool,
 }
 
+/// Its tag is a byte of its own, because every value that is read asks for it; without `repr` it hides in a niche that
+/// takes several instructions to read.
 #[derive(Debug)]
+#[repr(u8)]
 pub(crate) enum Kind {
     Any,
     Never,

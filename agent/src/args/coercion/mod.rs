@@ -1,6 +1,10 @@
 //! The record of what was changed.
 
-use super::scalar::Int;
+mod log;
+
+pub use log::Coercions;
+pub(crate) use log::{Noted, PathWriter};
+
 use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,6 +41,22 @@ pub enum CoercionRule {
 }
 
 impl CoercionRule {
+    /// All rules, in the order of their declaration.
+    pub const ALL: [CoercionRule; 12] = [
+        Self::FloatToInteger,
+        Self::TextToInteger,
+        Self::TextToNumber,
+        Self::TextToBoolean,
+        Self::NumberToText,
+        Self::FoldEnum,
+        Self::ToClosedNumber,
+        Self::JsonTextDecoded,
+        Self::OneValueWrapped,
+        Self::NullAsAbsent,
+        Self::NullAsEmpty,
+        Self::UnknownDropped,
+    ];
+
     /// The rule in one word: `text_to_integer`, …
     pub fn as_str(self) -> &'static str {
         match self {
@@ -76,71 +96,6 @@ pub struct Coercion {
     pub to: Value,
     /// Why.
     pub rule: CoercionRule,
-}
-
-/// A record as it is kept while reading: small, and without a [`Value`] for each number.
-pub(crate) struct Note {
-    pub(crate) path: String,
-    pub(crate) from: Noted,
-    pub(crate) to: Noted,
-    pub(crate) rule: CoercionRule,
-}
-
-/// A recorded value.
-pub(crate) enum Noted {
-    Null,
-    Hidden,
-    Bool(bool),
-    Signed(i64),
-    Unsigned(u64),
-    Float(f64),
-    /// Cut already.
-    Text(String),
-    /// Anything else.
-    Value(Box<Value>),
-}
-
-impl From<Note> for Coercion {
-    fn from(note: Note) -> Coercion {
-        Coercion { path: note.path, from: note.from.into(), to: note.to.into(), rule: note.rule }
-    }
-}
-
-impl From<Noted> for Value {
-    fn from(noted: Noted) -> Value {
-        match noted {
-            Noted::Null => Value::Null,
-            Noted::Hidden => HIDDEN.into(),
-            Noted::Bool(b) => b.into(),
-            Noted::Signed(v) => v.into(),
-            Noted::Unsigned(v) => v.into(),
-            Noted::Float(f) => f.into(),
-            Noted::Text(text) => text.into(),
-            Noted::Value(value) => *value,
-        }
-    }
-}
-
-impl From<&str> for Noted {
-    fn from(text: &str) -> Noted {
-        Noted::Text(if text.len() > MAX_RECORD { cut(text, MAX_RECORD) } else { text.to_owned() })
-    }
-}
-
-impl From<Value> for Noted {
-    fn from(value: Value) -> Noted {
-        Noted::Value(Box::new(recorded(value)))
-    }
-}
-
-impl From<Int> for Noted {
-    fn from(int: Int) -> Noted {
-        match int {
-            Int::Signed(v) => Noted::Signed(v),
-            Int::Unsigned(v) => Noted::Unsigned(v),
-            wide => Noted::from(wide.to_value()),
-        }
-    }
 }
 
 /// Stands for a secret value in records and reports.
