@@ -31,6 +31,8 @@ mod stream;
 mod stream_checks;
 #[path = "args_types.rs"]
 mod types;
+#[path = "args_types_hard.rs"]
+mod types_hard;
 #[path = "args_vectors.rs"]
 mod vectors;
 

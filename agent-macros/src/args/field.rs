@@ -55,7 +55,8 @@ impl Lowering<'_> {
         }
         self.lower(field, &options, errors);
         if self.demands {
-            self.demand(field, &serde);
+            // As lowered: `#[arg(flatten)]` is serde's by now.
+            self.demand(field, &Serde::of(&field.attrs));
         }
     }
 
@@ -89,10 +90,38 @@ impl Lowering<'_> {
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
+            let described =
+                if serde.has("flatten") { self.flattened(&quote!(#described)) } else { described };
             let described = described.to_string();
             field.attrs.push(parse_quote!(#[schemars(with = #described)]));
         }
         self.demanded.push(alias);
+    }
+
+    /// Asks about types that look like maps with composed keys: serde would refuse every call.
+    fn keys(&mut self, ty: &Type) {
+        let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
+        if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
+            return;
+        }
+        for map in types::with_composed_keys(ty) {
+            let at = ours(types::point(&map));
+            let private = self.private.at(at);
+            self.helpers.push(quote_spanned! {at=>
+                const _: () = #private::text_keys({
+                    #[allow(unused_imports)]
+                    use #private::KeysUnknown as _;
+                    #private::Probe::<#map>::TEXT_KEYS
+                });
+            });
+        }
+    }
+
+    /// The alias for a type whose fields stand beside others: serde reads them from a buffer.
+    fn flattened(&mut self, ty: &TokenStream) -> Ident {
+        let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
+        self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
+        alias
     }
 
     /// Lowers a field whose options are known.
@@ -101,6 +130,7 @@ impl Lowering<'_> {
         if let Ok(ty) = syn::parse2(replace_self(field.ty.to_token_stream(), &self.this)) {
             field.ty = ty;
         }
+        self.keys(&field.ty);
         let own_description = schemars_has(&field.attrs, "description");
         let serde = Serde::of(&field.attrs);
         let mut aliases = options.aliases.clone();
@@ -115,6 +145,12 @@ impl Lowering<'_> {
         }
         if self.kind == Kind::Output {
             return;
+        }
+        if self.kind == Kind::Direct && options.flatten.is_some() {
+            let (ty, private) = (&field.ty, self.private);
+            let stand_in = argument_or_stand_in(&quote!(#ty), private);
+            let flattened = self.flattened(&quote!(#stand_in::Field)).to_string();
+            field.attrs.push(parse_quote!(#[schemars(with = #flattened)]));
         }
         for alias in &options.aliases {
             field.attrs.push(parse_quote!(#[serde(alias = #alias)]));

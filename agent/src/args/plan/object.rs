@@ -83,6 +83,7 @@ impl Compiler<'_> {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
             _ => Vec::new(),
         };
+        let flattened = setting("x-buffered").is_some();
         let field = setting("x-field").and_then(Value::as_str).map(String::from);
         let secret = setting("x-secret") == Some(&json!(true));
         let policy = match setting("x-coerce") {
@@ -104,6 +105,9 @@ impl Compiler<'_> {
             }
         };
         let mut node = self.below(&["properties", name], rules, schema)?;
+        if flattened {
+            self.flattened.push(node);
+        }
         let nullable = match self.kind(node) {
             Kind::Nullable(inner) => Some(*inner),
             _ => None,

@@ -1,6 +1,6 @@
 //! Numbers, strings, closed sets and arrays.
 
-use super::compile::{Compiler, Object, Result};
+use super::compile::{Compiler, Object, Result, WIDE};
 use super::keywords::whole;
 use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
 use crate::args::scalar::Num;
@@ -59,8 +59,7 @@ impl Compiler<'_> {
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
-            return Err(self
-                .error("format", "of 128 bits cannot be carried by serde inside a tagged or untagged enum"));
+            return Err(self.error("format", WIDE));
         }
         let bound = |keyword: &str, up: bool| map.get(keyword).map(|v| whole_bound(v, up));
         let min = [bound("minimum", true), bound("exclusiveMinimum", false).map(|m| m.saturating_add(1))];
