@@ -77,6 +77,7 @@ pub use agent_macros::tool;
 pub type Value = serde_json::Value;
 pub use serde_json::json;
 
+pub use args::{Base64, HumanDuration, Violations};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{

@@ -35,6 +35,10 @@ mod stream;
 mod stream_checks;
 #[path = "args_suite.rs"]
 mod suite;
+#[path = "args_types.rs"]
+mod types;
+#[path = "args_types_hard.rs"]
+mod types_hard;
 #[path = "args_vectors.rs"]
 mod vectors;
 

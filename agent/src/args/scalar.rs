@@ -1,5 +1,6 @@
 //! The rules for scalars. The typed pass and the diagnosis both call these, so they cannot disagree.
 
+use super::formats;
 use super::issue::IssueCode;
 use super::plan::{Bound, Folds, IntSpec, NumSpec, StrSpec};
 use super::policy::Rules;
@@ -362,6 +363,11 @@ impl StrSpec {
             if self.max.is_some_and(|max| length > max) {
                 return Some((IssueCode::Length, format!("too long ({})", words())));
             }
+        }
+        if let Some(format) = self.format.as_ref().filter(|_| self.demanded)
+            && !formats::is(format, text)
+        {
+            return Some((IssueCode::Format, format!("not a valid {format}")));
         }
         let pattern = self.pattern.as_ref()?;
         (!pattern.is_match(text)).then(|| (IssueCode::Pattern, "does not match the pattern".into()))

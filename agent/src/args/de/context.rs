@@ -2,7 +2,8 @@
 
 use crate::args::coercion::{Coercion, CoercionRule, Coercions, Noted, PathWriter};
 use crate::args::diagnose::{Choices, Shared};
-use crate::args::plan::{Graph, Node, NodeId};
+use crate::args::hooks::{self, Placed};
+use crate::args::plan::{Graph, Kind, Node, NodeId};
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
@@ -94,6 +95,9 @@ pub(crate) struct Context<'c> {
     pub(super) again: Cell<u32>,
     /// Coerce only: no records, no checks, and sets may repeat.
     pub(super) silent: bool,
+    /// Only to hear what the checks of typed values find, inside their scope.
+    pub(super) collects: bool,
+    placed: RefCell<Vec<Placed>>,
 }
 
 impl<'c> Context<'c> {
@@ -108,12 +112,39 @@ impl<'c> Context<'c> {
             passed: RefCell::default(),
             again: Cell::new(0),
             silent: false,
+            collects: false,
+            placed: RefCell::default(),
         }
     }
 
     /// For looking at a value as it will arrive, without recording anything.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context { silent: true, ..Context::new(graph, text) }
+    }
+
+    /// For hearing what checks find.
+    pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
+        Context { collects: true, ..Context::new(graph, text) }
+    }
+
+    /// What was found, and where the first refusal came from.
+    pub(crate) fn into_placed(self) -> (Vec<Placed>, Option<String>) {
+        (self.placed.into_inner(), self.failed_at.into_inner())
+    }
+
+    /// What checks have found since the last time is about the value at this path.
+    #[cold]
+    pub(crate) fn place(&self, path: &Path<'_>, node: &Node) {
+        hooks::place(|| path.pointer(), node, path.secret, &mut self.placed.borrow_mut());
+    }
+
+    /// Does serde try one alternative after the other here? Then a refusal by one leads to the next.
+    pub(crate) fn is_tried(&self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Union { .. } => true,
+            Kind::Nullable(inner) => matches!(self.graph.kind(*inner), Kind::Union { .. }),
+            _ => false,
+        }
     }
 
     /// After other changes.

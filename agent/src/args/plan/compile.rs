@@ -2,7 +2,9 @@
 
 use super::check::KNOWN;
 use super::error::SchemaError;
-use super::finish::{Chain, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects};
+use super::finish::{
+    Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
+};
 use super::identify::with_pointers;
 use super::keywords::{self, NOTES};
 use super::merge::merge;
@@ -24,11 +26,16 @@ pub(super) const MERGE_COST: usize = 100;
 pub(super) type Object = Map<String, Value>;
 pub(super) type Result<T> = std::result::Result<T, SchemaError>;
 
+/// Why integers of 128 bits cannot stand everywhere.
+pub(super) const WIDE: &str =
+    "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
+
 /// The plan of a schema made by schemars: closed after merging, nullable optional properties without null.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let mut schema = schema.clone();
-    drop_closing(&mut schema);
-    Ok(compile(&schema, options, false)?.0)
+    let checked = prepare(&mut schema);
+    let (graph, _) = compile(&schema, options, false)?;
+    Ok(Graph { checked, ..graph })
 }
 
 /// The plan of any other schema.
@@ -53,25 +60,35 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
     Ok(graph)
 }
 
-/// schemars closes unions with this keyword; the plan closes what it has merged.
-fn drop_closing(schema: &mut Value) {
+/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. And the derive marks
+/// types that check their values; answers whether there are any. Closed sets whose words are described it writes so
+/// that maps know their keys.
+fn prepare(schema: &mut Value) -> bool {
+    let mut checked = false;
     match schema {
         Value::Object(map) => {
             map.remove("unevaluatedProperties");
+            checked |= map.remove("x-checked").is_some();
+            if let Some(variants) = map.remove("x-variants") {
+                map.remove("type");
+                map.remove("enum");
+                map.insert("oneOf".into(), variants);
+            }
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
                     // Their keys are names.
                     ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                        named.values_mut().for_each(drop_closing);
+                        named.values_mut().for_each(|schema| checked |= prepare(schema));
                     }
-                    (_, value) => drop_closing(value),
+                    (_, value) => checked |= prepare(value),
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(drop_closing),
+        Value::Array(list) => list.iter_mut().for_each(|schema| checked |= prepare(schema)),
         _ => {}
     }
+    checked
 }
 
 fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
@@ -88,6 +105,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         variant_docs: HashMap::new(),
         pointer: String::new(),
         depth: 0,
+        flattened: Vec::new(),
         buffered: 0,
         work: Cell::new(0),
         patterns: Patterns::default(),
@@ -96,7 +114,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
     };
     let any = c.push(Kind::Any);
     let compiled = c.root()?;
-    let Compiler { mut nodes, notes, slots, references, definitions, dropped, .. } = c;
+    let Compiler { mut nodes, notes, slots, references, definitions, dropped, flattened, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
     for node in &mut nodes {
         redirect(&mut node.kind, &settle);
@@ -119,6 +137,9 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         };
         SchemaError::new("$ref", "", reason)
     })?;
+    if !foreign && carries_wide(&nodes, flattened.into_iter().map(settle)) {
+        return Err(SchemaError::new("format", "", WIDE));
+    }
     if foreign {
         keep_nulls(&mut nodes, &takes_null);
     }
@@ -133,6 +154,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         options,
         foreign,
         whole: None,
+        checked: false,
         schema: Value::Null,
         signatures,
         parameters: OnceLock::new(),
@@ -163,6 +185,8 @@ pub(super) struct Compiler<'s> {
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
+    /// What serde buffers because its fields stand beside those of another type.
+    pub(super) flattened: Vec<NodeId>,
     /// Inside something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
     work: Cell<usize>,

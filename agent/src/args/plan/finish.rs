@@ -124,6 +124,26 @@ pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
     }
 }
 
+/// Whether there is an integer of 128 bits inside of what serde buffers: alternatives, and what is `flattened`.
+pub(super) fn carries_wide(nodes: &[Node], flattened: impl Iterator<Item = NodeId>) -> bool {
+    let alternatives = nodes
+        .iter()
+        .filter(|node| matches!(node.kind, Kind::Union { .. } | Kind::Tagged { .. }))
+        .flat_map(|node| node.kind.children());
+    let mut open: Vec<NodeId> = alternatives.chain(flattened).collect();
+    let mut seen = vec![false; nodes.len()];
+    while let Some(id) = open.pop() {
+        let index = id.0 as usize;
+        if !std::mem::replace(&mut seen[index], true) {
+            match &nodes[index].kind {
+                Kind::Int(spec) if spec.wide => return true,
+                kind => open.extend(kind.children()),
+            }
+        }
+    }
+    false
+}
+
 /// Marks every node from which a secret parameter can be reached.
 pub(super) fn mark_secrets(nodes: &mut [Node]) {
     let mut parents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];

@@ -69,6 +69,8 @@ pub(crate) struct Graph {
     pub(crate) foreign: bool,
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
+    /// Some type in it checks its values itself.
+    pub(crate) checked: bool,
     schema: Value,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,
@@ -85,6 +87,12 @@ impl Graph {
     #[inline]
     pub(crate) fn kind(&self, id: NodeId) -> &Kind {
         &self.node(id).kind
+    }
+
+    /// The node at this place in memory.
+    pub(crate) fn id_of(&self, address: usize) -> Option<NodeId> {
+        let index = address.checked_sub(self.nodes.as_ptr().addr())? / size_of::<Node>();
+        u32::try_from(index).ok().filter(|_| index < self.nodes.len()).map(NodeId)
     }
 
     pub(crate) fn notes(&self, id: NodeId) -> &Notes {

@@ -299,12 +299,14 @@ pub(crate) struct StrSpec {
     pub(crate) max: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
+    /// The format is asked of the text by the author, and not only what its type reads.
+    pub(crate) demanded: bool,
 }
 
 impl StrSpec {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.min.is_none() && self.max.is_none() && self.pattern.is_none()
+        self.min.is_none() && self.max.is_none() && self.pattern.is_none() && !self.demanded
     }
 
     /// Is there no text that the diagnosis could have something against?
@@ -389,6 +391,8 @@ pub(crate) struct Prop {
     pub(crate) secret: bool,
     /// Optional, and null is no value of it: null means absent, and serde never sees the key.
     pub(crate) null_absent: bool,
+    /// What the field is called in Rust, where a check may call it so.
+    pub(crate) field: Option<String>,
 }
 
 /// What a key of an object leads to.

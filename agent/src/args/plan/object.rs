@@ -57,6 +57,7 @@ impl Compiler<'_> {
                     notes: super::Notes::new(),
                     secret: false,
                     null_absent: false,
+                    field: None,
                 });
             }
         }
@@ -90,6 +91,8 @@ impl Compiler<'_> {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
             _ => Vec::new(),
         };
+        let flattened = setting("x-buffered").is_some();
+        let field = setting("x-field").and_then(Value::as_str).map(String::from);
         let secret = setting("x-secret") == Some(&json!(true));
         let policy = match setting("x-coerce") {
             None => None,
@@ -113,6 +116,9 @@ impl Compiler<'_> {
             &all
         };
         let mut node = self.below(&["properties", name], rules, schema)?;
+        if flattened {
+            self.flattened.push(node);
+        }
         let nullable = match self.kind(node) {
             Kind::Nullable(inner) => Some(*inner),
             _ => None,
@@ -149,6 +155,7 @@ impl Compiler<'_> {
             notes,
             secret,
             null_absent: !required && !takes_null,
+            field,
         })
     }
 

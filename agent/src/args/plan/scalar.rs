@@ -1,7 +1,7 @@
 //! Numbers, strings, closed sets and arrays.
 
 use super::check::push_check;
-use super::compile::{Compiler, Object, Result};
+use super::compile::{Compiler, Object, Result, WIDE};
 use super::keywords::whole;
 use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
 use crate::args::scalar::{Num, decimal};
@@ -31,13 +31,19 @@ impl Compiler<'_> {
                     Some(source) => Some(self.pattern(source, "pattern")?),
                     None => None,
                 },
-                format: format(map).map(String::from),
+                format: format(map).or_else(|| self.encoding(map)).map(String::from),
+                demanded: !self.foreign && map.get("x-format") == Some(&Value::Bool(true)),
             }),
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),
             _ => return Err(self.error("type", format!("{name:?} is no type of JSON Schema"))),
         };
         Ok(self.push(kind))
+    }
+
+    /// Text that says bytes is shown as a format.
+    fn encoding<'m>(&self, map: &'m Object) -> Option<&'m str> {
+        if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
 
     /// The bounds of the Rust type are in `format`; schemars writes them out for small types only.
@@ -54,8 +60,7 @@ impl Compiler<'_> {
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
-            return Err(self
-                .error("format", "of 128 bits cannot be carried by serde inside a tagged or untagged enum"));
+            return Err(self.error("format", WIDE));
         }
         let bound = |keyword: &str, up: bool| map.get(keyword).map(|v| whole_bound(v, up));
         let min = [bound("minimum", true), bound("exclusiveMinimum", false).map(|m| m.saturating_add(1))];
