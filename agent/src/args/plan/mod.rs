@@ -135,7 +135,8 @@ impl Plan {
     /// The plan of a type that serde can deserialise and schemars can describe.
     ///
     /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and
-    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model.
+    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model. The derive
+    /// of `ToolArgs` writes more of them for its own use.
     ///
     /// # Errors
     /// [`SchemaError`] if the type is no object, or its schema asks for something that cannot be checked.
