@@ -9,6 +9,7 @@ mod findings;
 mod locate;
 mod violations;
 
+#[cfg(feature = "macros")]
 pub use findings::{Checked, Findings, Step, checked};
 pub use violations::Violations;
 

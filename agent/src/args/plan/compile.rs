@@ -92,7 +92,7 @@ fn prepare(schema: &mut Value) -> bool {
 }
 
 fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
-    let rules = options.coercion.rules();
+    let rules = options.policy().rules();
     let mut c = Compiler {
         foreign,
         root: schema,
@@ -156,6 +156,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         whole: None,
         checked: false,
         schema: Value::Null,
+        source: None,
         signatures,
         parameters: OnceLock::new(),
     };

@@ -72,6 +72,8 @@ pub(crate) struct Graph {
     /// Some type in it checks its values itself.
     pub(crate) checked: bool,
     schema: Value,
+    /// What schemars made of a type.
+    source: Option<Value>,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,
     /// One line for each parameter, made when it is first needed.
@@ -157,7 +159,7 @@ impl Graph {
     }
 
     pub(crate) fn root_rules(&self) -> Rules {
-        self.options.coercion.rules()
+        self.options.policy().rules()
     }
 }
 
@@ -165,17 +167,21 @@ impl Plan {
     /// The plan of a type that serde can deserialise and schemars can describe.
     ///
     /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and
-    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model.
+    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model. The derive
+    /// of `ToolArgs` writes more of them for its own use.
     ///
     /// # Errors
     /// [`SchemaError`] if the type is no object, or its schema asks for something that cannot be checked.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
         let schema = generator.into_root_schema_for::<T>().to_value();
-        compile::derived(&schema, options)
-            .and_then(crate::schema::with_rendered)
-            .map_err(|e| e.of(name))
-            .map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
+        Plan::of_type(name, schema, options)
+    }
+
+    fn of_type(name: &str, source: Value, options: PlanOptions) -> Result<Plan, SchemaError> {
+        let graph = compile::derived(&source, options).and_then(crate::schema::with_rendered);
+        let graph = graph.map_err(|e| e.of(name))?;
+        Ok(Plan { name: name.into(), graph: Arc::new(Graph { source: Some(source), ..graph }) })
     }
 
     /// The plan of a schema that was written by hand or came from another program. It goes out to the model
@@ -200,6 +206,32 @@ impl Plan {
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
+    }
+
+    /// The same plan with what these options say, where its own say nothing.
+    ///
+    /// ```
+    /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Tag { names: Vec<String> }
+    ///
+    /// let plan = Plan::for_type::<Tag>("tag", PlanOptions::default())?;
+    /// let lenient = plan.with_defaults(PlanOptions::default().coercion(CoercionPolicy::lenient()))?;
+    /// assert!(plan.parse::<Tag>(r#"{"names": "one"}"#).is_err());
+    /// assert!(lenient.parse::<Tag>(r#"{"names": "one"}"#).is_ok());
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As those that made the plan.
+    pub fn with_defaults(&self, defaults: PlanOptions) -> Result<Plan, SchemaError> {
+        let options = self.options().or(defaults);
+        match &self.graph.source {
+            _ if options == *self.options() => Ok(self.clone()),
+            Some(source) => Plan::of_type(&self.name, source.clone(), options),
+            None => Plan::compile(&self.name, &self.graph.schema, options),
+        }
     }
 
     /// The tool's name, as it stands in reports.
