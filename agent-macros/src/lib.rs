@@ -23,7 +23,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Documented as `agent::ToolArgs`.
-#[proc_macro_derive(ToolArgs, attributes(arg, serde, schemars))]
+#[proc_macro_derive(ToolArgs, attributes(arg, serde, schemars, validate, garde))]
 pub fn tool_args(item: TokenStream) -> TokenStream {
     args::derive(&syn::parse_macro_input!(item), args::Kind::Args).into()
 }

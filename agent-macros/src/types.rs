@@ -118,6 +118,27 @@ pub(crate) fn innermost(ty: &Type) -> &Type {
     inside.map_or(ty, innermost)
 }
 
+/// The types in `ty` whose first of several arguments is a tuple or an array, as the key of a map would be.
+pub(crate) fn with_composed_keys(ty: &Type) -> Vec<Type> {
+    struct Found(Vec<Type>);
+    impl VisitMut for Found {
+        fn visit_type_mut(&mut self, ty: &mut Type) {
+            if let Type::Path(path) = &*ty
+                && let Some(PathArguments::AngleBracketed(arguments)) =
+                    path.path.segments.last().map(|segment| &segment.arguments)
+                && arguments.args.len() > 1
+                && let Some(GenericArgument::Type(Type::Tuple(_) | Type::Array(_))) = arguments.args.first()
+            {
+                self.0.push(ty.clone());
+            }
+            visit_mut::visit_type_mut(self, ty);
+        }
+    }
+    let mut found = Found(Vec::new());
+    found.visit_type_mut(&mut ty.clone());
+    found.0
+}
+
 /// The first token's place: compilers on stable cannot join spans.
 pub(crate) fn span(tokens: &impl ToTokens) -> Span {
     tokens.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())

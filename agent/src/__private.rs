@@ -1,10 +1,11 @@
 //! What generated code names. It is no part of the public interface: it changes with the macros, which are
 //! always those of the same version.
 
+pub use crate::args::hooks::{Checked, Findings, Step, checked};
 pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
 pub use crate::tool::BoxFuture;
 pub use crate::tool::arguments::{Argument, ToolArgs};
-pub use crate::tool::constraint::{Bound, SortUnknown, bound};
+pub use crate::tool::constraint::{Bound, KeysUnknown, SortUnknown, bound, text_keys};
 pub use crate::tool::context::ToolContext;
 pub use crate::tool::convert::{
     ErrorUnknown, ErrorWithSource, OfError, OfValue, PlainValue, ReturnError, ReturnValue, Returned,
@@ -21,6 +22,7 @@ pub use crate::tool::probe::{
     OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field, output,
     own_argument, runs, shared, whole_object,
 };
+pub use crate::tool::schemas::{Flattened, closed_set};
 pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;

@@ -111,7 +111,7 @@ impl Plans<'_> {
             let known = UnknownKeys::from_name(unknown);
             options = options.unknown(known.ok_or("`unknown` is one of deny, strip, keep")?);
         }
-        let key = format!("{:?} {:?} {schema}", options.coercion, options.unknown);
+        let key = format!("{:?} {:?} {schema}", options.policy(), options.unknown_keys());
         if !self.known.contains_key(&key) && self.known.len() >= REMEMBERED {
             self.known.clear();
         }

@@ -11,6 +11,8 @@ mod combined;
 mod exact;
 #[path = "args_foreign.rs"]
 mod foreign;
+#[path = "args_foreign_hostile.rs"]
+mod foreign_hostile;
 #[path = "args_knobs.rs"]
 mod knobs;
 #[path = "args_policies.rs"]
@@ -31,6 +33,12 @@ mod shapes;
 mod stream;
 #[path = "args_stream_checks.rs"]
 mod stream_checks;
+#[path = "args_suite.rs"]
+mod suite;
+#[path = "args_types.rs"]
+mod types;
+#[path = "args_types_hard.rs"]
+mod types_hard;
 #[path = "args_vectors.rs"]
 mod vectors;
 

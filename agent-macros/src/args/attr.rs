@@ -2,7 +2,7 @@
 
 use crate::diag::Errors;
 use crate::doc;
-use crate::grammar::{self, Entry, Keys, Value, integer_of};
+use crate::grammar::{self, Entry, Keys, Number, Value, integer_of};
 use crate::policy::Policy;
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -43,12 +43,19 @@ pub(crate) struct ArgOptions {
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
     pub(crate) pattern: Option<LitStr>,
+    /// `format = "…"`: the word, and where it stands.
+    pub(crate) format: Option<(&'static str, Span)>,
+    /// A literal number above zero.
+    pub(crate) multiple_of: Option<Expr>,
+    pub(crate) unique: Option<Span>,
     pub(crate) rename: Option<LitStr>,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) secret: bool,
     pub(crate) coerce: Option<Policy>,
     pub(crate) nested: Option<Span>,
     pub(crate) flatten: Option<Span>,
+    /// `validate = PATH`, each.
+    pub(crate) checks: Vec<Path>,
     /// The first option that only makes sense for an argument of its own, not for the whole object.
     pub(crate) own: Option<Span>,
 }
@@ -81,16 +88,20 @@ const PARAMETER: Keys = Keys {
         "range",
         "length",
         "pattern",
+        "format",
+        "multiple_of",
+        "unique",
         "rename",
         "name",
         "description",
         "alias",
         "secret",
         "coerce",
+        "validate",
         "nested",
         "flatten",
     ],
-    repeatable: &["alias"],
+    repeatable: &["alias", "validate"],
     elsewhere: &[OF_TYPES],
 };
 const FIELD: Keys = Keys {
@@ -99,15 +110,19 @@ const FIELD: Keys = Keys {
         "range",
         "length",
         "pattern",
+        "format",
+        "multiple_of",
+        "unique",
         "rename",
         "name",
         "description",
         "alias",
         "secret",
         "coerce",
+        "validate",
         "flatten",
     ],
-    repeatable: &["alias"],
+    repeatable: &["alias", "validate"],
     elsewhere: &[
         OF_TYPES,
         (&["nested"], "a field is nested anyway; the option is for a parameter of a function"),
@@ -130,6 +145,10 @@ const FOREIGN: Keys = Keys {
 };
 const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde"], "write it above the type");
 
+/// The formats that the engine checks.
+const FORMATS: &[&str] =
+    &["date", "time", "date-time", "duration", "email", "hostname", "ip", "ipv4", "ipv6", "uri", "uuid"];
+
 /// Parses the docs and all `#[arg(…)]` of one argument.
 pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> ArgOptions {
     let keys = place.keys();
@@ -145,6 +164,9 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "range" => options.range = range(&entry, errors),
             "length" => options.length = length(&entry, errors),
             "pattern" => options.pattern = entry.some_text(errors).filter(|text| is_pattern(text, errors)),
+            "format" => options.format = entry.word(FORMATS, errors).map(|word| (word, entry.key.span())),
+            "multiple_of" => options.multiple_of = multiple_of(&entry, errors),
+            "unique" => options.unique = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             "rename" | "name" if options.rename.is_some() => {
                 errors.at(&entry.key, "`name` and `rename` are one option: keep one");
             }
@@ -153,6 +175,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "alias" => options.aliases.extend(entry.some_text(errors)),
             "secret" => options.secret = entry.flag(errors) == Some(true),
             "coerce" => options.coerce = Policy::of(&entry, errors),
+            "validate" => options.checks.extend(entry.path("is_even", errors)),
             "nested" => options.nested = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             "flatten" => options.flatten = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             other => unreachable!("`{other}` is in the table of keys but not read"),
@@ -238,6 +261,21 @@ fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<E
     Some((min, max))
 }
 
+/// A literal number above zero.
+fn multiple_of(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
+    if let Value::Equals(expr) = &entry.value {
+        match Number::of(expr) {
+            Some(Number::Whole(whole)) if whole > 0 => return Some(expr.clone()),
+            Some(Number::Fraction) if !expr.to_token_stream().to_string().starts_with('-') => {
+                return Some(expr.clone());
+            }
+            _ => {}
+        }
+    }
+    errors.at(&entry.key, "write a number above zero: `multiple_of = 5`");
+    None
+}
+
 fn range(entry: &Entry, errors: &mut Errors) -> Option<Range> {
     let (min, max) = bounds(entry, "1..=50", errors)?;
     Some(Range { min, max, span: entry.key.span() })
@@ -272,10 +310,13 @@ pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
     /// The type brings its own `Deserialize` and `JsonSchema`.
     pub(crate) own_serde: bool,
+    /// `validate = PATH`, each.
+    pub(crate) checks: Vec<Path>,
 }
 
 const ON_FIELDS: (&[&str], &str) = (PARAMETER.known, "write it on a field");
-const TYPE: Keys = Keys { known: &["crate", "own_serde"], repeatable: &[], elsewhere: &[ON_FIELDS] };
+const TYPE: Keys =
+    Keys { known: &["crate", "own_serde", "validate"], repeatable: &["validate"], elsewhere: &[ON_FIELDS] };
 
 pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOptions {
     let mut options = TypeOptions::default();
@@ -283,8 +324,15 @@ pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOption
         match entry.key.to_string().as_str() {
             "crate" => options.krate = entry.path("::agent", errors),
             "own_serde" => options.own_serde = entry.flag(errors) == Some(true),
+            "validate" => options.checks.extend(entry.path("check_order", errors)),
             other => unreachable!("`{other}` is in the table of keys but not read"),
         }
+    }
+    if let (true, Some(check)) = (options.own_serde, options.checks.first()) {
+        errors.at(
+            check,
+            "with `own_serde` nothing of ours reads the type: call this in your own `Deserialize`",
+        );
     }
     options
 }

@@ -2,7 +2,8 @@
 
 use super::Kind;
 use super::attr::{ArgOptions, Default_, Length, Place, Range, parse};
-use super::foreign::{Serde, keep, schemars_has};
+use super::checks::field_name;
+use super::foreign::{Serde, keep, says, schemars_has};
 use crate::diag::Errors;
 use crate::grammar::{Number, string_of};
 use crate::path::{Private, hidden, ours};
@@ -19,6 +20,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
+    /// Whether the type has checks, which may call fields by their names in Rust.
+    pub(crate) checked: bool,
     /// Default functions and checks; they stand beside the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
     /// Whether fields are asked for what the derives need, and the aliases of those that were.
@@ -26,6 +29,11 @@ pub(crate) struct Lowering<'a> {
     pub(crate) transparent: bool,
     pub(crate) demanded: Vec<Ident>,
 }
+
+/// What serde's and schemars' derives read; schemars looks at the constraints of validators, too.
+const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
+/// Who may ask for a format.
+const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
 /// Types that are surely fields of anything.
 const KNOWN: [&str; 17] = [
@@ -48,7 +56,8 @@ impl Lowering<'_> {
         }
         self.lower(field, &options, errors);
         if self.demands {
-            self.demand(field, &serde);
+            // As lowered: `#[arg(flatten)]` is serde's by now.
+            self.demand(field, &Serde::of(&field.attrs));
         }
     }
 
@@ -82,10 +91,38 @@ impl Lowering<'_> {
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
+            let described =
+                if serde.has("flatten") { self.flattened(&quote!(#described)) } else { described };
             let described = described.to_string();
             field.attrs.push(parse_quote!(#[schemars(with = #described)]));
         }
         self.demanded.push(alias);
+    }
+
+    /// Asks about types that look like maps with composed keys: serde would refuse every call.
+    fn keys(&mut self, ty: &Type) {
+        let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
+        if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
+            return;
+        }
+        for map in types::with_composed_keys(ty) {
+            let at = ours(types::point(&map));
+            let private = self.private.at(at);
+            self.helpers.push(quote_spanned! {at=>
+                const _: () = #private::text_keys({
+                    #[allow(unused_imports)]
+                    use #private::KeysUnknown as _;
+                    #private::Probe::<#map>::TEXT_KEYS
+                });
+            });
+        }
+    }
+
+    /// The alias for a type whose fields stand beside others: serde reads them from a buffer.
+    fn flattened(&mut self, ty: &TokenStream) -> Ident {
+        let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
+        self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
+        alias
     }
 
     /// Lowers a field whose options are known.
@@ -94,11 +131,12 @@ impl Lowering<'_> {
         if let Ok(ty) = syn::parse2(replace_self(field.ty.to_token_stream(), &self.this)) {
             field.ty = ty;
         }
+        self.keys(&field.ty);
         let own_description = schemars_has(&field.attrs, "description");
         let serde = Serde::of(&field.attrs);
         let mut aliases = options.aliases.clone();
         aliases.extend(serde.texts("alias"));
-        keep(&mut field.attrs, if self.kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });
+        keep(&mut field.attrs, if self.kind == Kind::Output { &["serde"] } else { &DESCRIBING });
 
         if let Some(name) = &options.rename {
             field.attrs.push(parse_quote!(#[serde(rename = #name)]));
@@ -108,6 +146,12 @@ impl Lowering<'_> {
         }
         if self.kind == Kind::Output {
             return;
+        }
+        if self.kind == Kind::Direct && options.flatten.is_some() {
+            let (ty, private) = (&field.ty, self.private);
+            let stand_in = argument_or_stand_in(&quote!(#ty), private);
+            let flattened = self.flattened(&quote!(#stand_in::Field)).to_string();
+            field.attrs.push(parse_quote!(#[schemars(with = #flattened)]));
         }
         for alias in &options.aliases {
             field.attrs.push(parse_quote!(#[serde(alias = #alias)]));
@@ -145,9 +189,22 @@ impl Lowering<'_> {
             self.suits(&field.ty, pattern.span(), &quote!(pattern()));
             extensions.push(quote!("pattern" = #pattern));
         }
+        extensions.extend(self.formats(field, options));
+        if let Some(multiple) = &options.multiple_of {
+            let whole = matches!(Number::of(multiple), Some(Number::Whole(_)));
+            self.suits(&field.ty, types::span(multiple), &quote!(multiple(#whole)));
+            extensions.push(quote!("multipleOf" = #multiple));
+        }
+        if let Some(at) = options.unique {
+            self.suits(&field.ty, at, &quote!(unique()));
+            extensions.push(quote!("uniqueItems" = true));
+        }
         if !aliases.is_empty() {
             check_aliases(&aliases, errors);
             extensions.push(quote!("x-aliases" = [#(#aliases),*]));
+        }
+        if self.checked && options.flatten.is_none() {
+            extensions.extend(field_name(field.ident.as_ref()));
         }
         if options.secret {
             extensions.push(quote!("x-secret" = true));
@@ -158,6 +215,18 @@ impl Lowering<'_> {
         if !extensions.is_empty() {
             field.attrs.push(parse_quote!(#[schemars(extend(#(#extensions),*))]));
         }
+    }
+
+    /// `format = "…"`, and those of validators: they are checked, where those of types are only explained.
+    fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
+        if let Some((format, at)) = options.format {
+            self.suits(&field.ty, at, &quote!(format()));
+            return vec![quote!("format" = #format), quote!("x-format" = true)];
+        }
+        let of_validators = ["email", "url", "ip", "ipv4", "ipv6"];
+        let said =
+            VALIDATING.iter().any(|name| of_validators.iter().any(|key| says(&field.attrs, name, key)));
+        said.then(|| quote!("x-format" = true)).into_iter().collect()
     }
 
     /// `default = VALUE`: a function for serde, and the value shown in the schema.

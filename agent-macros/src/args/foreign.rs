@@ -76,7 +76,12 @@ impl Serde {
 
 /// Whether the user says `schemars(key …)`.
 pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
-    metas(attrs, "schemars").iter().any(|meta| meta.path().is_ident(key))
+    says(attrs, "schemars", key)
+}
+
+/// Whether the user says `name(key …)`.
+pub(super) fn says(attrs: &[Attribute], name: &str, key: &str) -> bool {
+    metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
 
 /// Rewrites a container's bare `default`, which would ask for `Default` of the mirror, to a function.

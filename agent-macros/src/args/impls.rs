@@ -1,5 +1,6 @@
 //! The impls for the user's type, each a call of the mirror's.
 
+use super::checks::{Checks, implementation};
 use super::field::described_as;
 use super::{bounds, is_object, mirror};
 use crate::path::{Private, hidden};
@@ -12,6 +13,7 @@ pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,
     private: &Private,
+    checks: &Checks,
     own_serde: bool,
     failed: bool,
 ) -> TokenStream {
@@ -29,7 +31,9 @@ pub(super) fn args(
     });
     let (deserialize, schema) = match (own_serde, failed) {
         (true, _) => (None, None),
-        (false, false) => (Some(deserialize(input, mirror, private)), Some(schema(input, mirror, private))),
+        (false, false) => {
+            (Some(deserialize(input, mirror, checks, private)), Some(schema(input, mirror, private)))
+        }
         (false, true) => (Some(no_deserialize(input, private)), Some(no_schema(input, private))),
     };
     quote! {
@@ -55,7 +59,7 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
     Some(clause.predicates.to_token_stream())
 }
 
-fn deserialize(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
+fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
         // Where a field was complained about there is no such function, and the trait's is found.
@@ -67,7 +71,22 @@ fn deserialize(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenS
         });
         quote!(#fallback <#mirror #type_generics>::deserialize(deserializer))
     };
-    deserialize_with(input, private, &body)
+    if checks.is_empty() {
+        return deserialize_with(input, private, &body);
+    }
+    let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
+    let (generics, bounds, predicates) =
+        (with_de(input), bounds::of(input, private).deserialize, predicates(input));
+    let (impl_generics, _, _) = generics.split_for_impl();
+    let checked = implementation(
+        &quote!(impl #impl_generics #private::Checked<'de> for #name #type_generics),
+        &quote!(where #bounds #predicates),
+        &body,
+        &checks.run(private, |_, value| value),
+        private,
+    );
+    let deserialize = deserialize_with(input, private, &quote!(#private::checked(deserializer)));
+    quote!(#checked #deserialize)
 }
 
 fn no_deserialize(input: &DeriveInput, private: &Private) -> TokenStream {

@@ -5,7 +5,7 @@
 
 use super::attr::{Place, parse};
 use super::field::{Lowering, check_names, describe};
-use super::foreign::{Serde, default_from};
+use super::foreign::{Serde, default_from, schemars_has};
 use super::{Kind, bounds};
 use crate::diag::Errors;
 use crate::doc;
@@ -28,6 +28,7 @@ pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,
     kind: Kind,
+    checked: bool,
     private: &Private,
     errors: &mut Errors,
 ) -> Mirror {
@@ -42,6 +43,7 @@ pub(crate) fn make(
         this,
         generics: &generics,
         kind,
+        checked,
         helpers: Vec::new(),
         demands,
         transparent: serde.has("transparent"),
@@ -60,6 +62,16 @@ pub(crate) fn make(
         derives.push(quote!(#private::serde::Deserialize));
         derives.push(quote!(#private::schemars::JsonSchema));
         input.attrs.push(parse_quote!(#[schemars(crate = #schemars_path)]));
+    }
+    if checked {
+        input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
+    }
+    let documented = |data: &Data| {
+        let Data::Enum(data) = data else { return false };
+        data.variants.iter().any(|variant| schemars_has(&variant.attrs, "description"))
+    };
+    if unit_enum && kind == Kind::Args && documented(&input.data) {
+        input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
     // Words of a closed set are shown as defaults; their values serialise through the mirror.
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod attr;
 mod bounds;
+pub(crate) mod checks;
 pub(crate) mod field;
 mod foreign;
 mod impls;
@@ -12,6 +13,7 @@ mod tests;
 use crate::diag::Errors;
 use crate::path::{Private, hidden};
 use attr::{Place, parse, parse_type};
+use checks::Checks;
 use foreign::Serde;
 use mirror::Mirror;
 use proc_macro2::TokenStream;
@@ -49,16 +51,17 @@ pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
     }
     let own_serde = kind == Kind::Args && options.own_serde;
     let name = hidden("__Mirror");
+    let checks = if kind == Kind::Args { Checks::of(input, options) } else { Checks::default() };
     let mirror = if own_serde {
         check_foreign(input, &mut errors);
         Mirror::default()
     } else {
-        mirror::make(input.clone(), &name, kind, &private, &mut errors)
+        mirror::make(input.clone(), &name, kind, !checks.is_empty(), &private, &mut errors)
     };
     let failed = !errors.is_empty();
     let impls = match kind {
         Kind::Output => impls::output(input, &name, &private, failed),
-        Kind::Args | Kind::Direct => impls::args(input, &name, &private, own_serde, failed),
+        Kind::Args | Kind::Direct => impls::args(input, &name, &private, &checks, own_serde, failed),
     };
     let Mirror { helpers, item } = if failed { Mirror::default() } else { mirror };
     let (errors, quiet) = (errors.finish(), quiet());

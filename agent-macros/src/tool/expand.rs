@@ -3,6 +3,7 @@
 use super::check;
 use super::model::{Execution, Param, Pass, Said, Tool};
 use crate::args::Kind;
+use crate::args::checks::{Checks, implementation};
 use crate::args::field::{Lowering, argument_or_stand_in};
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
@@ -135,11 +136,13 @@ fn arguments_struct(
 ) -> (TokenStream, TokenStream) {
     let generics = Generics::default();
     let this = this.unwrap_or_else(|| quote!(Self));
+    let checks = checks(&params, types, &this, private);
     let mut lowering = Lowering {
         private,
         this,
         generics: &generics,
         kind: Kind::Direct,
+        checked: params.iter().any(|param| !param.options.checks.is_empty()),
         helpers: Vec::new(),
         demands: false,
         transparent: false,
@@ -157,13 +160,63 @@ fn arguments_struct(
         .collect();
     let (serde, schemars) = (private.text("serde"), private.text("schemars"));
     let helpers = lowering.helpers;
+    let checked = checks.is_some().then(|| {
+        // serde's function becomes one of the type's own, which the impl below calls.
+        quote!(#[serde(remote = "Self")] #[schemars(extend("x-checked" = true))])
+    });
     let item = quote! {
         #[derive(#private::serde::Deserialize, #private::schemars::JsonSchema)]
         #[serde(crate = #serde)]
         #[schemars(crate = #schemars)]
+        #checked
         struct __Args { #(#fields)* }
+        #checks
     };
     (quote!(#(#helpers)*), item)
+}
+
+/// The checks of the parameters, where there are any.
+fn checks(
+    params: &[Param],
+    types: &[TokenStream],
+    this: &TokenStream,
+    private: &Private,
+) -> Option<TokenStream> {
+    let arguments = || params.iter().filter(|param| param.is_argument());
+    let this = quote!(<#this>);
+    let own = |check: &syn::Path| replace_self(check.to_token_stream(), &this);
+    let checks = Checks::of_parameters(
+        arguments()
+            .map(|param| (&param.ident, &param.cfgs[..], param.options.checks.iter().map(own).collect())),
+    );
+    if checks.is_empty() {
+        return None;
+    }
+    let run = checks.run(private, |member, value| {
+        let ty =
+            arguments().zip(types).find(|(param, _)| *member == param.ident.clone().into()).map(|(_, ty)| ty);
+        let field = argument_or_stand_in(&quote!(#ty), private);
+        quote!(#field::lend(#value))
+    });
+    let checked = implementation(
+        &quote!(impl<'de> #private::Checked<'de> for __Args),
+        &quote!(),
+        &quote!(__Args::deserialize(deserializer)),
+        &run,
+        private,
+    );
+    Some(quote! {
+        #checked
+        #[automatically_derived]
+        impl<'de> #private::serde::Deserialize<'de> for __Args {
+            fn deserialize<__D>(deserializer: __D) -> #private::Result<Self, __D::Error>
+            where
+                __D: #private::serde::Deserializer<'de>,
+            {
+                #private::checked(deserializer)
+            }
+        }
+    })
 }
 
 /// `fn __run`: hands the arguments and what is injected to the user's function.

@@ -38,12 +38,14 @@ fn one(param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Optio
     let (ours, rest): (Vec<Attribute>, Vec<Attribute>) =
         param.attrs.drain(..).partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("arg"));
     param.attrs = rest;
-    for attr in
-        param.attrs.iter().filter(|attr| ["serde", "schemars"].iter().any(|name| attr.path().is_ident(name)))
-    {
+    for attr in param.attrs.iter().filter(|attr| {
+        ["serde", "schemars", "validate", "garde"].iter().any(|name| attr.path().is_ident(name))
+    }) {
         errors.at(attr, "this attribute is for fields: on a parameter write `#[arg(…)]`");
     }
-    param.attrs.retain(|attr| ["serde", "schemars"].iter().all(|name| !attr.path().is_ident(name)));
+    param.attrs.retain(|attr| {
+        ["serde", "schemars", "validate", "garde"].iter().all(|name| !attr.path().is_ident(name))
+    });
     let cfgs = param.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned().collect();
     let options = parse(&ours, Place::Parameter, errors);
     let passed = passed(&param.ty, errors);
@@ -148,8 +150,8 @@ fn by_reference(reference: &TypeReference, errors: &mut Errors) -> Option<(Pass,
             if matches!(item, Type::Path(path) if path.path.is_ident("u8")) {
                 errors.at(
                     reference,
-                    "a model has no bytes to send: write `&str` for text such as base64, or `Vec<u8>` for a list of \
-                     small numbers",
+                    "a model has no bytes to send: write `agent::Base64` for base64 text, or `Vec<u8>` for a list \
+                     of small numbers",
                 );
                 return None;
             }

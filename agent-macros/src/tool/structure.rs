@@ -105,8 +105,13 @@ fn derives_args(input: &DeriveInput) -> bool {
 
 /// Takes away the attributes that need our derive.
 fn strip(input: &mut DeriveInput) {
+    // Another derive may still want those of validators.
+    let alone = !input.attrs.iter().any(|attr| {
+        attr.path().is_ident("derive") && attr.to_token_stream().to_string().contains("Validate")
+    });
     let ours = |attr: &syn::Attribute| {
         ["arg", "serde", "schemars"].iter().any(|name| attr.path().is_ident(name))
+            || (alone && ["validate", "garde"].iter().any(|name| attr.path().is_ident(name)))
             || (attr.path().is_ident("derive") && attr.to_token_stream().to_string().contains("ToolArgs"))
     };
     input.attrs.retain(|attr| !ours(attr));

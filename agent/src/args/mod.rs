@@ -8,6 +8,8 @@
 mod coercion;
 mod de;
 mod diagnose;
+mod formats;
+pub(crate) mod hooks;
 mod issue;
 mod plan;
 mod policy;
@@ -18,8 +20,10 @@ mod scalar;
 mod stream;
 mod suggest;
 mod text;
+mod types;
 
 pub use coercion::{Coercion, CoercionRule, Coercions};
+pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys, UnknownPolicy};
@@ -29,6 +33,7 @@ pub use stream::{
     ArgumentValue,
 };
 pub use suggest::did_you_mean;
+pub use types::{Base64, HumanDuration, InvalidDuration};
 
 // For the rendering of schemas.
 pub(crate) use diagnose::{Doc, Document, Shape, fits};
@@ -41,7 +46,9 @@ pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
+use plan::Asked;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Arguments as a tool takes them, and what was changed on the way.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,14 +96,21 @@ impl Plan {
         let text = if text.trim_start().is_empty() { "{}" } else { text };
         let cx = Context::new(self.graph(), text);
         match read(&cx, text) {
-            Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
+            Ok(value) => {
+                self.pass_as_a_whole(text)?;
+                Ok(Parsed { value, coercions: cx.into_coercions() })
+            }
             Err(error) => {
-                let Again { text, coercions } = self.explain(text, &error, cx.into_failed_at())?;
+                let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
+                let Again { text, coercions } = self.explain(text, error, cx.into_failed_at(), again)?;
                 // Its structure was mended, as the policy allows.
                 let cx = Context::after(self.graph(), &text, coercions);
                 match read(&cx, &text) {
-                    Ok(value) => Ok(Parsed { value, coercions: cx.into_coercions() }),
-                    Err(error) => Err(self.refused_by_type(&error, cx.into_failed_at())),
+                    Ok(value) => {
+                        self.pass_as_a_whole(&text)?;
+                        Ok(Parsed { value, coercions: cx.into_coercions() })
+                    }
+                    Err(error) => Err(self.refused_by_type(&text, error, cx.into_failed_at(), again)),
                 }
             }
         }
@@ -107,31 +121,104 @@ impl Plan {
     fn explain(
         &self,
         text: &str,
-        error: &serde_json::Error,
+        error: serde_json::Error,
         failed_at: Option<String>,
+        again: Reread<'_>,
     ) -> Result<Again, InvalidArguments> {
         match diagnose(self.graph(), text) {
-            Err(Refusal { issues, count, sent }) => {
-                let corrected = sent.and_then(|sent| report::corrected(self.graph(), &sent, &issues));
+            Err(Refusal { mut issues, mut count, sent }) => {
+                let mut corrected =
+                    sent.as_deref().and_then(|sent| report::corrected(self.graph(), sent, &issues));
+                corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
+                if self.graph().checked {
+                    // An offer that the tool's own checks would refuse is none.
+                    corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
+                    let walked = issues.len();
+                    // That it ends where a type does not fit was to be expected.
+                    let _ = self.add_checked(sent.as_deref().unwrap_or(text), again, &mut issues);
+                    count += issues.len() - walked;
+                }
+                if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {
+                    count += whole.add_to(&mut issues, &self.arrived(sent));
+                }
                 Err(InvalidArguments::new(self, issues, count, corrected))
             }
             Ok(mended) => match mended.text {
                 Some(text) => Ok(Again { text, coercions: mended.coercions }),
-                None => Err(self.refused_by_type(error, failed_at)),
+                None => Err(self.refused_by_type(text, error, failed_at, again)),
             },
         }
     }
 
+    /// What the plan does not model of its schema is checked once the value has arrived.
+    #[inline]
+    fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
+        match &self.graph().whole {
+            None => Ok(()),
+            Some(whole) => match whole.issues(&self.arrived(text), Asked::All) {
+                issues if issues.is_empty() => Ok(()),
+                issues => {
+                    let count = issues.len();
+                    Err(InvalidArguments::new(self, issues, count, None))
+                }
+            },
+        }
+    }
+
+    /// The arguments as they will arrive, or as they were sent where they do not fit.
+    fn arrived(&self, text: &str) -> Value {
+        let cx = Context::silent(self.graph(), text);
+        read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
+    }
+
     /// The plan has nothing against the arguments, but the type has: a `Deserialize` or `TryFrom` written by hand.
     #[cold]
-    fn refused_by_type(&self, error: &serde_json::Error, failed_at: Option<String>) -> InvalidArguments {
+    fn refused_by_type(
+        &self,
+        text: &str,
+        error: serde_json::Error,
+        failed_at: Option<String>,
+        again: Reread<'_>,
+    ) -> InvalidArguments {
+        let mut issues = Vec::new();
+        let (mut error, mut failed_at) = (error, failed_at);
+        if self.graph().checked {
+            match self.add_checked(text, again, &mut issues) {
+                Ok(()) if !issues.is_empty() => return InvalidArguments::new(self, issues, 0, None),
+                Ok(()) => {}
+                Err(other) => (error, failed_at) = other,
+            }
+        }
         let words = error.to_string();
         // serde_json adds a position, which says less than the path.
         let position = format!(" at line {} column {}", error.line(), error.column());
         let words = words.strip_suffix(&position).unwrap_or(&words);
         let problem = if self.graph().has_secrets() { "refused by the type".into() } else { cut(words, 250) };
         let issue = Issue::new(failed_at.unwrap_or_default(), IssueCode::Value, problem);
-        InvalidArguments::new(self, vec![issue], 1, None)
+        issues.push(issue);
+        InvalidArguments::new(self, issues, 0, None)
+    }
+
+    /// Reads once more to hear of everything that checks have against values whose types fit. The error is what
+    /// ended the reading all the same, and where.
+    #[cold]
+    fn add_checked(
+        &self,
+        text: &str,
+        again: Reread<'_>,
+        issues: &mut Vec<Issue>,
+    ) -> Result<(), (serde_json::Error, Option<String>)> {
+        let cx = Context::collecting(self.graph(), text);
+        let root = self.graph().node(self.graph().root);
+        let end = hooks::collect(|| {
+            let _tried = cx.is_tried(root).then(hooks::suspend);
+            let end = again(&cx, text);
+            cx.place(&Path::ROOT, root);
+            end
+        });
+        let (placed, failed_at) = cx.into_placed();
+        hooks::report(self.graph(), text, placed, issues);
+        end.map_err(|error| (error, failed_at))
     }
 }
 
@@ -140,6 +227,9 @@ struct Again {
     text: String,
     coercions: Vec<Coercion>,
 }
+
+/// Reads arguments for what can be heard of on the way.
+type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);

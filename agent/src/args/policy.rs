@@ -229,28 +229,43 @@ impl UnknownKeys {
 /// ```
 /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
 /// let options = PlanOptions::default().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip);
-/// assert_eq!(options.coercion, CoercionPolicy::lenient());
+/// assert_eq!((options.policy(), options.unknown_keys()), (CoercionPolicy::lenient(), UnknownKeys::Strip));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanOptions {
-    /// Which coercions are allowed.
-    pub coercion: CoercionPolicy,
-    /// What happens to unknown keys.
-    pub unknown: UnknownKeys,
+    coercion: Option<CoercionPolicy>,
+    unknown: Option<UnknownKeys>,
 }
 
 impl PlanOptions {
     /// The same with this coercion policy.
     pub fn coercion(mut self, policy: CoercionPolicy) -> Self {
-        self.coercion = policy;
+        self.coercion = Some(policy);
         self
     }
 
     /// The same with this treatment of unknown keys.
     pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
-        self.unknown = unknown;
+        self.unknown = Some(unknown);
         self
+    }
+
+    /// Which coercions are allowed: what was said, or `strict`.
+    pub fn policy(&self) -> CoercionPolicy {
+        self.coercion.unwrap_or_default()
+    }
+
+    /// What happens to unknown keys: what was said, or [`UnknownKeys::Deny`].
+    pub fn unknown_keys(&self) -> UnknownKeys {
+        self.unknown.unwrap_or_default()
+    }
+
+    /// The same, and what `defaults` say where nothing was said.
+    pub fn or(self, defaults: PlanOptions) -> PlanOptions {
+        PlanOptions {
+            coercion: self.coercion.or(defaults.coercion),
+            unknown: self.unknown.or(defaults.unknown),
+        }
     }
 }
 
@@ -304,6 +319,8 @@ impl Rules {
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     /// `1.0` for 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
+    /// Not a rule: what has arrived already is only checked. Nothing is coerced, other keys are let through.
+    const CHECK: Rules = Rules(1 << 14);
     /// Not a rule: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);
 
@@ -328,6 +345,20 @@ impl Rules {
     #[inline]
     pub(crate) const fn has(self, rule: Rules) -> bool {
         self.0 & rule.0 != 0
+    }
+
+    /// Those of a check.
+    pub(crate) const fn check() -> Rules {
+        Rules(EXACT | Rules::CHECK.0)
+    }
+
+    pub(crate) const fn is_check(self) -> bool {
+        self.has(Rules::CHECK)
+    }
+
+    /// Nothing is coerced.
+    pub(crate) const fn without_coercion(self) -> Rules {
+        Rules(self.0 & (EXACT | Rules::CHECK.0))
     }
 
     pub(crate) const fn as_item(self) -> Rules {

@@ -1,5 +1,6 @@
 //! The rules for scalars. The typed pass and the diagnosis both call these, so they cannot disagree.
 
+use super::formats;
 use super::issue::IssueCode;
 use super::plan::{Bound, Folds, IntSpec, NumSpec, StrSpec};
 use super::policy::Rules;
@@ -280,16 +281,15 @@ impl NumSpec {
             && self.max.is_none_or(|m| f <= m.float)
             && self.above.is_none_or(|m| f > m.float)
             && self.below.is_none_or(|m| f < m.float)
-            && self.multiple.is_none_or(|m| is_multiple(f, decimal(f), m))
+            && self.multiple.is_none_or(|m| is_multiple(decimal(f), m))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "only for a multiple that no exact arithmetic reaches")]
     fn takes_wide(&self, v: i128) -> bool {
         self.min.is_none_or(|m| m.order(v).is_ge())
             && self.max.is_none_or(|m| m.order(v).is_le())
             && self.above.is_none_or(|m| m.order(v).is_gt())
             && self.below.is_none_or(|m| m.order(v).is_lt())
-            && self.multiple.is_none_or(|m| is_multiple(v as f64, Some((v, 0)), m))
+            && self.multiple.is_none_or(|m| is_multiple(Some((v, 0)), m))
     }
 }
 
@@ -309,7 +309,7 @@ impl Bound {
 }
 
 /// The shortest decimal that is read as this float, as digits and the power of ten they count in.
-fn decimal(f: f64) -> Option<(i128, i32)> {
+pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     let text = format!("{f:e}");
     let (mantissa, power) = text.split_once('e')?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -317,24 +317,33 @@ fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// As decimals, because 0.3 is a multiple of 0.1 to whoever writes it; where those are too long, within rounding.
-fn is_multiple(f: f64, of_f: Option<(i128, i32)>, unit: f64) -> bool {
-    let remainder = || {
-        let ((a, a_power), (b, b_power)) = (of_f?, decimal(unit)?);
-        let least = a_power.min(b_power);
-        let scaled = |digits: i128, power: i32| {
-            let ten = 10i128.checked_pow(u32::try_from(power.checked_sub(least)?).ok()?)?;
-            digits.checked_mul(ten)
-        };
-        scaled(a, a_power)?.checked_rem(scaled(b, b_power)?)
-    };
-    remainder().map_or_else(
-        || {
-            let quotient = f / unit;
-            quotient.is_finite() && (quotient - quotient.round()).abs() <= 1e-9
-        },
-        |remainder| remainder == 0,
-    )
+/// As decimals, because 0.3 is a multiple of 0.1 to whoever writes it; exactly, however far apart they are.
+fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
+    let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
+    let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
+    if a == 0 || b == 0 {
+        return a == 0;
+    }
+    match u32::try_from(i64::from(a_power) - i64::from(b_power)) {
+        // a * 10^n mod b; b has at most 17 digits, so nothing here is wider than 128 bits.
+        Ok(mut n) => {
+            let (mut out, mut ten) = (a % b, 10 % b);
+            while n > 0 {
+                if n % 2 == 1 {
+                    out = out * ten % b;
+                }
+                ten = ten * ten % b;
+                n /= 2;
+            }
+            out == 0
+        }
+        // a mod b * 10^n; beyond 128 bits it is more than a.
+        Err(_) => {
+            let n = a_power.abs_diff(b_power);
+            let wide = 10u128.checked_pow(n).and_then(|ten| b.checked_mul(ten));
+            wide.is_some_and(|wide| a % wide == 0)
+        }
+    }
 }
 
 impl StrSpec {
@@ -354,6 +363,11 @@ impl StrSpec {
             if self.max.is_some_and(|max| length > max) {
                 return Some((IssueCode::Length, format!("too long ({})", words())));
             }
+        }
+        if let Some(format) = self.format.as_ref().filter(|_| self.demanded)
+            && !formats::is(format, text)
+        {
+            return Some((IssueCode::Format, format!("not a valid {format}")));
         }
         let pattern = self.pattern.as_ref()?;
         (!pattern.is_match(text)).then(|| (IssueCode::Pattern, "does not match the pattern".into()))
@@ -388,10 +402,7 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
 /// Equal as JSON Schema means it: numbers by value, objects without order.
 pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        // Two integers are compared by their digits: as floats they may be rounded to the same.
-        (Value::Number(x), Value::Number(y)) => {
-            x == y || (x.is_f64() || y.is_f64()) && same_float(x.as_f64(), y.as_f64())
-        }
+        (Value::Number(x), Value::Number(y)) => x == y || same_number(x, y),
         (Value::Array(x), Value::Array(y)) => {
             x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_json(a, b))
         }
@@ -402,7 +413,16 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Two integers are compared by their digits: as floats they may be rounded to the same.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
-fn same_float(a: Option<f64>, b: Option<f64>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a == b && a.abs() < EXACT_FLOAT)
+#[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
+fn same_number(x: &Number, y: &Number) -> bool {
+    let whole = |n: &Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
+    let is = |f: f64, whole: i128| f.fract() == 0.0 && f.abs() <= EXACT_FLOAT && f as i128 == whole;
+    match (whole(x), whole(y), x.as_f64(), y.as_f64()) {
+        (Some(_), Some(_), ..) => false,
+        (Some(whole), None, _, Some(f)) | (None, Some(whole), Some(f), _) => is(f, whole),
+        (None, None, Some(x), Some(y)) => x == y,
+        _ => false,
+    }
 }

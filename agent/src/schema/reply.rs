@@ -92,7 +92,7 @@ impl Restorer<'_> {
     }
 
     fn node(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
-        match (self.graph.kind(id), &doc.shape) {
+        match (self.graph.kind(self.graph.unchecked(id)), &doc.shape) {
             (Kind::Nullable(inner), shape) if !matches!(shape, Shape::Null) => self.node(*inner, doc),
             (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, None),
             (Kind::Array(array), Shape::Array(items)) => {

@@ -85,8 +85,8 @@ impl Disagreement {
         Disagreement {
             law,
             name: plan.name().to_owned(),
-            coercion: options.coercion,
-            unknown: options.unknown,
+            coercion: options.policy(),
+            unknown: options.unknown_keys(),
             arguments: arguments.to_owned(),
             verdicts: verdicts.into(),
         }

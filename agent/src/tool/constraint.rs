@@ -142,9 +142,62 @@ impl Sort {
     }
 
     #[track_caller]
+    pub const fn unique(self) {
+        assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
+    }
+
+    /// `whole`: the number was written without a point.
+    #[track_caller]
+    pub const fn multiple(self, whole: bool) {
+        assert!(
+            matches!(self, Self::Number | Self::Integer(_) | Self::Unknown),
+            "`multiple_of` is for numbers"
+        );
+        assert!(whole || !matches!(self, Self::Integer(_)), "an integer is a multiple of whole numbers");
+    }
+
+    #[track_caller]
+    pub const fn format(self) {
+        assert!(matches!(self, Self::Text | Self::Unknown), "`format` is for text");
+    }
+
+    #[track_caller]
     pub const fn pattern(self) {
         assert!(matches!(self, Self::Text | Self::Unknown), "`pattern` is for text");
     }
+}
+
+/// Is it a map whose keys are text in JSON? `TEXT_KEYS`
+pub trait KeysUnknown {
+    const TEXT_KEYS: bool = true;
+}
+
+impl<T: ?Sized> KeysUnknown for Probe<T> {}
+
+impl<T: WithoutTextKeys> Probe<T> {
+    pub const TEXT_KEYS: bool = false;
+}
+
+/// Maps that `serde_json` can neither read nor write.
+pub trait WithoutTextKeys {}
+
+impl<K: Composed, V> WithoutTextKeys for BTreeMap<K, V> {}
+impl<K: Composed, V, S> WithoutTextKeys for HashMap<K, V, S> {}
+
+/// What is no text, number or word in JSON.
+pub trait Composed {}
+
+impl Composed for () {}
+impl<A> Composed for (A,) {}
+impl<A, B> Composed for (A, B) {}
+impl<A, B, C> Composed for (A, B, C) {}
+impl<A, B, C, D> Composed for (A, B, C, D) {}
+impl<A, const N: usize> Composed for [A; N] {}
+
+/// Does not compile for a map with other keys.
+#[track_caller]
+pub const fn text_keys(are: bool) {
+    assert!(are, "a key of a JSON object is text, a number or a word of an enum: write a list of pairs");
 }
 
 /// A panic in a constant prints one text: this one puts it together.

@@ -1,6 +1,6 @@
 //! What a model is shown of a tool.
 
-use crate::args::{Plan, SchemaError};
+use crate::args::{Plan, PlanOptions, SchemaError};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -101,6 +101,16 @@ impl ToolDefinition {
     /// The JSON Schema of the structured result, where it is known.
     pub fn output_schema(&self) -> Option<&Value> {
         self.inner.output_schema.as_ref()
+    }
+
+    /// Checks the arguments by these options, where the plan's own say nothing.
+    ///
+    /// # Errors
+    /// When the schema cannot be compiled with them.
+    pub fn with_plan_defaults(mut self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
+        let plan = self.plan().with_defaults(defaults)?;
+        Arc::make_mut(&mut self.inner).plan = plan;
+        Ok(self)
     }
 
     /// Sets the name for people.

@@ -110,6 +110,11 @@ impl Tool for DynamicTool {
         })
     }
 
+    fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
+        let definition = self.definition.clone().with_plan_defaults(defaults)?;
+        Ok(Some(Arc::new(Self { definition, policy: self.policy.clone(), body: self.body.clone() })))
+    }
+
     fn policy(&self) -> &ToolPolicy {
         &self.policy
     }

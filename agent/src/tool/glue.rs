@@ -126,9 +126,10 @@ pub struct Blueprint {
 
 /// A tool whose arguments are an `A`.
 struct TypedTool<A, F> {
-    blueprint: &'static Blueprint,
-    requires: Vec<StateKey>,
-    run: F,
+    definition: ToolDefinition,
+    policy: &'static ToolPolicy,
+    requires: Arc<[StateKey]>,
+    run: Arc<F>,
     arguments: PhantomData<fn() -> A>,
 }
 
@@ -139,7 +140,13 @@ where
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
 {
     match &**blueprint {
-        Ok(blueprint) => Ok(Arc::new(TypedTool { blueprint, requires, run, arguments: PhantomData })),
+        Ok(Blueprint { definition, policy }) => Ok(Arc::new(TypedTool {
+            definition: definition.clone(),
+            policy,
+            requires: requires.into(),
+            run: Arc::new(run),
+            arguments: PhantomData,
+        })),
         Err(error) => Err(error.clone()),
     }
 }
@@ -150,7 +157,7 @@ where
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
 {
     fn definition(&self) -> &ToolDefinition {
-        &self.blueprint.definition
+        &self.definition
     }
 
     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
@@ -166,8 +173,18 @@ where
         self.definition().plan().parse::<A>(arguments).map(|parsed| parsed.coercions)
     }
 
+    fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
+        Ok(Some(Arc::new(TypedTool {
+            definition: self.definition.clone().with_plan_defaults(defaults)?,
+            policy: self.policy,
+            requires: self.requires.clone(),
+            run: self.run.clone(),
+            arguments: PhantomData,
+        })))
+    }
+
     fn policy(&self) -> &ToolPolicy {
-        &self.blueprint.policy
+        self.policy
     }
 
     fn requires(&self) -> &[StateKey] {

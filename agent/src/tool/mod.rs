@@ -4,7 +4,8 @@
 //! run; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
 //! arguments to result; [`dialect`] all tools in a provider's schema; [`dynamic`] tools made at
-//! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `constraint`, `convert` what the macros stand on.
+//! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `constraint`, `convert`, `schemas` what the macros
+//! stand on.
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
 
@@ -32,6 +33,8 @@ pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod problem;
 pub(crate) mod registry;
+#[cfg(feature = "macros")]
+pub(crate) mod schemas;
 pub(crate) mod set;
 pub(crate) mod state;
 pub(crate) mod traits;

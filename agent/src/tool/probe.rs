@@ -290,6 +290,7 @@ pub trait OrStandIn<T> {
     type Field;
     fn take(value: T) -> Self::Field;
     fn give(field: Self::Field) -> T;
+    fn lend(field: &Self::Field) -> &T;
 }
 
 impl<T> OrStandIn<T> for Pick<true> {
@@ -298,6 +299,9 @@ impl<T> OrStandIn<T> for Pick<true> {
         value
     }
     fn give(field: T) -> T {
+        field
+    }
+    fn lend(field: &T) -> &T {
         field
     }
 }
@@ -310,6 +314,9 @@ impl<T> OrStandIn<T> for Pick<false> {
     fn give(_: StandIn) -> T {
         unreachable!("a tool with a stand-in does not compile")
     }
+    fn lend(_: &StandIn) -> &T {
+        unreachable!("a tool with a stand-in does not compile")
+    }
 }
 
 impl<T> OrStandIn<T> for Known<false> {
@@ -320,6 +327,9 @@ impl<T> OrStandIn<T> for Known<false> {
     fn give(field: T) -> T {
         field
     }
+    fn lend(field: &T) -> &T {
+        field
+    }
 }
 
 impl<T> OrStandIn<T> for Known<true> {
@@ -328,6 +338,9 @@ impl<T> OrStandIn<T> for Known<true> {
         StandIn {}
     }
     fn give(_: StandIn) -> T {
+        unreachable!("a tool with a stand-in does not compile")
+    }
+    fn lend(_: &StandIn) -> &T {
         unreachable!("a tool with a stand-in does not compile")
     }
 }

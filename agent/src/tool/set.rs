@@ -2,6 +2,7 @@
 
 use super::definition::DefinitionError;
 use super::traits::Tool;
+use crate::args::PlanOptions;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,6 +48,36 @@ impl ToolSet {
     /// The same, in a chain.
     pub fn with(mut self, tools: impl IntoTools) -> Self {
         self.add(tools);
+        self
+    }
+
+    /// Checks the arguments of these tools by `options`, where neither a tool nor a parameter says anything itself.
+    ///
+    /// ```
+    /// use agent::args::{CoercionPolicy, PlanOptions};
+    /// use agent::{Registry, message::ToolCall, tool, tools};
+    ///
+    /// /// Adds up numbers.
+    /// #[tool]
+    /// fn sum(numbers: Vec<i64>) -> i64 {
+    ///     numbers.iter().sum()
+    /// }
+    ///
+    /// let call = ToolCall::new("1", "sum", r#"{"numbers": "[1, 2]"}"#);
+    /// let lenient = PlanOptions::default().coercion(CoercionPolicy::lenient());
+    /// assert!(Registry::new(tools![sum])?.validate(&call).is_err());
+    /// assert!(Registry::new(tools![sum].with_options(lenient))?.validate(&call).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_options(mut self, options: PlanOptions) -> Self {
+        for entry in &mut self.entries {
+            let Ok(tool) = entry else { continue };
+            match tool.with_defaults(options) {
+                Ok(None) => {}
+                Ok(Some(other)) => *tool = other,
+                Err(error) => *entry = Err((tool.definition().name().to_owned(), error)),
+            }
+        }
         self
     }
 

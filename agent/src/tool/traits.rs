@@ -2,12 +2,13 @@
 
 use super::BoxFuture;
 use super::context::ToolContext;
-use super::definition::ToolDefinition;
+use super::definition::{DefinitionError, ToolDefinition};
 use super::outcome::ToolReply;
 use super::policy::ToolPolicy;
 use super::state::StateKey;
-use crate::args::{Coercions, InvalidArguments};
+use crate::args::{Coercions, InvalidArguments, PlanOptions};
 use serde_json::Value;
+use std::sync::Arc;
 
 static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 
@@ -56,6 +57,16 @@ pub trait Tool: Send + Sync + 'static {
     /// When they are refused: the full report.
     fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
         self.definition().plan().parse::<Value>(arguments).map(|parsed| parsed.coercions)
+    }
+
+    /// The same tool, whose arguments are checked by these options where it says nothing itself; none for a tool
+    /// that decides alone, which is what one written by hand does.
+    ///
+    /// # Errors
+    /// When its schema cannot be compiled with them.
+    fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
+        let _ = defaults;
+        Ok(None)
     }
 
     /// How it may be run.

@@ -6,17 +6,22 @@ use super::sequence::SequenceVisitor;
 use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::diagnose::{self, Document};
-use crate::args::plan::{ArraySpec, Kind, Node, NodeId};
+use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
 use crate::args::scalar::{const_of, pick};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
+/// Values nest 127 deep, with alternatives in objects at each level: more is a schema that leads from alternatives to
+/// alternatives.
+const MAX_AGAIN: u32 = 260;
+
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline(never)]
     pub(super) fn buffered<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
-        if path.depth >= MAX_DEPTH {
+        let again = cx.again.get();
+        if path.depth >= MAX_DEPTH || again >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
@@ -37,7 +42,44 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             _ => choose(cx, path, node, text).ok_or_else(|| refused("no alternative fits"))?,
         };
         let mut de = serde_json::Deserializer::from_str(text);
-        PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint).map_err(nested)
+        cx.again.set(again + 1);
+        let out = PlanDe { de: &mut de, cx, path, node: cx.graph.node(chosen) }.read(visitor, hint);
+        cx.again.set(again);
+        out.map_err(nested)
+    }
+
+    /// Read along the base, once the checks are passed.
+    #[inline(never)]
+    pub(super) fn checked<V: Visitor<'de>>(
+        self,
+        visitor: V,
+        checked: &CheckedSpec,
+        hint: Hint,
+    ) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        let base = cx.graph.node(checked.base);
+        let again = cx.again.get();
+        if again >= MAX_AGAIN {
+            return Err(refused("too deep"));
+        }
+        if cx.silent {
+            return PlanDe { de, cx, path, node: base }.read(visitor, hint);
+        }
+        if path.depth >= MAX_DEPTH {
+            return Err(refused("too deep"));
+        }
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let text = raw.get();
+        if !cx.has_passed(node, text) {
+            let document = Document::parse(text).map_err(nested)?;
+            let passed = diagnose::pass(cx.graph, checked.id, &document.root, path.is_root());
+            cx.remember(passed.ok_or_else(|| refused("check"))?);
+        }
+        let mut de = serde_json::Deserializer::from_str(text);
+        cx.again.set(again + 1);
+        let out = PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint);
+        cx.again.set(again);
+        out.map_err(nested)
     }
 
     /// A set: compared as coerced, because `["1", 1]` repeats as strings.
@@ -85,7 +127,7 @@ fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<
             let document = Document::parse(text).ok()?;
             let (chosen, nested) =
                 diagnose::choose(cx.graph, node, &document.root, path.is_root(), cx.silent);
-            cx.remember_choices(nested.into_iter());
+            cx.remember(nested);
             chosen
         }
         _ => None,

@@ -1,11 +1,13 @@
 //! What one parse carries along.
 
 use crate::args::coercion::{Coercion, CoercionRule, Coercions, Noted, PathWriter};
-use crate::args::plan::{Graph, Node, NodeId};
+use crate::args::diagnose::{Choices, Shared};
+use crate::args::hooks::{self, Placed};
+use crate::args::plan::{Graph, Kind, Node, NodeId};
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
-use std::{cell::RefCell, collections::HashMap};
+use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
 
 /// Where we are: a list on the stack, so that knowing it costs nothing until it is needed.
 pub(crate) struct Path<'c> {
@@ -85,8 +87,17 @@ pub(crate) struct Context<'c> {
     failed_at: RefCell<Option<String>>,
     /// The branches chosen for unions, by place in the text: chosen once for everything nested.
     choices: RefCell<HashMap<(usize, usize), NodeId>>,
-    /// Coerce only: no records, and sets may repeat.
+    /// Those of a walk that was here before.
+    walked: Option<&'c Shared<'c>>,
+    /// Nodes with checks, and the places in the text that pass them.
+    passed: RefCell<HashSet<(usize, usize)>>,
+    /// How many subtrees are being read again, in each other.
+    pub(super) again: Cell<u32>,
+    /// Coerce only: no records, no checks, and sets may repeat.
     pub(super) silent: bool,
+    /// Only to hear what the checks of typed values find, inside their scope.
+    pub(super) collects: bool,
+    placed: RefCell<Vec<Placed>>,
 }
 
 impl<'c> Context<'c> {
@@ -97,7 +108,12 @@ impl<'c> Context<'c> {
             log: RefCell::default(),
             failed_at: RefCell::default(),
             choices: RefCell::default(),
+            walked: None,
+            passed: RefCell::default(),
+            again: Cell::new(0),
             silent: false,
+            collects: false,
+            placed: RefCell::default(),
         }
     }
 
@@ -106,9 +122,39 @@ impl<'c> Context<'c> {
         Context { silent: true, ..Context::new(graph, text) }
     }
 
+    /// For hearing what checks find.
+    pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
+        Context { collects: true, ..Context::new(graph, text) }
+    }
+
+    /// What was found, and where the first refusal came from.
+    pub(crate) fn into_placed(self) -> (Vec<Placed>, Option<String>) {
+        (self.placed.into_inner(), self.failed_at.into_inner())
+    }
+
+    /// What checks have found since the last time is about the value at this path.
+    #[cold]
+    pub(crate) fn place(&self, path: &Path<'_>, node: &Node) {
+        hooks::place(|| path.pointer(), node, path.secret, &mut self.placed.borrow_mut());
+    }
+
+    /// Does serde try one alternative after the other here? Then a refusal by one leads to the next.
+    pub(crate) fn is_tried(&self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Union { .. } => true,
+            Kind::Nullable(inner) => matches!(self.graph.kind(*inner), Kind::Union { .. }),
+            _ => false,
+        }
+    }
+
     /// After other changes.
     pub(crate) fn after(graph: &'c Graph, text: &'c str, before: Vec<Coercion>) -> Context<'c> {
         Context { log: RefCell::new(before.into()), ..Context::new(graph, text) }
+    }
+
+    /// For looking, with what a walk chose.
+    pub(crate) fn chosen(graph: &'c Graph, text: &'c str, walked: &'c Shared<'c>) -> Context<'c> {
+        Context { walked: Some(walked), ..Context::silent(graph, text) }
     }
 
     pub(crate) fn into_coercions(self) -> Coercions {
@@ -161,11 +207,18 @@ impl<'c> Context<'c> {
     }
 
     pub(super) fn choice(&self, node: &Node, raw: &str) -> Option<NodeId> {
-        self.choices.borrow().get(&choice_key(node, raw)).copied()
+        let key = choice_key(node, raw);
+        let known = self.choices.borrow().get(&key).copied();
+        known.or_else(|| self.walked?.chosen(key))
     }
 
-    pub(super) fn remember_choices(&self, made: impl Iterator<Item = ((usize, usize), NodeId)>) {
-        self.choices.borrow_mut().extend(made);
+    pub(super) fn remember(&self, made: Choices) {
+        self.choices.borrow_mut().extend(made.branches);
+        self.passed.borrow_mut().extend(made.passed);
+    }
+
+    pub(super) fn has_passed(&self, node: &Node, raw: &str) -> bool {
+        self.passed.borrow().contains(&choice_key(node, raw))
     }
 }
 

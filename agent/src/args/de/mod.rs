@@ -15,6 +15,7 @@ mod sequence;
 
 pub(crate) use context::{Context, Path, choice_key};
 
+use super::hooks::{self, CHECKED};
 use super::plan::{IntSpec, Kind, Node};
 use context::refused;
 use external::ExternalVisitor;
@@ -48,7 +49,22 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
 
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
+        if self.cx.collects {
+            return self.collecting(de);
+        }
         self.seed.deserialize(PlanDe { de, cx: self.cx, path: self.path, node: self.node })
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
+    /// The same, and what checks find in the value is noted for its place.
+    #[cold]
+    fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
+        let PlanSeed { seed, cx, path, node } = self;
+        let _tried = cx.is_tried(node).then(hooks::suspend);
+        let out = seed.deserialize(PlanDe { de, cx, path, node })?;
+        cx.place(path, node);
+        Ok(out)
     }
 }
 
@@ -106,6 +122,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             Kind::External(external) if hint == Hint::Enum => {
                 de.deserialize_any(ExternalVisitor { visitor, cx, path, external, rules: node.rules })
             }
+            Kind::Checked(checked) => PlanDe { de, cx, path, node }.checked(visitor, checked, hint),
             Kind::Never => Err(refused("no value is allowed here")),
             Kind::Const(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Union { .. } => {
                 PlanDe { de, cx, path, node }.buffered(visitor, hint)
@@ -167,6 +184,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
+        if self.cx.collects && name == CHECKED {
+            return visitor.visit_some(self);
+        }
         match &self.node.kind {
             // serde_json's RawValue is a newtype with a name of its own.
             Kind::Any => self.de.deserialize_newtype_struct(name, visitor),

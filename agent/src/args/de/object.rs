@@ -120,7 +120,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
     /// What a key that is no property leads to; none if it was dropped.
     #[inline(never)]
     fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
-        let unknown = self.cx.graph.options.unknown;
+        let unknown = self.cx.graph.options.unknown_keys();
         let identity = match self.cx.graph.identity(self.object, key) {
             Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
             other => Cow::Owned(other.into_owned()),

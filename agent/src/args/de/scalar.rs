@@ -1,5 +1,6 @@
 //! Scalars: checked, coerced where the rules of the node allow.
 
+use super::object::KeyText;
 use super::context::{Context, Path, refused};
 use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
@@ -7,7 +8,7 @@ use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
 use crate::args::policy::Rules;
 use crate::args::scalar::{Int, Num, bool_from_text, few_digits, int_from_f64, int_from_text, number_text};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
@@ -243,6 +244,27 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 
     fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
         self.visit_str(&text)
+    }
+
+    /// With its feature `arbitrary_precision`, which any crate of a program can turn on, `serde_json` gives a number as
+    /// a map of one entry: its digits under a name that only itself can write.
+    #[cold]
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
+        const NUMBER: &str = "$serde_json::private::Number";
+        if access.next_key_seed(KeyText)?.as_deref() != Some(NUMBER) {
+            return Err(refused("type"));
+        }
+        let digits = access.next_value_seed(KeyText)?;
+        if let Ok(v) = digits.parse() {
+            self.visit_u64(v)
+        } else if let Ok(v) = digits.parse() {
+            self.visit_i64(v)
+        } else {
+            match digits.parse::<f64>() {
+                Ok(f) if f.is_finite() => self.visit_f64(f),
+                _ => Err(refused("range")),
+            }
+        }
     }
 }
 

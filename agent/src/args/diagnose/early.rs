@@ -76,7 +76,7 @@ impl EarlyCheck {
         let shared = Shared::new(graph, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
-        let keep = graph.options.unknown == UnknownKeys::Keep && object.rest == Rest::Unsaid;
+        let keep = graph.options.unknown_keys() == UnknownKeys::Keep && object.rest == Rest::Unsaid;
         let entry = match object.child(key, self.hint) {
             Some(Child::Prop(index, node)) => {
                 self.hint = index + 1;
@@ -100,7 +100,7 @@ impl EarlyCheck {
             None if keep => Some(graph.any),
             None => None,
         };
-        let strip = graph.options.unknown == UnknownKeys::Strip;
+        let strip = graph.options.unknown_keys() == UnknownKeys::Strip;
         let identity = graph.identity(object, key);
         match (self.others.get_mut(identity.as_ref()), entry) {
             (None, _) => {

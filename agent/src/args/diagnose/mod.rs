@@ -10,7 +10,7 @@ mod walk;
 
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
-pub(crate) use outcome::choose;
+pub(crate) use outcome::{Choices, Shared, choose, pass};
 pub(crate) use unique::repeated;
 pub(crate) use walk::{fits, inspect};
 

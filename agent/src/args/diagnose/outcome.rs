@@ -8,8 +8,11 @@ use std::{cell::Cell, cell::RefCell, collections::HashMap};
 /// Candidates times characters compared in one diagnosis; after that mistakes are listed without suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
+/// Checks in one diagnosis, and 64 bytes that one looks at: far more than any call of a real tool needs.
+const CHECK_BUDGET: usize = 300_000;
+
 /// What all walks of one diagnosis know.
-pub(super) struct Shared<'w> {
+pub(crate) struct Shared<'w> {
     pub(super) graph: &'w Graph,
     /// Where the arguments as a whole begin, if they are looked at.
     root: Option<usize>,
@@ -19,6 +22,12 @@ pub(super) struct Shared<'w> {
     choices: RefCell<HashMap<(usize, usize), Choice>>,
     /// What is left of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
+    /// What is left of [`CHECK_BUDGET`], and of what the text adds to it.
+    checks: Cell<usize>,
+    /// How many nodes deep the walks are.
+    pub(super) depth: Cell<usize>,
+    /// Nodes with checks that places in the text have passed.
+    passed: RefCell<Vec<(usize, usize)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -43,7 +52,49 @@ pub(super) enum Choice {
 impl<'w> Shared<'w> {
     pub(super) fn new(graph: &'w Graph, root: Option<&Doc<'_>>, silent: bool) -> Shared<'w> {
         let root = root.map(|doc| doc.raw.as_ptr().addr());
-        Shared { graph, root, silent, choices: RefCell::default(), suggestions: Cell::new(SUGGESTION_BUDGET) }
+        Shared {
+            graph,
+            root,
+            silent,
+            choices: RefCell::default(),
+            suggestions: Cell::new(SUGGESTION_BUDGET),
+            checks: Cell::new(CHECK_BUDGET),
+            depth: Cell::new(0),
+            passed: RefCell::default(),
+        }
+    }
+
+    /// For a look at another text, at the same expense.
+    pub(super) fn another(&self) -> Shared<'w> {
+        let other = Shared::new(self.graph, None, self.silent);
+        other.suggestions.set(self.suggestions.get());
+        other.checks.set(self.checks.get());
+        other.depth.set(self.depth.get());
+        other
+    }
+
+    pub(super) fn take_back(&self, other: &Shared<'_>) {
+        self.suggestions.set(other.suggestions.get());
+        self.checks.set(other.checks.get());
+    }
+
+    /// May one more check look at this? Checks in checks could multiply.
+    pub(super) fn may_check(&self, raw: &str) -> bool {
+        let left = self.checks.get().checked_sub(1 + raw.len() / 64);
+        self.checks.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    pub(super) fn passed(&self, node: &Node, raw: &str) {
+        self.passed.borrow_mut().push(crate::args::de::choice_key(node, raw));
+    }
+
+    /// The branch that was chosen, if one fits.
+    pub(crate) fn chosen(&self, key: (usize, usize)) -> Option<NodeId> {
+        match self.choices.borrow().get(&key) {
+            Some(Choice::Fits { branch, .. }) => Some(*branch),
+            _ => None,
+        }
     }
 
     /// Is this the text of the arguments as a whole?
@@ -115,8 +166,25 @@ impl<'w> Shared<'w> {
     }
 }
 
-/// Choices by union node and place in the text.
-pub(crate) type Choices = Vec<((usize, usize), NodeId)>;
+/// What a walk found out about a value and everything in it.
+#[derive(Default)]
+pub(crate) struct Choices {
+    /// Of the unions for which one fits.
+    pub(crate) branches: Vec<((usize, usize), NodeId)>,
+    /// Nodes with checks that are passed.
+    pub(crate) passed: Vec<(usize, usize)>,
+}
+
+impl Shared<'_> {
+    fn into_choices(self) -> Choices {
+        let fits = |(key, choice): ((usize, usize), Choice)| match choice {
+            Choice::Fits { branch, .. } => Some((key, branch)),
+            _ => None,
+        };
+        let branches = self.choices.into_inner().into_iter().filter_map(fits).collect();
+        Choices { branches, passed: self.passed.into_inner() }
+    }
+}
 
 /// The branch of the union `node` for this value, if one fits, and those of everything nested in it.
 /// `root`: the value is the arguments as a whole. `silent`: sets may repeat.
@@ -127,15 +195,18 @@ pub(crate) fn choose(
     root: bool,
     silent: bool,
 ) -> (Option<NodeId>, Choices) {
-    let Kind::Union { branches, exclusive } = &node.kind else { return (None, Vec::new()) };
+    let Kind::Union { branches, exclusive } = &node.kind else { return (None, Choices::default()) };
     let shared = Shared::new(graph, root.then_some(doc), silent);
     let chosen = match shared.choose(node, branches, *exclusive, doc) {
         Choice::Fits { branch, .. } => Some(branch),
         _ => None,
     };
-    let fits = |(key, choice): ((usize, usize), Choice)| match choice {
-        Choice::Fits { branch, .. } => Some((key, branch)),
-        _ => None,
-    };
-    (chosen, shared.choices.into_inner().into_iter().filter_map(fits).collect())
+    (chosen, shared.into_choices())
+}
+
+/// Whether a value passes the checks of a node, and what was chosen in it.
+pub(crate) fn pass(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Option<Choices> {
+    let shared = Shared::new(graph, root.then_some(doc), false);
+    let fits = Walk::count(&shared, node, doc).count == 0;
+    fits.then(|| shared.into_choices())
 }

@@ -45,6 +45,9 @@ impl Repair<'_> {
     fn value(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let graph = self.graph;
         let node = graph.node(id);
+        if let Kind::Checked(checked) = &node.kind {
+            return self.value(checked.base, doc);
+        }
         if let Kind::Nullable(inner) = &node.kind {
             return if doc.is_null() { None } else { self.value(*inner, doc) };
         }
@@ -127,7 +130,12 @@ impl Repair<'_> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;
         }
-        for branch in branches {
+        // An object that an alternative for objects refuses is not meant as a list of one.
+        let is_object = |id: &NodeId| {
+            matches!(self.graph.kind(self.graph.unchecked(*id)), Kind::Object(_) | Kind::Tagged { .. })
+        };
+        let objects_only = matches!(doc.shape, Shape::Object(_)) && branches.iter().any(is_object);
+        for branch in branches.iter().filter(|id| !objects_only || is_object(id)) {
             self.trials = self.trials.checked_sub(1)?;
             let noted = self.log.len();
             if let Some(edit) = self.value(*branch, doc)

@@ -1,5 +1,6 @@
 //! Walks a value along the plan and finds everything that is wrong with it.
 
+mod checked;
 mod choice;
 mod object;
 
@@ -23,6 +24,8 @@ use serde_json::Value;
 
 /// More issues than this are counted and not kept.
 const MAX_KEPT: usize = 10_000;
+/// Nodes in nodes: what a hundred levels of alternatives in objects need, and twice as many.
+const MAX_NESTED: usize = 600;
 /// Closed sets are listed for that many issues: they can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
 
@@ -35,6 +38,17 @@ pub(crate) struct Findings {
     pub(crate) coerced: bool,
     /// By one that JSON Schema does not know: to it 1.0 is the integer 1.
     pub(crate) bent: bool,
+}
+
+impl Findings {
+    fn and(self, other: Findings) -> Findings {
+        Findings {
+            count: self.count + other.count,
+            clash: self.clash || other.clash,
+            coerced: self.coerced || other.coerced,
+            bent: self.bent || other.bent,
+        }
+    }
 }
 
 /// Adds all issues of the arguments and returns their number.
@@ -184,7 +198,18 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
+    /// Values and schemas may both be nested: together not deeper than the stack of a plain thread is.
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
+        let depth = self.shared.depth.get();
+        if depth >= MAX_NESTED {
+            return self.add(IssueCode::Value, |_, issue| issue.problem = "nests too deeply".into());
+        }
+        self.shared.depth.set(depth + 1);
+        self.check_node(id, doc);
+        self.shared.depth.set(depth);
+    }
+
+    fn check_node(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let node = self.graph.node(id);
         match (&node.kind, &doc.shape) {
             (Kind::Any, _) | (Kind::Null | Kind::Nullable(_), Shape::Null) | (Kind::Bool, Shape::Bool(_)) => {
@@ -250,6 +275,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (Kind::External(external), Shape::Text(_) | Shape::Object(_)) => self.external(id, external, doc),
             (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
+            (Kind::Checked(checked), _) => self.checked(id, checked, doc),
             _ => self.wrong(id, doc),
         }
     }

@@ -1,8 +1,9 @@
 //! `allOf`, `anyOf`, `oneOf`: taken apart, merged, multiplied out.
 
+use super::check::{CHECKS, KNOWN, look_at_properties, push_check};
 use super::compile::{Compiler, MERGE_COST, Object, Result};
 use super::keywords::restricts;
-use super::merge::{closes, push_part};
+use super::merge::push_part;
 use super::node::{Kind, NodeId};
 use super::union::tag_of;
 use serde_json::{Value, json};
@@ -14,7 +15,8 @@ const MAX_NESTING: usize = 32;
 const MAX_PRODUCT: usize = 64;
 
 /// What is no part of the plain schema.
-const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", "unevaluatedProperties", "$defs", "definitions"];
+const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
+const CLOSING: &str = "unevaluatedProperties";
 
 /// A schema without its combinations, and the groups of alternatives that they have.
 struct Parts {
@@ -44,7 +46,23 @@ impl Compiler<'_> {
         if let Some(part) = self.only_part(map) {
             return self.below(&["allOf", "0"], self.rules, part);
         }
-        let Some(parts) = self.parts(map, 0)? else { return Ok(self.push(Kind::Never)) };
+        let Some(mut parts) = self.parts(map, 0)? else { return Ok(self.push(Kind::Never)) };
+        if parts.plain.contains_key(CLOSING) && look_at_properties(&parts.plain) {
+            parts.plain.shift_remove(CLOSING);
+            self.unmodelled(CLOSING, "beside conditions on properties is not modelled")?;
+        }
+        // Once for the whole, not for each alternative.
+        let checks = if parts.groups.is_empty() { None } else { parts.plain.shift_remove(CHECKS) };
+        let Some(checks) = checks else { return self.alternatives(parts, keyword, map) };
+        let mut apart = Object::from_iter([(CHECKS.to_owned(), checks)]);
+        apart.extend(parts.plain.shift_remove(KNOWN).map(|names| (KNOWN.to_owned(), names)));
+        self.with_checks(&apart, |c, apart| {
+            parts.plain.extend(apart.get(KNOWN).map(|names| (KNOWN.to_owned(), names.clone())));
+            c.alternatives(parts, keyword, map)
+        })
+    }
+
+    fn alternatives(&mut self, parts: Parts, keyword: &str, map: &Object) -> Result<NodeId> {
         let Product { alternatives, exclusive } = self.product(parts, 0)?;
         match &alternatives[..] {
             [only] if keyword == "allOf" => self.schema(only),
@@ -84,15 +102,11 @@ impl Compiler<'_> {
         }
         for part in map.get("allOf").and_then(Value::as_array).into_iter().flatten() {
             self.charge(MERGE_COST)?;
-            let Some(part) = self.resolved(part)? else { return Ok(None) };
-            let Some(part) = self.parts(&part, depth + 1)? else { return Ok(None) };
-            if self.foreign
-                && (closes(&part.plain) && !groups.is_empty() || closes(&plain) && !part.groups.is_empty())
-            {
-                return Err(self.error(
-                    "unevaluatedProperties",
-                    "inside a combination forbids the properties of the other parts",
-                ));
+            let Some(whole) = self.resolved(part)? else { return Ok(None) };
+            let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
+            if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
+                // It sees what this part looks at, not the others: a schema of its own.
+                push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
             plain = merged;
@@ -103,8 +117,11 @@ impl Compiler<'_> {
             }
         }
         // It sees what the parts look at, and so closes the merged whole.
-        if let Some(closing) = map.get("unevaluatedProperties") {
-            plain.insert("unevaluatedProperties".into(), closing.clone());
+        if let Some(closing) = map.get(CLOSING) {
+            plain.insert(CLOSING.into(), closing.clone());
+            if groups.is_empty() {
+                plain = self.normal(&plain)?.into_owned();
+            }
         }
         Ok(Some(Parts { plain, groups }))
     }
@@ -120,7 +137,10 @@ impl Compiler<'_> {
             let Group { options, exclusive, .. } = groups.remove(0);
             return Ok(Product { alternatives: options, exclusive });
         }
-        let closing = plain.remove("unevaluatedProperties");
+        let mut closing = plain.remove(CLOSING);
+        if self.foreign && plain.contains_key("additionalProperties") {
+            closing = None;
+        }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
             // Exactly one of these; the other groups hold inside each.
@@ -131,14 +151,12 @@ impl Compiler<'_> {
             None => self.multiplied(plain, &groups, depth)?,
         };
         if let Some(closing) = closing {
-            if closing == json!(false) && self.foreign && !look_at_the_same(&out) {
-                return Err(self.error(
-                    "unevaluatedProperties",
-                    "beside alternatives of different properties is not modelled",
-                ));
-            }
-            for schema in &mut out {
-                schema.insert("unevaluatedProperties".into(), closing.clone());
+            if self.foreign && !look_at_the_same(&out) {
+                self.unmodelled(CLOSING, "beside alternatives of different properties is not modelled")?;
+            } else {
+                for schema in &mut out {
+                    schema.insert(CLOSING.into(), closing.clone());
+                }
             }
         }
         let alternatives: Vec<Value> = out.into_iter().map(Value::Object).collect();
@@ -147,19 +165,18 @@ impl Compiler<'_> {
 
     fn each(&self, plain: &Object, chosen: &Group, others: &[Group]) -> Result<Vec<Object>> {
         let product = others.iter().fold(chosen.options.len(), |n, g| n.saturating_mul(g.options.len()));
-        if !others.is_empty() && product > MAX_PRODUCT {
-            return Err(self.too_many("allOf"));
-        }
+        let apart = !others.is_empty() && product > MAX_PRODUCT;
         let mut out = Vec::with_capacity(chosen.options.len());
         for option in &chosen.options {
             self.charge(MERGE_COST)?;
-            let Some(option) = self.resolved(option)? else { continue };
+            let Some(option) = self.opened(option)? else { continue };
             let Some(mut whole) = self.merged(plain, &option)? else { continue };
-            if self.foreign && closes(&whole) && !others.is_empty() {
-                return Err(self.error("unevaluatedProperties", "beside another combination is not modelled"));
-            }
             for other in others {
-                push_part(&mut whole, json!({other.keyword: other.options}));
+                if apart {
+                    push_check(&mut whole, other.as_schema());
+                } else {
+                    push_part(&mut whole, json!({other.keyword: other.options}));
+                }
             }
             out.push(whole);
         }
@@ -172,7 +189,17 @@ impl Compiler<'_> {
             let options = self.options(group, depth)?;
             let size = product.len().saturating_mul(options.len());
             if size > MAX_PRODUCT && (depth > 0 || product.len() > 1 && options.len() > 1) {
-                return Err(self.too_many(if groups.len() > 1 { "allOf" } else { group.keyword }));
+                if !self.foreign {
+                    let keyword = if groups.len() > 1 { "allOf" } else { group.keyword };
+                    return Err(
+                        self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
+                    );
+                }
+                // Too many to be told apart while reading: checked afterwards.
+                for schema in &mut product {
+                    push_check(schema, group.as_schema());
+                }
+                continue;
             }
             let mut next = Vec::with_capacity(size);
             for a in &product {
@@ -186,12 +213,28 @@ impl Compiler<'_> {
         Ok(product)
     }
 
+    /// One of several schemas, resolved. What it says about properties that it does not look at is a check of its own,
+    /// because merged it would speak about more of them.
+    fn opened(&self, option: &Value) -> Result<Option<Object>> {
+        Ok(self.resolved(option)?.map(|option| self.open(option)))
+    }
+
+    /// The same, resolved already.
+    pub(super) fn open(&self, mut option: Object) -> Object {
+        if self.foreign && option.contains_key(CLOSING) {
+            let whole = option.clone();
+            option.shift_remove(CLOSING);
+            push_check(&mut option, whole);
+        }
+        option
+    }
+
     /// The options of a group, those of groups in them included; but exactly one of an inner group stays together.
     fn options(&self, group: &Group, depth: usize) -> Result<Vec<Object>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
             self.charge(MERGE_COST)?;
-            let Some(option) = self.resolved(option)? else { continue };
+            let Some(option) = self.opened(option)? else { continue };
             if !["allOf", "anyOf", "oneOf"].iter().any(|k| option.contains_key(*k)) {
                 out.push(option);
                 continue;
@@ -207,9 +250,11 @@ impl Compiler<'_> {
         }
         Ok(out)
     }
+}
 
-    fn too_many(&self, keyword: &str) -> super::SchemaError {
-        self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
+impl Group {
+    fn as_schema(&self) -> Object {
+        Object::from_iter([(self.keyword.to_owned(), json!(self.options))])
     }
 }
 

@@ -1,16 +1,19 @@
 //! JSON Schema to nodes: merge first, close after.
 
+use super::check::KNOWN;
 use super::error::SchemaError;
-use super::finish::{Chain, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects};
+use super::finish::{
+    Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
+};
+use super::identify::with_pointers;
 use super::keywords::{self, NOTES};
 use super::merge::merge;
-use super::node::{Kind, Node, NodeId, Notes, ObjectSpec, Rest};
+use super::node::{Kind, Node, NodeId, Notes};
 use super::pattern::Patterns;
-use super::reference::check_identifiers;
-use super::{Graph, PlanOptions};
+use super::{Graph, PlanOptions, Whole};
 use crate::args::policy::Rules;
 use serde_json::{Map, Value};
-use std::{cell::Cell, collections::HashMap, sync::OnceLock};
+use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap, sync::OnceLock};
 
 /// A schema nested deeper than this is refused; `serde_json` reads no deeper values either.
 const MAX_DEPTH: usize = 128;
@@ -23,42 +26,73 @@ pub(super) const MERGE_COST: usize = 100;
 pub(super) type Object = Map<String, Value>;
 pub(super) type Result<T> = std::result::Result<T, SchemaError>;
 
+/// Why integers of 128 bits cannot stand everywhere.
+pub(super) const WIDE: &str =
+    "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
+
 /// The plan of a schema made by schemars: closed after merging, nullable optional properties without null.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let mut schema = schema.clone();
-    drop_closing(&mut schema);
-    compile(&schema, options, false)
+    let checked = prepare(&mut schema);
+    let (graph, _) = compile(&schema, options, false)?;
+    Ok(Graph { checked, ..graph })
 }
 
 /// The plan of any other schema.
 pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
-    check_identifiers(schema)?;
-    compile(schema, options, true)
+    let document = with_pointers(schema, has_lone_references(schema))?;
+    let (mut graph, dropped) = compile(&document, options, true)?;
+    if dropped.is_empty() {
+        return Ok(graph);
+    }
+    let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
+    graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
+    // Where the plan accepts more than the schema, to count what fits would refuse too much, and so would checks that
+    // accept more; the whole is checked anyway.
+    let in_checks = dropped.iter().any(|d| d.in_check);
+    for node in &mut graph.nodes {
+        match &mut node.kind {
+            Kind::Union { exclusive, .. } => *exclusive = false,
+            Kind::Checked(checked) if in_checks => checked.checks.clear(),
+            _ => {}
+        }
+    }
+    Ok(graph)
 }
 
-/// schemars closes unions with this keyword; the plan closes what it has merged.
-fn drop_closing(schema: &mut Value) {
+/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. And the derive marks
+/// types that check their values; answers whether there are any. Closed sets whose words are described it writes so
+/// that maps know their keys.
+fn prepare(schema: &mut Value) -> bool {
+    let mut checked = false;
     match schema {
         Value::Object(map) => {
             map.remove("unevaluatedProperties");
+            checked |= map.remove("x-checked").is_some();
+            if let Some(variants) = map.remove("x-variants") {
+                map.remove("type");
+                map.remove("enum");
+                map.insert("oneOf".into(), variants);
+            }
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
                     // Their keys are names.
                     ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                        named.values_mut().for_each(drop_closing);
+                        named.values_mut().for_each(|schema| checked |= prepare(schema));
                     }
-                    (_, value) => drop_closing(value),
+                    (_, value) => checked |= prepare(value),
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(drop_closing),
+        Value::Array(list) => list.iter_mut().for_each(|schema| checked |= prepare(schema)),
         _ => {}
     }
+    checked
 }
 
-fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph> {
-    let rules = options.coercion.rules();
+fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
+    let rules = options.policy().rules();
     let mut c = Compiler {
         foreign,
         root: schema,
@@ -71,43 +105,30 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         variant_docs: HashMap::new(),
         pointer: String::new(),
         depth: 0,
+        flattened: Vec::new(),
         buffered: 0,
         work: Cell::new(0),
         patterns: Patterns::default(),
         lone_references: foreign && has_lone_references(schema),
+        dropped: RefCell::default(),
     };
     let any = c.push(Kind::Any);
-    let slot = c.push(Kind::Never);
-    let place = std::ptr::from_ref(schema).addr();
-    c.references.insert((place, rules), slot);
-    c.definitions.insert(place, "#".into());
-    let compiled = c.schema(schema)?;
-    c.slots.insert(slot, compiled);
-    let Compiler { mut nodes, notes, slots, references, definitions, .. } = c;
+    let compiled = c.root()?;
+    let Compiler { mut nodes, notes, slots, references, definitions, dropped, flattened, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
     for node in &mut nodes {
         redirect(&mut node.kind, &settle);
     }
-    let mut root = settle(compiled);
+    let root = settle(compiled);
     let name = |place: usize| definitions.get(&place).cloned();
     let names =
         references.into_iter().filter_map(|((place, _), id)| Some((settle(id), name(place)?))).collect();
-    let mut notes = notes;
-    match &nodes[root.0 as usize].kind {
-        // A schema that says nothing: any object.
-        Kind::Any => {
-            nodes.push(Node { kind: Kind::Object(any_object(any)), rules, holds_secret: false });
-            notes.push(notes[root.0 as usize].clone());
-            root = id_of(nodes.len() - 1)?;
-        }
-        _ if !takes_objects(&nodes, root, 0) => {
-            return Err(SchemaError::new(
-                "type",
-                "",
-                "must describe an object: arguments are always one JSON object",
-            ));
-        }
-        _ => {}
+    if !takes_objects(&nodes, root, 0) {
+        return Err(SchemaError::new(
+            "type",
+            "",
+            "must describe an object: arguments are always one JSON object",
+        ));
     }
     let takes_null = takers_of_null(&nodes).map_err(|chain| {
         let reason = match chain {
@@ -116,12 +137,15 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         };
         SchemaError::new("$ref", "", reason)
     })?;
+    if !foreign && carries_wide(&nodes, flattened.into_iter().map(settle)) {
+        return Err(SchemaError::new("format", "", WIDE));
+    }
     if foreign {
         keep_nulls(&mut nodes, &takes_null);
     }
     mark_secrets(&mut nodes);
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
-    Ok(Graph {
+    let graph = Graph {
         nodes,
         notes,
         names,
@@ -129,32 +153,20 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<Graph>
         any,
         options,
         foreign,
+        whole: None,
+        checked: false,
         schema: Value::Null,
+        source: None,
         signatures,
         parameters: OnceLock::new(),
-    })
+    };
+    Ok((graph, dropped.into_inner()))
 }
 
 /// Before draft 2019-09 all keywords beside a `$ref` are ignored (draft-07, core, 8.3).
 fn has_lone_references(schema: &Value) -> bool {
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     ["draft-03", "draft-04", "draft-05", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d))
-}
-
-fn any_object(any: NodeId) -> ObjectSpec {
-    ObjectSpec {
-        props: Vec::new(),
-        index: None,
-        patterns: Vec::new(),
-        rest: Rest::Accepted(any),
-        required: 0,
-        min: 0,
-        max: u64::MAX,
-    }
-}
-
-fn id_of(index: usize) -> Result<NodeId> {
-    u32::try_from(index).map(NodeId).map_err(|_| SchemaError::new("$schema", "", "is too large"))
 }
 
 pub(super) struct Compiler<'s> {
@@ -174,15 +186,50 @@ pub(super) struct Compiler<'s> {
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
+    /// What serde buffers because its fields stand beside those of another type.
+    pub(super) flattened: Vec<NodeId>,
     /// Inside something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
     work: Cell<usize>,
     pub(super) patterns: Patterns,
     /// Keywords beside a `$ref` mean nothing.
     pub(super) lone_references: bool,
+    /// What the plan does not model is left to the validator of the whole schema, if there is one.
+    dropped: RefCell<Vec<Dropped>>,
+}
+
+/// A keyword that was left out of the plan.
+struct Dropped {
+    keyword: &'static str,
+    /// In a check, where to accept more is to refuse more.
+    in_check: bool,
 }
 
 impl Compiler<'_> {
+    /// The arguments as a whole, which are an object whether the schema says so or not.
+    fn root(&mut self) -> Result<NodeId> {
+        let schema = self.root;
+        let says_so = schema.get("type").is_some_and(|t| t == "object");
+        if !self.foreign || says_so && schema.get("$ref").is_none() {
+            let slot = self.push(Kind::Never);
+            let place = std::ptr::from_ref(schema).addr();
+            self.references.insert((place, self.rules), slot);
+            self.definitions.insert(place, "#".into());
+            let compiled = self.schema(schema)?;
+            self.slots.insert(slot, compiled);
+            return Ok(compiled);
+        }
+        let object = Object::from_iter([("type".to_owned(), Value::from("object"))]);
+        let merged = match self.resolved(schema)? {
+            Some(own) => self.merged(&own, &object)?,
+            None => None,
+        };
+        match merged {
+            Some(merged) => self.schema(&Value::Object(merged)),
+            None => Ok(self.push(Kind::Never)),
+        }
+    }
+
     pub(super) fn push(&mut self, kind: Kind) -> NodeId {
         // `schema` bounds the number of nodes far below u32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
@@ -197,6 +244,10 @@ impl Compiler<'_> {
 
     pub(super) fn kind(&self, id: NodeId) -> &Kind {
         &self.nodes[id.0 as usize].kind
+    }
+
+    pub(super) fn kind_mut(&mut self, id: NodeId) -> &mut Kind {
+        &mut self.nodes[id.0 as usize].kind
     }
 
     pub(super) fn notes_mut(&mut self, id: NodeId) -> &mut Notes {
@@ -250,10 +301,17 @@ impl Compiler<'_> {
             if self.lone_references {
                 return self.reference(reference, &Object::new());
             }
-            keywords::check(map, &self.pointer)?;
-            return self.reference(reference, map);
+            keywords::check(map, &self.pointer, self.foreign)?;
+            let (reference, map) = (reference.to_owned(), self.normal(map)?);
+            return self.with_checks(&map, |c, map| c.reference(&reference, map));
         }
-        keywords::check(map, &self.pointer)?;
+        keywords::check(map, &self.pointer, self.foreign)?;
+        let map = self.normal(map)?;
+        self.with_checks(&map, Self::unchecked)
+    }
+
+    /// A schema that makes no assertions about the whole.
+    fn unchecked(&mut self, map: &Object) -> Result<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
         }
@@ -301,6 +359,7 @@ impl Compiler<'_> {
                     "minProperties",
                     "maxProperties",
                     "unevaluatedProperties",
+                    KNOWN,
                 ],
             ),
             ("array", &["items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"]),
@@ -311,13 +370,12 @@ impl Compiler<'_> {
         if !OF_TYPE.iter().any(|(_, keywords)| present(keywords)) {
             return Ok(self.push(Kind::Any));
         }
-        // What lists properties is meant as an object; and the arguments themselves always are one.
-        if map.contains_key("properties") || self.pointer.is_empty() {
-            return self.typed("object", map);
-        }
         let mut branches = Vec::new();
         for (name, _) in OF_TYPE {
-            branches.push(self.typed(name, map)?);
+            let branch = self.typed(name, map)?;
+            // A value of any type may stand here, so none is meant for another; what is in it has rules of its own.
+            self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
+            branches.push(branch);
         }
         branches.push(self.push(Kind::Bool));
         let id = self.push(Kind::Union { branches, exclusive: false });
@@ -327,7 +385,8 @@ impl Compiler<'_> {
     /// None if no value can fit both.
     pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Option<Object>> {
         self.charge(shape_of(a) + shape_of(b))?;
-        merge(a, b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
+        let (a, b) = (self.normal(a)?, self.normal(b)?);
+        merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
     /// `part` merged into the schema that it belongs to, whose `unevaluatedProperties` sees what the part looks at.
@@ -339,6 +398,15 @@ impl Compiler<'_> {
         let Some(mut out) = self.merged(&open, part)? else { return Ok(None) };
         out.insert(CLOSING.into(), closing.clone());
         Ok(Some(out))
+    }
+
+    /// A keyword that nobody checks; or, if the whole schema has a validator, that is left to it.
+    pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> Result<()> {
+        if !cfg!(feature = "full-schema") || !self.foreign {
+            return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));
+        }
+        self.dropped.borrow_mut().push(Dropped { keyword, in_check: self.rules.is_check() });
+        Ok(())
     }
 
     /// Counts work that schemas can multiply.

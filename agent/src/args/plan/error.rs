@@ -21,7 +21,7 @@ struct Inner {
     pointer: String,
     reason: String,
     #[source]
-    source: Option<Arc<regex::Error>>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl std::fmt::Display for SchemaError {
@@ -57,6 +57,12 @@ impl SchemaError {
         let mut out = SchemaError::new(keyword, pointer, reason);
         out.inner.source = Some(Arc::new(error));
         out
+    }
+
+    #[cfg(feature = "full-schema")]
+    pub(super) fn because(mut self, source: Arc<dyn Error + Send + Sync>) -> SchemaError {
+        self.inner.source = Some(source);
+        self
     }
 
     pub(crate) fn too_large() -> SchemaError {

@@ -1,6 +1,6 @@
 //! What is left to do once every schema is a node: close recursive references, find what cannot work.
 
-use super::node::{ArraySpec, Kind, Node, NodeId, Rest};
+use super::node::{ArraySpec, Check, Kind, Node, NodeId, Rest};
 use std::collections::HashMap;
 
 /// References to references, alternatives of alternatives.
@@ -10,6 +10,8 @@ pub(super) fn takes_objects(nodes: &[Node], id: NodeId, depth: usize) -> bool {
     match &nodes[id.0 as usize].kind {
         Kind::Object(_) | Kind::Tagged { .. } => true,
         Kind::External(external) => external.units.is_empty(),
+        Kind::Checked(checked) if depth < MAX_CHAIN => takes_objects(nodes, checked.base, depth + 1),
+        Kind::Const(members) => members.iter().all(serde_json::Value::is_object),
         Kind::Union { branches, .. } if depth < MAX_CHAIN => {
             branches.iter().all(|b| takes_objects(nodes, *b, depth + 1))
         }
@@ -47,6 +49,10 @@ pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
             fix(&mut external.object);
         }
         Kind::Union { branches, .. } => branches.iter_mut().for_each(fix),
+        Kind::Checked(checked) => {
+            fix(&mut checked.base);
+            checked.checks.iter_mut().flat_map(Check::nodes_mut).for_each(fix);
+        }
         _ => {}
     }
 }
@@ -71,17 +77,19 @@ pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
         let mut stack = vec![(start, false)];
         while let Some((i, leave)) = stack.pop() {
             let kind = &nodes[i].kind;
-            let next = match kind {
-                Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => kind.children(),
-                _ => Vec::new(),
-            };
+            let next = kind.beside();
             if leave {
                 let mut length = 0;
                 let mut null = matches!(kind, Kind::Any | Kind::Null | Kind::Nullable(_));
                 for id in next {
                     if let State::Done { length: below, null: takes } = states[id.0 as usize] {
                         length = length.max(below + 1);
-                        null |= takes && matches!(kind, Kind::Union { .. });
+                        null |= takes
+                            && match kind {
+                                Kind::Union { .. } => true,
+                                Kind::Checked(checked) => checked.base == id,
+                                _ => false,
+                            };
                     }
                 }
                 if length > MAX_CHAIN {
@@ -114,6 +122,26 @@ pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
             }
         }
     }
+}
+
+/// Whether there is an integer of 128 bits inside of what serde buffers: alternatives, and what is `flattened`.
+pub(super) fn carries_wide(nodes: &[Node], flattened: impl Iterator<Item = NodeId>) -> bool {
+    let alternatives = nodes
+        .iter()
+        .filter(|node| matches!(node.kind, Kind::Union { .. } | Kind::Tagged { .. }))
+        .flat_map(|node| node.kind.children());
+    let mut open: Vec<NodeId> = alternatives.chain(flattened).collect();
+    let mut seen = vec![false; nodes.len()];
+    while let Some(id) = open.pop() {
+        let index = id.0 as usize;
+        if !std::mem::replace(&mut seen[index], true) {
+            match &nodes[index].kind {
+                Kind::Int(spec) if spec.wide => return true,
+                kind => open.extend(kind.children()),
+            }
+        }
+    }
+    false
 }
 
 /// Marks every node from which a secret parameter can be reached.

@@ -1,10 +1,14 @@
 //! Which keywords a schema may use.
 
+use super::check::{CHECKS, KNOWN};
 use super::error::SchemaError;
 use serde_json::{Map, Value};
 
-/// Keywords that restrict what is accepted and that the plan does not model.
-const REFUSED: [&str; 13] = [
+/// Keywords of older drafts that no draft of today has: whoever writes them expects them to be checked.
+const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
+
+/// Keywords that are modelled in schemas from elsewhere; a type has no place for them.
+const OF_FOREIGN: [&str; 10] = [
     "not",
     "if",
     "contains",
@@ -15,26 +19,32 @@ const REFUSED: [&str; 13] = [
     "unevaluatedItems",
     "$dynamicRef",
     "$recursiveRef",
-    "disallow",
-    "extends",
-    "divisibleBy",
 ];
 
 /// Keywords that only describe.
 pub(super) const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
 
 /// Keywords that restrict what is accepted and that the plan models.
-const MODELLED: [&str; 30] = [
+const MODELLED: [&str; 41] = [
+    CHECKS,
+    KNOWN,
+    "$dynamicRef",
+    "$recursiveRef",
     "$ref",
     "additionalItems",
     "additionalProperties",
     "allOf",
     "anyOf",
     "const",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
     "enum",
     "exclusiveMaximum",
     "exclusiveMinimum",
     "format",
+    "if",
     "items",
     "maxItems",
     "maxLength",
@@ -45,11 +55,13 @@ const MODELLED: [&str; 30] = [
     "minProperties",
     "minimum",
     "multipleOf",
+    "not",
     "oneOf",
     "pattern",
     "patternProperties",
     "prefixItems",
     "properties",
+    "propertyNames",
     "required",
     "type",
     "unevaluatedItems",
@@ -64,9 +76,10 @@ pub(super) fn restricts(keyword: &str) -> bool {
 }
 
 /// Refuses keywords that the plan would otherwise silently ignore, and values that no keyword may have.
-pub(super) fn check(schema: &Map<String, Value>, pointer: &str) -> Result<(), SchemaError> {
-    for keyword in schema.keys() {
-        if REFUSED.contains(&keyword.as_str()) && !is_harmless(keyword, &schema[keyword.as_str()]) {
+pub(super) fn check(schema: &Map<String, Value>, pointer: &str, foreign: bool) -> Result<(), SchemaError> {
+    for (keyword, value) in schema {
+        let derived = !foreign && OF_FOREIGN.contains(&keyword.as_str()) && !is_harmless(keyword, value);
+        if derived || REFUSED.contains(&keyword.as_str()) {
             return Err(SchemaError::new(keyword, pointer, "is not checked by the argument engine"));
         }
     }
@@ -86,13 +99,23 @@ pub(super) fn check(schema: &Map<String, Value>, pointer: &str) -> Result<(), Sc
                 (value.as_array().is_some_and(|a| !a.is_empty()), "must be a list of at least one schema")
             }
             "properties" | "patternProperties" => (value.is_object(), "must be an object"),
-            "required" => {
-                (value.as_array().is_some_and(|a| a.iter().all(Value::is_string)), "must be a list of names")
-            }
+            "required" => (is_names(value), "must be a list of names"),
             "items" => (is_schema(value) || value.is_array(), "must be a schema or a list of schemas"),
             "additionalProperties" | "additionalItems" => (is_schema(value), "must be a schema"),
             "type" => (is_type(value), "must be one of JSON's types or a list of them"),
-            "unevaluatedProperties" => (value.is_boolean(), "is only modelled as true or false"),
+            "unevaluatedProperties" | "unevaluatedItems" | "not" | "if" | "contains" | "propertyNames" => {
+                (is_schema(value), "must be a schema")
+            }
+            "then" | "else" if schema.contains_key("if") => (is_schema(value), "must be a schema"),
+            "minContains" | "maxContains" if schema.contains_key("contains") => {
+                (whole(value).is_some(), "must be a whole number that is not negative")
+            }
+            "dependentRequired" => (each(value, is_names), "must be an object of lists of names"),
+            "dependentSchemas" => (each(value, is_schema), "must be an object of schemas"),
+            "dependencies" => (
+                each(value, |v| is_names(v) || is_schema(v)),
+                "must be an object of schemas or lists of names",
+            ),
             _ => (true, ""),
         };
         if !ok {
@@ -110,6 +133,14 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
         "dependentRequired" | "dependentSchemas" | "dependencies" => nothing,
         _ => false,
     }
+}
+
+fn is_names(value: &Value) -> bool {
+    value.as_array().is_some_and(|list| list.iter().all(Value::is_string))
+}
+
+fn each(value: &Value, is: impl Fn(&Value) -> bool) -> bool {
+    value.as_object().is_some_and(|map| map.values().all(is))
 }
 
 fn is_schema(value: &Value) -> bool {

@@ -1,8 +1,10 @@
 //! Two schemas as one that accepts what both accept.
 
+use super::check::{CHECKS, KNOWN, push_check};
 use super::compile::Object;
 use crate::args::scalar::same_json;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// Why two schemas cannot be merged.
@@ -19,13 +21,22 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
 /// flattened struct is not closed against the fields of the struct around it. For foreign schemas
 /// `additionalProperties` means what JSON Schema says.
 pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Object>, Conflict> {
+    let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
+    let mut apart = Vec::new();
     if foreign {
-        check_closed(a, b)?;
-        check_closed(b, a)?;
-        check_items(a, b)?;
+        let (closes_b, closes_a) = (closes_over(&a, &b), closes_over(&b, &a));
+        if closes_b {
+            apart.push(taken_out(&mut a, &NAMES, &CLOSING));
+        }
+        if closes_a {
+            apart.push(taken_out(&mut b, &NAMES, &CLOSING));
+        }
+        if mixes_items(&a, &b) {
+            apart.extend([taken_out(&mut a, &[], &ITEMS), taken_out(&mut b, &[], &ITEMS)]);
+        }
     }
-    let mut out = a.clone();
-    for (keyword, new) in b {
+    let mut out = a.into_owned();
+    for (keyword, new) in &*b {
         if keyword == "$defs" || keyword == "definitions" {
             continue;
         }
@@ -52,6 +63,16 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Obje
             }
             "uniqueItems" => *old = json!(true),
             "unevaluatedProperties" => *old = json!(false),
+            CHECKS | KNOWN => {
+                if let (Value::Array(old), Value::Array(new)) = (old, new) {
+                    let missing: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
+                    old.extend(missing);
+                }
+            }
+            // Two of them cannot be one; the second is checked on its own.
+            "pattern" | "multipleOf" if foreign => {
+                apart.push(Object::from_iter([(keyword.clone(), new.clone())]));
+            }
             "items" if old.is_array() || new.is_array() => {
                 return conflict(keyword, "cannot be merged with another");
             }
@@ -99,7 +120,30 @@ pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Obje
             _ => {}
         }
     }
+    for schema in apart {
+        push_check(&mut out, schema);
+    }
     Ok(Some(out))
+}
+
+const NAMES: [&str; 2] = ["properties", "patternProperties"];
+const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
+const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
+
+/// Takes keywords out of a schema. What they mean, with the names beside them, is the schema returned.
+fn taken_out(schema: &mut Cow<'_, Object>, names: &[&str], keywords: &[&str]) -> Object {
+    let mut out = Object::new();
+    for keyword in names {
+        if let Some(Value::Object(named)) = schema.get(*keyword) {
+            let any: Object = named.keys().map(|name| (name.clone(), json!(true))).collect();
+            out.insert((*keyword).into(), any.into());
+        }
+    }
+    let schema = schema.to_mut();
+    for keyword in keywords {
+        out.extend(schema.shift_remove(*keyword).map(|value| ((*keyword).to_owned(), value)));
+    }
+    out
 }
 
 /// Adds one more schema that has to fit.
@@ -136,10 +180,9 @@ fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
     }
 }
 
-/// `additionalProperties` sees only the properties beside it and `unevaluatedProperties` only what its own schema
-/// looks at (JSON Schema 2020-12, core, 10.3.2.3 and 11.3), so merged they would speak about the properties of the
-/// other schema too. That is not modelled; it is refused unless it makes no difference.
-fn check_closed(closed: &Object, other: &Object) -> Result<(), Conflict> {
+/// `additionalProperties` sees only the properties beside it (JSON Schema 2020-12, core, 10.3.2.3), so merged it would
+/// speak about the properties of the other schema too.
+fn closes_over(closed: &Object, other: &Object) -> bool {
     let lacks = |keyword: &str| {
         let own = closed.get(keyword);
         let others = other.get(keyword).and_then(Value::as_object);
@@ -147,43 +190,17 @@ fn check_closed(closed: &Object, other: &Object) -> Result<(), Conflict> {
     };
     let more = lacks("properties") || lacks("patternProperties");
     let open = closed.get("additionalProperties").is_none_or(|a| *a == json!(true) || *a == json!({}));
-    if !open && more {
-        return conflict(
-            "additionalProperties",
-            "inside a combination forbids the properties of the other parts",
-        );
-    }
-    if closes(closed)
-        && (more
-            || other.get("additionalProperties").is_some_and(|a| *a != json!(false))
-            || ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| other.contains_key(*k)))
-    {
-        return conflict(
-            "unevaluatedProperties",
-            "inside a combination forbids the properties of the other parts",
-        );
-    }
-    Ok(())
-}
-
-/// Does it say `unevaluatedProperties: false`?
-pub(super) fn closes(schema: &Object) -> bool {
-    schema.get("unevaluatedProperties") == Some(&json!(false))
+    !open && more
 }
 
 /// `items` speaks about what the `prefixItems` beside it leave over; merged it would spare the other's too.
-fn check_items(a: &Object, b: &Object) -> Result<(), Conflict> {
-    const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
+fn mixes_items(a: &Object, b: &Object) -> bool {
     let silent = |schema: &Object| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &Object| {
         !schema.contains_key("prefixItems") && schema.get("items").is_none_or(|items| !items.is_array())
     };
     let same = ITEMS.iter().all(|k| a.get(*k) == b.get(*k));
-    if silent(a) || silent(b) || same || list(a) && list(b) {
-        return Ok(());
-    }
-    let keyword = ITEMS.iter().find(|k| a.get(**k) != b.get(**k)).unwrap_or(&"items");
-    conflict(keyword, "cannot be merged with the items of another part")
+    !(silent(a) || silent(b) || same || list(a) && list(b))
 }
 
 /// None if there is none. A single one stands for itself.

@@ -1,9 +1,11 @@
 //! A JSON Schema, compiled once: the only statement of what a tool accepts.
 
+mod check;
 mod combine;
 mod compile;
 mod error;
 mod finish;
+mod identify;
 mod keywords;
 mod merge;
 mod node;
@@ -12,12 +14,16 @@ mod pattern;
 mod reference;
 mod scalar;
 mod union;
+mod uri;
+mod whole;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes, NumSpec, ObjectSpec,
-    Pattern, Prop, Rest, StrSpec, Words,
+    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes,
+    NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
+
+pub(crate) use whole::{Asked, Whole};
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -61,7 +67,13 @@ pub(crate) struct Graph {
     pub(crate) any: NodeId,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
+    /// Checks what the nodes do not model.
+    pub(crate) whole: Option<Whole>,
+    /// Some type in it checks its values itself.
+    pub(crate) checked: bool,
     schema: Value,
+    /// What schemars made of a type.
+    source: Option<Value>,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,
     /// One line for each parameter, made when it is first needed.
@@ -77,6 +89,12 @@ impl Graph {
     #[inline]
     pub(crate) fn kind(&self, id: NodeId) -> &Kind {
         &self.node(id).kind
+    }
+
+    /// The node at this place in memory.
+    pub(crate) fn id_of(&self, address: usize) -> Option<NodeId> {
+        let index = address.checked_sub(self.nodes.as_ptr().addr())? / size_of::<Node>();
+        u32::try_from(index).ok().filter(|_| index < self.nodes.len()).map(NodeId)
     }
 
     pub(crate) fn notes(&self, id: NodeId) -> &Notes {
@@ -102,7 +120,7 @@ impl Graph {
 
     /// The object at the root, if it is one.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
-        match self.kind(self.root) {
+        match self.kind(self.unchecked(self.root)) {
             Kind::Object(object) => Some(object),
             _ => None,
         }
@@ -116,12 +134,22 @@ impl Graph {
         })
     }
 
+    /// What a value is read along, without the checks of the whole.
+    pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
+        // A chain of nodes that look at the same value is short, or the schema is refused.
+        while let Kind::Checked(checked) = self.kind(id) {
+            id = checked.base;
+        }
+        id
+    }
+
     fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
         match self.kind(id) {
             Kind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
             Kind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
             Kind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
             Kind::External(external) => self.add_names(external.object, names),
+            Kind::Checked(checked) => self.add_names(checked.base, names),
             _ => {}
         }
     }
@@ -131,7 +159,7 @@ impl Graph {
     }
 
     pub(crate) fn root_rules(&self) -> Rules {
-        self.options.coercion.rules()
+        self.options.policy().rules()
     }
 }
 
@@ -139,17 +167,21 @@ impl Plan {
     /// The plan of a type that serde can deserialise and schemars can describe.
     ///
     /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and
-    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model.
+    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model. The derive
+    /// of `ToolArgs` writes more of them for its own use.
     ///
     /// # Errors
     /// [`SchemaError`] if the type is no object, or its schema asks for something that cannot be checked.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
         let schema = generator.into_root_schema_for::<T>().to_value();
-        compile::derived(&schema, options)
-            .and_then(crate::schema::with_rendered)
-            .map_err(|e| e.of(name))
-            .map(|graph| Plan { name: name.into(), graph: Arc::new(graph) })
+        Plan::of_type(name, schema, options)
+    }
+
+    fn of_type(name: &str, source: Value, options: PlanOptions) -> Result<Plan, SchemaError> {
+        let graph = compile::derived(&source, options).and_then(crate::schema::with_rendered);
+        let graph = graph.map_err(|e| e.of(name))?;
+        Ok(Plan { name: name.into(), graph: Arc::new(Graph { source: Some(source), ..graph }) })
     }
 
     /// The plan of a schema that was written by hand or came from another program. It goes out to the model
@@ -174,6 +206,32 @@ impl Plan {
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
+    }
+
+    /// The same plan with what these options say, where its own say nothing.
+    ///
+    /// ```
+    /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Tag { names: Vec<String> }
+    ///
+    /// let plan = Plan::for_type::<Tag>("tag", PlanOptions::default())?;
+    /// let lenient = plan.with_defaults(PlanOptions::default().coercion(CoercionPolicy::lenient()))?;
+    /// assert!(plan.parse::<Tag>(r#"{"names": "one"}"#).is_err());
+    /// assert!(lenient.parse::<Tag>(r#"{"names": "one"}"#).is_ok());
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As those that made the plan.
+    pub fn with_defaults(&self, defaults: PlanOptions) -> Result<Plan, SchemaError> {
+        let options = self.options().or(defaults);
+        match &self.graph.source {
+            _ if options == *self.options() => Ok(self.clone()),
+            Some(source) => Plan::of_type(&self.name, source.clone(), options),
+            None => Plan::compile(&self.name, &self.graph.schema, options),
+        }
     }
 
     /// The tool's name, as it stands in reports.

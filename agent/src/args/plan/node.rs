@@ -62,6 +62,8 @@ pub(crate) enum Kind {
         /// `oneOf` of a foreign schema: more than one fitting branch is a mistake.
         exclusive: bool,
     },
+    /// What stands here is read along `base`; as it will arrive it must also pass the checks.
+    Checked(CheckedSpec),
 }
 
 impl Kind {
@@ -87,8 +89,91 @@ impl Kind {
                 external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
             }
             Kind::Union { branches, .. } => branches.clone(),
+            Kind::Checked(checked) => {
+                let below = checked.checks.iter().flat_map(|check| check.nodes().collect::<Vec<_>>());
+                std::iter::once(checked.base).chain(below).collect()
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// The children that look at the same value.
+    pub(super) fn beside(&self) -> Vec<NodeId> {
+        match self {
+            Kind::Nullable(_) | Kind::Union { .. } | Kind::Tagged { .. } => self.children(),
+            Kind::Checked(checked) => {
+                let same = checked.checks.iter().filter(|check| check.looks_at_the_same());
+                let same = same.flat_map(|check| check.nodes().collect::<Vec<_>>());
+                std::iter::once(checked.base).chain(same).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Assertions of a foreign schema about a value as a whole.
+#[derive(Debug)]
+pub(crate) struct CheckedSpec {
+    /// The node that has these checks.
+    pub(crate) id: NodeId,
+    pub(crate) base: NodeId,
+    pub(crate) checks: Vec<Check>,
+}
+
+/// One assertion about a value that has arrived. Its nodes coerce nothing and let other keys through.
+#[derive(Debug)]
+pub(crate) enum Check {
+    /// It must fit this, too.
+    Also(NodeId),
+    /// It must not fit this; `given`: the properties that it is about, if it only asks whether they are there.
+    Not { node: NodeId, given: Vec<String> },
+    If {
+        condition: NodeId,
+        then: Option<NodeId>,
+        otherwise: Option<NodeId>,
+        /// The condition in words, where it is short.
+        when: Option<String>,
+    },
+    /// So many items must fit this.
+    Contains { node: NodeId, min: u64, max: u64 },
+    /// Every key must fit this.
+    Names(NodeId),
+    /// Where the first property is given, the others must be.
+    Requires(String, Vec<String>),
+    /// Where the property is given, all of it must fit this.
+    Depends(String, NodeId),
+}
+
+impl Check {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        let (first, more) = match self {
+            Check::Also(node)
+            | Check::Not { node, .. }
+            | Check::Contains { node, .. }
+            | Check::Names(node)
+            | Check::Depends(_, node) => (Some(*node), [None, None]),
+            Check::If { condition, then, otherwise, .. } => (Some(*condition), [*then, *otherwise]),
+            Check::Requires(..) => (None, [None, None]),
+        };
+        first.into_iter().chain(more.into_iter().flatten())
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> Vec<&mut NodeId> {
+        match self {
+            Check::Also(node)
+            | Check::Not { node, .. }
+            | Check::Contains { node, .. }
+            | Check::Names(node)
+            | Check::Depends(_, node) => vec![node],
+            Check::If { condition, then, otherwise, .. } => {
+                std::iter::once(condition).chain(then).chain(otherwise).collect()
+            }
+            Check::Requires(..) => Vec::new(),
+        }
+    }
+
+    fn looks_at_the_same(&self) -> bool {
+        !matches!(self, Check::Contains { .. } | Check::Names(_))
     }
 }
 
@@ -214,12 +299,14 @@ pub(crate) struct StrSpec {
     pub(crate) max: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
+    /// The format is asked of the text by the author, and not only what its type reads.
+    pub(crate) demanded: bool,
 }
 
 impl StrSpec {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.min.is_none() && self.max.is_none() && self.pattern.is_none()
+        self.min.is_none() && self.max.is_none() && self.pattern.is_none() && !self.demanded
     }
 
     /// Is there no text that the diagnosis could have something against?
@@ -304,6 +391,8 @@ pub(crate) struct Prop {
     pub(crate) secret: bool,
     /// Optional, and null is no value of it: null means absent, and serde never sees the key.
     pub(crate) null_absent: bool,
+    /// What the field is called in Rust, where a check may call it so.
+    pub(crate) field: Option<String>,
 }
 
 /// What a key of an object leads to.

@@ -1,5 +1,6 @@
 //! Objects and their properties.
 
+use super::check::known;
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::whole;
 use super::node::{Kind, NodeId, ObjectSpec, Pattern, Prop, Rest};
@@ -29,12 +30,19 @@ impl Compiler<'_> {
             None if !patterns.is_empty() && !self.foreign => Rest::Denied,
             // A foreign schema that lists nothing means any object; schemars writes it for a struct without fields.
             None if any && patterns.is_empty() => Rest::Accepted(self.push(Kind::Any)),
+            None if self.rules.is_check() || known(map).is_none() => Rest::Accepted(self.push(Kind::Any)),
             None => Rest::Unsaid,
             Some(schema) => Rest::Accepted(self.below(&["additionalProperties"], below, schema)?),
         };
+        // A name that only other parts of the schema speak about: no unknown key.
+        let known = known(map).filter(|_| rest == Rest::Unsaid).unwrap_or_default();
+        let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
         // A required name that no property has: any value, if the object takes it at all.
-        for name in required {
-            if !props.iter().any(|p| p.name == name) {
+        let required = required.iter().map(|name| (*name, true));
+        for (name, required) in required.chain(known) {
+            if !props.iter().any(|p| p.name == name)
+                && (required || !patterns.iter().any(|(p, _)| p.is_match(name)))
+            {
                 let node = match (rest, patterns.iter().find(|(p, _)| p.is_match(name))) {
                     (_, Some((_, id))) => *id,
                     (Rest::Accepted(id), None) => id,
@@ -44,11 +52,12 @@ impl Compiler<'_> {
                 props.push(Prop {
                     name: name.into(),
                     node,
-                    required: true,
+                    required,
                     aliases: Vec::new(),
                     notes: super::Notes::new(),
                     secret: false,
                     null_absent: false,
+                    field: None,
                 });
             }
         }
@@ -82,6 +91,8 @@ impl Compiler<'_> {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
             _ => Vec::new(),
         };
+        let flattened = setting("x-buffered").is_some();
+        let field = setting("x-field").and_then(Value::as_str).map(String::from);
         let secret = setting("x-secret") == Some(&json!(true));
         let policy = match setting("x-coerce") {
             None => None,
@@ -92,17 +103,22 @@ impl Compiler<'_> {
             },
         };
         let rules = policy.map_or(self.rules.not_item(), CoercionPolicy::rules);
-        let both;
-        let overlapping = patterns.iter().find(|(p, _)| self.foreign && p.is_match(name));
-        let schema = match overlapping {
-            None => schema,
-            // Its name also matches the pattern, so both schemas hold.
-            Some((pattern, _)) => {
-                both = json!({"allOf": [schema, map["patternProperties"][pattern.source.as_str()]]});
-                &both
-            }
+        let all;
+        let overlapping: Vec<&Pattern> =
+            patterns.iter().filter(|(p, _)| self.foreign && p.is_match(name)).map(|(p, _)| p).collect();
+        let schema = if overlapping.is_empty() {
+            schema
+        } else {
+            // Its name also matches patterns, so their schemas hold as well.
+            let mut parts = vec![schema.clone()];
+            parts.extend(overlapping.iter().map(|p| map["patternProperties"][p.source.as_str()].clone()));
+            all = json!({"allOf": parts});
+            &all
         };
         let mut node = self.below(&["properties", name], rules, schema)?;
+        if flattened {
+            self.flattened.push(node);
+        }
         let nullable = match self.kind(node) {
             Kind::Nullable(inner) => Some(*inner),
             _ => None,
@@ -139,6 +155,7 @@ impl Compiler<'_> {
             notes,
             secret,
             null_absent: !required && !takes_null,
+            field,
         })
     }
 
@@ -153,9 +170,6 @@ impl Compiler<'_> {
 
     fn patterns(&mut self, map: &Object, rules: Rules) -> Result<Vec<(Pattern, NodeId)>> {
         let Some(Value::Object(patterns)) = map.get("patternProperties") else { return Ok(Vec::new()) };
-        if self.foreign && patterns.len() > 1 {
-            return Err(self.error("patternProperties", "with more than one pattern is not modelled"));
-        }
         let mut out = Vec::with_capacity(patterns.len());
         for (source, schema) in patterns {
             let pattern = self.pattern(source, "patternProperties")?;

@@ -1,10 +1,10 @@
 //! `$ref`: to any place of the same document.
 
 use super::compile::{Compiler, Object, Result};
-use super::error::SchemaError;
 use super::keywords::{self, restricts};
 use super::node::{Kind, NodeId};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// `$ref` to `$ref` to …
 const MAX_HOPS: usize = 64;
@@ -37,7 +37,9 @@ impl<'s> Compiler<'s> {
             Value::Bool(false) => return Ok(self.push(Kind::Never)),
             _ => return Err(self.error("$ref", "leads to what is no schema")),
         };
-        if !self.foreign {
+        if self.foreign {
+            target = self.open(self.normal(&target)?.into_owned());
+        } else {
             target.remove("additionalProperties");
         }
         match self.within(&own, &target)? {
@@ -107,16 +109,24 @@ impl<'s> Compiler<'s> {
             if self.lone_references && map.get("$ref").is_some_and(Value::is_string) {
                 map.retain(|keyword, _| keyword == "$ref");
             }
-            keywords::check(&map, &self.pointer)?;
+            keywords::check(&map, &self.pointer, self.foreign)?;
+            if let Cow::Owned(normal) = self.normal(&map)? {
+                map = normal;
+            }
             let Some(Value::String(reference)) = map.remove("$ref") else { return Ok(Some(map)) };
             let target = self.lookup(&reference)?;
             self.charge(size(target))?;
             match target {
                 Value::Object(target) if map.is_empty() => map.clone_from(target),
-                Value::Object(target) => match self.within(&map, target)? {
-                    Some(merged) => map = merged,
-                    None => return Ok(None),
-                },
+                Value::Object(target) => {
+                    let target = self.normal(target)?;
+                    let target =
+                        if self.foreign { self.open(target.into_owned()) } else { target.into_owned() };
+                    match self.within(&map, &target)? {
+                        Some(merged) => map = merged,
+                        None => return Ok(None),
+                    }
+                }
                 Value::Bool(false) => return Ok(None),
                 Value::Bool(true) => return Ok(Some(map)),
                 _ => return Err(self.error("$ref", "leads to what is no schema")),
@@ -124,45 +134,6 @@ impl<'s> Compiler<'s> {
         }
         Err(self.error("$ref", "refers to itself"))
     }
-}
-
-/// Refuses a `$ref` below an `$id` that is not the root's: it would be relative to that place (JSON Schema 2020-12,
-/// core, 8.2.1).
-pub(super) fn check_identifiers(root: &Value) -> Result<()> {
-    let mut open = vec![(root, String::new(), false)];
-    while let Some((schema, pointer, moved)) = open.pop() {
-        let Value::Object(map) = schema else { continue };
-        let id = map.get("$id").and_then(Value::as_str);
-        let moved = moved || !pointer.is_empty() && id.is_some_and(|id| !id.starts_with('#'));
-        if moved && map.get("$ref").is_some_and(Value::is_string) {
-            return Err(SchemaError::new(
-                "$ref",
-                &pointer,
-                "below another `$id` than the root's is not modelled",
-            ));
-        }
-        let below = |keys: &[&str]| {
-            let mut pointer = pointer.clone();
-            for key in keys {
-                crate::args::text::push_segment(&mut pointer, key);
-            }
-            pointer
-        };
-        for (keyword, value) in map {
-            match (keyword.as_str(), value) {
-                ("const" | "enum" | "default" | "examples", _) => {}
-                ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
-                    open.extend(named.iter().map(|(name, schema)| (schema, below(&[keyword, name]), moved)));
-                }
-                (_, Value::Array(list)) => {
-                    let each = list.iter().enumerate();
-                    open.extend(each.map(|(i, schema)| (schema, below(&[keyword, &i.to_string()]), moved)));
-                }
-                (_, value) => open.push((value, below(&[keyword]), moved)),
-            }
-        }
-    }
-    Ok(())
 }
 
 /// How many values a copy of it makes.
@@ -179,7 +150,7 @@ fn definition_name(reference: &str) -> String {
 }
 
 /// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
-fn percent_decoded(text: &str) -> String {
+pub(super) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {

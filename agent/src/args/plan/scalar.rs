@@ -1,9 +1,10 @@
 //! Numbers, strings, closed sets and arrays.
 
-use super::compile::{Compiler, Object, Result};
+use super::check::push_check;
+use super::compile::{Compiler, Object, Result, WIDE};
 use super::keywords::whole;
 use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
-use crate::args::scalar::Num;
+use crate::args::scalar::{Num, decimal};
 use serde_json::Value;
 
 impl Compiler<'_> {
@@ -30,13 +31,19 @@ impl Compiler<'_> {
                     Some(source) => Some(self.pattern(source, "pattern")?),
                     None => None,
                 },
-                format: format(map).map(String::from),
+                format: format(map).or_else(|| self.encoding(map)).map(String::from),
+                demanded: !self.foreign && map.get("x-format") == Some(&Value::Bool(true)),
             }),
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),
             _ => return Err(self.error("type", format!("{name:?} is no type of JSON Schema"))),
         };
         Ok(self.push(kind))
+    }
+
+    /// Text that says bytes is shown as a format.
+    fn encoding<'m>(&self, map: &'m Object) -> Option<&'m str> {
+        if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
 
     /// The bounds of the Rust type are in `format`; schemars writes them out for small types only.
@@ -53,8 +60,7 @@ impl Compiler<'_> {
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
-            return Err(self
-                .error("format", "of 128 bits cannot be carried by serde inside a tagged or untagged enum"));
+            return Err(self.error("format", WIDE));
         }
         let bound = |keyword: &str, up: bool| map.get(keyword).map(|v| whole_bound(v, up));
         let min = [bound("minimum", true), bound("exclusiveMinimum", false).map(|m| m.saturating_add(1))];
@@ -63,9 +69,10 @@ impl Compiler<'_> {
         let max = max.into_iter().flatten().chain(high).min();
         let multiple = match map.get("multipleOf") {
             None => None,
-            Some(v) => match whole(v) {
-                Some(m) => Some(i128::from(m)).filter(|m| *m != 1),
-                None => return Err(self.error("multipleOf", "of an integer must be a whole number")),
+            Some(v) => match (whole(v), v.as_f64()) {
+                (Some(m), _) => Some(i128::from(m)).filter(|m| *m != 1),
+                (None, Some(m)) if self.foreign => Some(whole_multiple(m)).filter(|m| *m != 1),
+                _ => return Err(self.error("multipleOf", "of an integer must be a whole number")),
             },
         };
         Ok(IntSpec::new(Some(min), max, multiple, wide))
@@ -152,10 +159,15 @@ impl Compiler<'_> {
             "exclusiveMaximum",
             "multipleOf",
         ];
-        if let Some(other) =
-            map.keys().find(|k| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str()))
-        {
-            return Err(self.error(other, "beside `enum` or `const` is not modelled"));
+        let other = |k: &&String| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str());
+        if let Some(keyword) = map.keys().find(other) {
+            if !self.foreign {
+                return Err(self.error(keyword, "beside `enum` or `const` is not modelled"));
+            }
+            let (others, mut own): (Object, Object) =
+                map.iter().map(|(k, v)| (k.clone(), v.clone())).partition(|(k, _)| other(&k));
+            push_check(&mut own, others);
+            return self.with_checks(&own, |c, own| c.closed_set(members, own));
         }
         let Kind::Str(text) = self.detached("string", map)? else {
             return Err(self.error(keyword, "cannot stand here"));
@@ -231,6 +243,25 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(fits),
         Some(name) => name.as_str().is_some_and(fits),
     }
+}
+
+/// The least whole number whose multiples are those among the whole numbers that are multiples of `unit`: of 1.5 it is 3.
+fn whole_multiple(unit: f64) -> i128 {
+    let Some((digits, power)) = decimal(unit) else { return i128::MAX };
+    // digits / 10^-power in lowest terms; the denominator does not matter for whole numbers.
+    let scale = |by: i32| u32::try_from(by).ok().and_then(|by| 10i128.checked_pow(by));
+    if power >= 0 {
+        // Nothing but 0 of 64 bits is a multiple of more than 128.
+        return scale(power).and_then(|ten| digits.checked_mul(ten)).unwrap_or(i128::MAX);
+    }
+    let (mut a, mut twos, mut fives) = (digits, -power, -power);
+    while a % 2 == 0 && twos > 0 {
+        (a, twos) = (a / 2, twos - 1);
+    }
+    while a % 5 == 0 && fives > 0 {
+        (a, fives) = (a / 5, fives - 1);
+    }
+    a
 }
 
 /// A bound of an integer: `minimum: 1.5` means 2.

@@ -155,6 +155,7 @@ impl Compiler<'_> {
             notes: Notes::new(),
             secret: false,
             null_absent: false,
+            field: None,
         };
         let object = ObjectSpec {
             props: variants.iter().map(prop).collect(),

@@ -63,6 +63,7 @@ impl Mend<'_> {
         let lenient = CoercionPolicy::lenient().rules();
         match (self.graph.kind(id), &mut *value) {
             (Kind::Nullable(inner), _) => self.value(*inner, value, false),
+            (Kind::Checked(checked), _) => self.value(checked.base, value, root),
             (Kind::Str(spec), Value::Number(n)) if spec.format.is_none() && !n.is_f64() => {
                 *value = n.to_string().into();
             }

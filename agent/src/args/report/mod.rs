@@ -46,11 +46,13 @@ pub struct InvalidArguments {
     inner: Arc<Inner>,
 }
 
+#[derive(Clone)]
 struct Inner {
     plan: Plan,
     issues: Vec<Issue>,
     count: usize,
     corrected: Option<String>,
+    attempt: Option<(u32, u32)>,
 }
 
 impl InvalidArguments {
@@ -61,7 +63,8 @@ impl InvalidArguments {
         corrected: Option<String>,
     ) -> InvalidArguments {
         let count = count.max(issues.len());
-        InvalidArguments { inner: Arc::new(Inner { plan: plan.clone(), issues, count, corrected }) }
+        let inner = Inner { plan: plan.clone(), issues, count, corrected, attempt: None };
+        InvalidArguments { inner: Arc::new(inner) }
     }
 
     /// The name of the tool.
@@ -86,15 +89,37 @@ impl InvalidArguments {
         self.inner.corrected.as_deref()
     }
 
+    /// The same report, which also says that this was attempt `number` of at most `of`. The model is asked for
+    /// another call only if there is one left.
+    ///
+    /// ```
+    /// # use agent::args::{Plan, PlanOptions};
+    /// # let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    /// # let plan = Plan::compile("count", &schema, PlanOptions::default())?;
+    /// let error = plan.parse::<serde_json::Value>(r#"{"n": "many"}"#).unwrap_err();
+    /// let text = error.clone().on_attempt(2, 3).to_text();
+    /// assert!(text.starts_with("Invalid arguments for `count`: 1 problem, attempt 2 of 3. The tool was not run."));
+    /// let text = error.on_attempt(3, 3).to_text();
+    /// assert!(text.ends_with("That was the last attempt: do not call `count` again."));
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
+    pub fn on_attempt(mut self, number: u32, of: u32) -> InvalidArguments {
+        Arc::make_mut(&mut self.inner).attempt = Some((number, of));
+        self
+    }
+
     /// The report for the model: at most 20 mistakes and 6,000 characters.
     pub fn to_text(&self) -> String {
-        let Inner { plan, issues, count, corrected } = &*self.inner;
+        let Inner { plan, issues, count, corrected, attempt } = &*self.inner;
         let (tool, count) = (plan.name(), *count);
         let mut out = String::with_capacity(1024);
         // Writing to a String cannot fail.
         let plural = if count == 1 { "" } else { "s" };
-        let _ =
-            writeln!(out, "Invalid arguments for `{tool}`: {count} problem{plural}. The tool was not run.");
+        let _ = write!(out, "Invalid arguments for `{tool}`: {count} problem{plural}");
+        if let Some((number, of)) = attempt {
+            let _ = write!(out, ", attempt {number} of {of}");
+        }
+        out.push_str(". The tool was not run.\n");
         for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
             let _ = write!(out, "{}. ", i + 1);
             push_line(&mut out, issue);
@@ -115,7 +140,9 @@ impl InvalidArguments {
             out.push_str(line);
             out.push('\n');
         }
-        let _ = if let Some(call) = corrected {
+        let _ = if attempt.is_some_and(|(number, of)| number >= of) {
+            write!(out, "That was the last attempt: do not call `{tool}` again.")
+        } else if let Some(call) = corrected {
             write!(out, "If this is what you meant, send: {call}")
         } else {
             let these = if count == 1 { "this" } else { "all of these" };
@@ -126,9 +153,9 @@ impl InvalidArguments {
 
     /// The same for programs:
     /// `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?, "allowed"?,
-    /// "suggestions"?}], "parameters", "corrected"?}`. `message` is the line of the text without its number.
+    /// "suggestions"?}], "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the line of the text without its number.
     pub fn to_json(&self) -> Value {
-        let Inner { plan, issues, count, corrected } = &*self.inner;
+        let Inner { plan, issues, count, corrected, attempt } = &*self.inner;
         let issues: Vec<Value> = issues.iter().take(MAX_ISSUES).map(issue_json).collect();
         let mut out = json!({
             "error": "invalid_arguments",
@@ -137,6 +164,9 @@ impl InvalidArguments {
             "issues": issues,
             "parameters": parameters(plan.graph()),
         });
+        if let Some((number, of)) = attempt {
+            out["attempt"] = json!({"number": number, "of": of});
+        }
         if let Some(call) = corrected.as_ref().and_then(|c| serde_json::from_str::<Value>(c).ok()) {
             out["corrected"] = call;
         }

@@ -168,6 +168,7 @@ impl Writer<'_> {
                     self.out.push('}');
                 }
             }
+            Kind::Checked(checked) => self.node(checked.base, depth),
             Kind::Union { branches, .. } => {
                 self.alternatives(branches.iter().copied(), depth.saturating_sub(1));
             }
@@ -239,6 +240,7 @@ impl Writer<'_> {
             None => Ok(()),
             Some("date") => write!(self.out, " (date, like 2026-11-21)"),
             Some("date-time") => write!(self.out, " (date-time, like 2026-11-21T10:30:00Z)"),
+            Some("duration") => write!(self.out, " (duration, like 1h 30m or PT1H30M)"),
             Some("uuid") => write!(self.out, " (UUID)"),
             Some("uri") => write!(self.out, " (URL)"),
             Some(format) => write!(self.out, " ({})", cut(format, MAX_VALUE)),

@@ -217,6 +217,8 @@ impl<'g> Renderer<'g> {
             Kind::Nullable(inner) => self.nullable(*inner)?,
             Kind::Tagged { variants, .. } => self.any_of(variants.iter().map(|v| v.1))?,
             Kind::External(external) => self.external(external)?,
+            // What is checked on top is listed as lost: see `given`.
+            Kind::Checked(checked) => self.kind(checked.base)?,
             Kind::Union { branches, exclusive } => {
                 if *exclusive {
                     self.change("oneOf", ChangeKind::Rewritten);

@@ -61,7 +61,7 @@ impl<'g> Renderer<'g> {
                 Rest::Accepted(id) => vec![id],
                 Rest::Denied | Rest::Unsaid => Vec::new(),
             },
-            kept: object.rest == Rest::Unsaid && self.graph.options.unknown == UnknownKeys::Keep,
+            kept: object.rest == Rest::Unsaid && self.graph.options.unknown_keys() == UnknownKeys::Keep,
             min: object.min,
             max: object.max,
         }

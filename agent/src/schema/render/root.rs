@@ -50,6 +50,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
                 tags.push((tag.as_str(), name.as_str()));
                 (*id, tags)
             })),
+            Kind::Checked(checked) => open.push((checked.base, tags)),
             Kind::Union { branches, .. } => open.extend(branches.iter().rev().map(|id| (*id, tags.clone()))),
             _ => {}
         }

@@ -48,7 +48,7 @@ impl<'w> Walk<'w, '_> {
     /// Without the tag nobody knows what the other keys mean; but one that no variant has may be the tag.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
-        let unknown = self.graph.options.unknown;
+        let unknown = self.graph.options.unknown_keys();
         if unknown == UnknownKeys::Keep || unknown == UnknownKeys::Strip && self.shared.is_root(doc.raw) {
             return;
         }

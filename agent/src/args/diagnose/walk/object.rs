@@ -43,8 +43,8 @@ impl<'w> Walk<'w, '_> {
             }
         }
         let options = &self.graph.options;
-        let keep = options.unknown == UnknownKeys::Keep && object.rest == Rest::Unsaid;
-        let strip = options.unknown == UnknownKeys::Strip && self.shared.is_root(raw);
+        let keep = options.unknown_keys() == UnknownKeys::Keep && object.rest == Rest::Unsaid;
+        let strip = options.unknown_keys() == UnknownKeys::Strip && self.shared.is_root(raw);
         let mut count = rest.len();
         if keep {
             count += unknown.len();

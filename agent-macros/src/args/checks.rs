@@ -1,0 +1,169 @@
+//! `#[arg(validate = …)]`: checks of typed values, as an impl of `Checked`.
+
+use super::attr::{Place, TypeOptions, parse};
+use super::foreign::Serde;
+use crate::diag::Errors;
+use crate::path::{Private, hidden};
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::ext::IdentExt;
+use syn::{Attribute, Data, DeriveInput, Fields, Member, Path};
+
+/// Every check of a type.
+#[derive(Default)]
+pub(crate) struct Checks {
+    whole: Vec<Path>,
+    fields: Vec<Field>,
+}
+
+/// The checks of one field.
+struct Field {
+    variant: Option<Ident>,
+    member: Member,
+    /// From the value to the field, as expressions.
+    steps: Vec<Step>,
+    checks: Vec<TokenStream>,
+    cfgs: Vec<Attribute>,
+}
+
+enum Step {
+    Name(String),
+    Payload,
+}
+
+impl Checks {
+    /// Reads them; mistakes in the options of fields are reported where those are lowered.
+    pub(super) fn of(input: &DeriveInput, options: TypeOptions) -> Self {
+        let mut fields = Vec::new();
+        match &input.data {
+            Data::Struct(data) => add_fields(&data.fields, None, &[], &mut fields),
+            Data::Enum(data) => {
+                let serde = Serde::of(&input.attrs);
+                let content = serde.texts("content").next().map(|content| content.value());
+                for variant in &data.variants {
+                    let flat = serde.has("untagged") || Serde::of(&variant.attrs).has("untagged");
+                    let before = match &content {
+                        _ if flat => None,
+                        Some(content) => Some(Step::Name(content.clone())),
+                        None if serde.has("tag") => None,
+                        None => Some(Step::Payload),
+                    };
+                    let before: Vec<Step> = before.into_iter().collect();
+                    add_fields(&variant.fields, Some(&variant.ident), &before, &mut fields);
+                }
+            }
+            Data::Union(_) => {}
+        }
+        Self { whole: options.checks, fields }
+    }
+
+    /// Those of the parameters of a function; each name with its checks.
+    pub(crate) fn of_parameters<'a>(
+        parameters: impl Iterator<Item = (&'a Ident, &'a [Attribute], Vec<TokenStream>)>,
+    ) -> Self {
+        let checked = parameters.filter(|(_, _, checks)| !checks.is_empty());
+        let fields = checked.map(|(ident, cfgs, checks)| Field {
+            variant: None,
+            member: Member::Named(ident.clone()),
+            steps: vec![Step::Name(ident.unraw().to_string())],
+            checks,
+            cfgs: cfgs.to_vec(),
+        });
+        Self { whole: Vec::new(), fields: fields.collect() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.fields.is_empty()
+    }
+
+    /// The statements that run them on `self`. `lend` makes a reference to the argument of one to its field.
+    pub(crate) fn run(
+        &self,
+        private: &Private,
+        lend: impl Fn(&Member, TokenStream) -> TokenStream,
+    ) -> TokenStream {
+        let findings = hidden("findings");
+        let run = |field: &Field, value: &TokenStream| {
+            let steps = field.steps.iter().map(|step| step.tokens(private));
+            let (steps, checks, cfgs) = (quote!(&[#(#steps),*]), &field.checks, &field.cfgs);
+            quote!(#(#cfgs)* { #(#findings.field(#steps, #value, #checks);)* })
+        };
+        let fields = self.fields.iter().map(|field| {
+            let member = &field.member;
+            match &field.variant {
+                None => run(field, &lend(member, quote!(&self.#member))),
+                Some(variant) => {
+                    let value = hidden("value");
+                    let run = run(field, &quote!(#value));
+                    quote!(if let Self::#variant { #member: #value, .. } = self { #run })
+                }
+            }
+        });
+        let whole = &self.whole;
+        quote!(#(#fields)* #(#findings.whole(self, #whole);)*)
+    }
+}
+
+impl Step {
+    fn tokens(&self, private: &Private) -> TokenStream {
+        match self {
+            Step::Name(name) => quote!(#private::Step::Name(#name)),
+            Step::Payload => quote!(#private::Step::Payload),
+        }
+    }
+}
+
+fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: &mut Vec<Field>) {
+    for (n, field) in fields.iter().enumerate() {
+        let mut quiet = Errors::default();
+        let checks = parse(&field.attrs, Place::Field, &mut quiet).checks;
+        drop(quiet.finish());
+        if checks.is_empty() {
+            continue;
+        }
+        let own = match &field.ident {
+            Some(ident) => Some(ident.unraw().to_string()),
+            // A newtype is what it holds.
+            None => (fields.len() > 1).then(|| n.to_string()),
+        };
+        let before = before.iter().map(|step| match step {
+            Step::Name(name) => Step::Name(name.clone()),
+            Step::Payload => Step::Payload,
+        });
+        let member = field.ident.clone().map_or_else(|| Member::from(n), Member::Named);
+        let steps = before.chain(own.map(Step::Name)).collect();
+        let checks = checks.iter().map(ToTokens::to_token_stream).collect();
+        found.push(Field { variant: variant.cloned(), member, steps, checks, cfgs: Vec::new() });
+    }
+}
+
+/// The name of the schema's extension by which the engine knows a field that is called otherwise in JSON.
+pub(super) fn field_name(ident: Option<&Ident>) -> Option<TokenStream> {
+    let name = ident?.unraw().to_string();
+    Some(quote!("x-field" = #name))
+}
+
+/// `impl Checked for NAME`: `read` is how it is read without the checks.
+pub(crate) fn implementation(
+    header: &TokenStream,
+    clause: &TokenStream,
+    read: &TokenStream,
+    checks: &TokenStream,
+    private: &Private,
+) -> TokenStream {
+    let (findings, deserializer) = (hidden("findings"), format_ident!("deserializer"));
+    quote! {
+        #[automatically_derived]
+        #header #clause {
+            fn read<__D>(#deserializer: __D) -> #private::Result<Self, __D::Error>
+            where
+                __D: #private::serde::Deserializer<'de>,
+            {
+                #read
+            }
+            fn check(&self, #findings: &mut #private::Findings) {
+                #checks
+            }
+        }
+    }
+}

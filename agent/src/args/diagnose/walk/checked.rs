@@ -1,0 +1,253 @@
+//! Assertions about a value as it will arrive: what JSON Schema says beside its shape.
+
+use super::Walk;
+use crate::args::coercion::HIDDEN;
+use crate::args::de::{Context, Path, PlanDe};
+use crate::args::diagnose::document::{Doc, Document, Shape};
+use crate::args::diagnose::outcome::Shared;
+use crate::args::issue::{Issue, IssueCode};
+use crate::args::plan::{Check, CheckedSpec, Graph, Kind, NodeId};
+use crate::args::report::signature;
+use crate::args::text::{MAX_VALUE, cut, push_segment};
+use serde::de::Deserialize;
+use serde_json::Value;
+
+/// The longest signature inside a sentence.
+const MAX_WORDS: usize = 120;
+
+impl<'w> Walk<'w, '_> {
+    pub(super) fn checked(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
+        // It takes as much of the stack as three other nodes.
+        let depth = self.shared.depth.get();
+        self.shared.depth.set(depth + 2);
+        self.pass(id, spec, doc);
+        self.shared.depth.set(depth);
+    }
+
+    fn pass(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
+        let before = std::mem::take(&mut self.found);
+        let told = self.out.as_ref().map_or(0, |out| out.len());
+        self.check(spec.base, doc);
+        let own = self.found;
+        self.found = before.and(own);
+        // As it was sent it may fail for what would have been coerced.
+        if own.count > 0 && own.bent {
+            return;
+        }
+        let graph = self.graph;
+        let verdict = if own.bent {
+            let text = arrived(self.shared, spec.base, doc);
+            let Some(document) = text.as_deref().and_then(|text| Document::parse(text).ok()) else { return };
+            let shared = self.shared.another();
+            let verdict =
+                Judge { shared: &shared, collect: self.out.is_some() }.all(&spec.checks, &document.root);
+            self.shared.take_back(&shared);
+            verdict
+        } else {
+            Judge { shared: self.shared, collect: self.out.is_some() }.all(&spec.checks, doc)
+        };
+        if own.count == 0 && verdict.count == 0 {
+            self.shared.passed(graph.node(id), doc.raw);
+        }
+        self.found.clash |= verdict.clash && self.path.is_empty();
+        if self.out.is_none() {
+            self.found.count += verdict.count;
+            return;
+        }
+        let pointer = self.pointer();
+        for mut issue in verdict.issues {
+            issue.path.insert_str(0, &pointer);
+            let known =
+                |before: &Issue| before.path == issue.path && (own.count > 0 || before.code == issue.code);
+            if self.out.as_ref().is_some_and(|out| out.iter().skip(told).any(known)) {
+                continue;
+            }
+            self.found.count += 1;
+            if self.secret {
+                issue.received = issue.received.map(|_| HIDDEN.to_owned());
+            }
+            if let Some(out) = self.out.as_mut().filter(|out| out.len() < super::MAX_KEPT) {
+                out.push(issue);
+            }
+        }
+    }
+}
+
+/// The value as it will arrive, as JSON text.
+fn arrived(shared: &Shared<'_>, base: NodeId, doc: &Doc<'_>) -> Option<String> {
+    let graph = shared.graph;
+    let cx = Context::chosen(graph, doc.raw, shared);
+    let mut de = serde_json::Deserializer::from_str(doc.raw);
+    let node = graph.node(base);
+    let value = Value::deserialize(PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node });
+    value.ok().map(|value| value.to_string())
+}
+
+/// What checks have against a value. Paths begin at it.
+#[derive(Default)]
+struct Verdict {
+    issues: Vec<Issue>,
+    count: usize,
+    clash: bool,
+}
+
+impl Verdict {
+    fn add(&mut self, collect: bool, make: impl FnOnce() -> Issue) {
+        self.count += 1;
+        if collect && self.issues.len() < super::MAX_KEPT {
+            self.issues.push(make());
+        }
+    }
+}
+
+struct Judge<'x> {
+    shared: &'x Shared<'x>,
+    collect: bool,
+}
+
+impl<'x> Judge<'x> {
+    fn all(&self, checks: &[Check], doc: &'x Doc<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        for check in checks {
+            if !self.shared.may_check(doc.raw) {
+                verdict.add(self.collect, || {
+                    Issue::new(
+                        String::new(),
+                        IssueCode::Value,
+                        "takes too long to check: send something simpler",
+                    )
+                });
+                break;
+            }
+            self.one(check, doc, &mut verdict);
+        }
+        verdict
+    }
+
+    fn one(&self, check: &Check, doc: &'x Doc<'_>, verdict: &mut Verdict) {
+        match (check, &doc.shape) {
+            (Check::Also(node), _) => self.fit(*node, doc, None, verdict),
+            (Check::Not { node, given }, _) => {
+                if self.fits(*node, doc) {
+                    verdict.clash |= matches!(self.graph().kind(*node), Kind::Any);
+                    verdict.add(self.collect, || self.forbidden(*node, given, doc));
+                }
+            }
+            (Check::If { condition, then, otherwise, when }, _) => {
+                let (node, word) =
+                    if self.fits(*condition, doc) { (then, "when") } else { (otherwise, "unless") };
+                if let Some(node) = node {
+                    let why = when.as_ref().map(|when| format!("{word} {when}"));
+                    self.fit(*node, doc, why.as_deref(), verdict);
+                }
+            }
+            (Check::Contains { node, min, max }, Shape::Array(items)) => {
+                let fitting = items.iter().filter(|item| self.fits(*node, item)).count() as u64;
+                if fitting < *min || fitting > *max {
+                    let (few, bound) = if fitting < *min { ("few", min) } else { ("many", max) };
+                    verdict.add(self.collect, || {
+                        let item = cut(signature(self.graph(), *node), MAX_WORDS);
+                        let words = format!("too {few} items that are {item} ({fitting})");
+                        let mut issue = Issue::new(String::new(), IssueCode::Length, words);
+                        let side = if fitting < *min { "at least" } else { "at most" };
+                        issue.expected = Some(format!("{side} {bound} such"));
+                        issue
+                    });
+                }
+            }
+            (Check::Names(node), Shape::Object(entries)) => {
+                for (key, _) in entries {
+                    self.name(*node, key, verdict);
+                }
+            }
+            (Check::Requires(name, needed), Shape::Object(_)) if doc.entry(name).is_some() => {
+                for needed in needed.iter().filter(|needed| doc.entry(needed).is_none()) {
+                    verdict.add(self.collect, || {
+                        let words =
+                            format!("required, but missing (when `{}` is given)", cut(name, MAX_VALUE));
+                        Issue::new(at(needed), IssueCode::Missing, words)
+                    });
+                }
+            }
+            (Check::Depends(name, node), Shape::Object(_)) if doc.entry(name).is_some() => {
+                let why = format!("when `{}` is given", cut(name, MAX_VALUE));
+                self.fit(*node, doc, Some(&why), verdict);
+            }
+            _ => {}
+        }
+    }
+
+    fn graph(&self) -> &'x Graph {
+        self.shared.graph
+    }
+
+    fn fits(&self, node: NodeId, doc: &'x Doc<'_>) -> bool {
+        Walk::count(self.shared, node, doc).count == 0
+    }
+
+    /// Everything that a schema has against the value, and why it is asked at all.
+    fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut Verdict) {
+        let mut issues = Vec::new();
+        let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));
+        walk.check(node, doc);
+        let found = walk.found;
+        verdict.count += found.count;
+        verdict.clash |= found.clash;
+        for mut issue in issues {
+            if let Some(why) = why {
+                issue.problem = format!("{} ({why})", issue.problem);
+            }
+            verdict.issues.push(issue);
+        }
+    }
+
+    fn forbidden(&self, node: NodeId, given: &[String], doc: &Doc<'_>) -> Issue {
+        match given {
+            [] => {
+                let code = match self.graph().kind(node) {
+                    Kind::Enum(_) | Kind::Const(_) => IssueCode::Enum,
+                    Kind::Any | Kind::Null | Kind::Bool | Kind::Int(_) | Kind::Num(_) => IssueCode::Type,
+                    Kind::Str(spec) if spec.is_plain() => IssueCode::Type,
+                    Kind::Str(spec) if spec.pattern.is_some() => IssueCode::Pattern,
+                    _ => IssueCode::Value,
+                };
+                let words = match self.graph().kind(node) {
+                    Kind::Any => "no value is allowed here".to_owned(),
+                    _ => format!("must not be {}", cut(signature(self.graph(), node), MAX_WORDS)),
+                };
+                let mut issue = Issue::new(String::new(), code, words);
+                issue.received = Some(doc.shown());
+                issue
+            }
+            [only] => Issue::new(at(only), IssueCode::Value, "must not be given"),
+            several => {
+                let names: Vec<String> = several.iter().map(|name| format!("`{name}`")).collect();
+                let words = format!("must not have {} together", cut(&names.join(" and "), MAX_WORDS));
+                Issue::new(String::new(), IssueCode::Value, words)
+            }
+        }
+    }
+
+    fn name(&self, node: NodeId, key: &str, verdict: &mut Verdict) {
+        let text = Value::from(key).to_string();
+        let Ok(document) = Document::parse(&text) else { return };
+        let shared = self.shared.another();
+        let mut issues = Vec::new();
+        let mut walk = Walk::new(&shared, Some(&mut issues));
+        walk.check(node, &document.root);
+        self.shared.take_back(&shared);
+        if let Some(mut issue) = issues.into_iter().next() {
+            verdict.add(self.collect, || {
+                issue.problem = format!("as a key: {}", issue.problem);
+                issue.path = at(key);
+                issue
+            });
+        }
+    }
+}
+
+fn at(key: &str) -> String {
+    let mut out = String::new();
+    push_segment(&mut out, key);
+    out
+}

@@ -1,0 +1,147 @@
+//! Formats that an author asks of text by `#[arg(format = …)]` or a validator's attribute, as JSON Schema 2020-12
+//! (validation, section 7.3) defines them.
+//!
+//! Formats of types are another matter: there the type decides, see [`diagnose`](super::diagnose).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Is this text of that format? Formats that are not known are only shown.
+pub(crate) fn is(format: &str, text: &str) -> bool {
+    match format {
+        "date" => is_date(text),
+        "time" => is_time(text),
+        "date-time" => text.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && is_time(time)),
+        "duration" => is_duration(text),
+        "email" => is_email(text),
+        "hostname" => is_hostname(text),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "ip" => text.parse::<IpAddr>().is_ok(),
+        "uri" => is_uri(text),
+        "uuid" => is_uuid(text),
+        _ => true,
+    }
+}
+
+/// Exactly `width` digits, at most `most`.
+fn number(text: &str, width: usize, most: u32) -> Option<u32> {
+    let digits = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
+    if digits { text.parse().ok().filter(|number| *number <= most) } else { None }
+}
+
+/// RFC 3339: `2026-11-21`.
+fn is_date(text: &str) -> bool {
+    let mut parts = text.splitn(3, '-');
+    let mut next = |width, most| number(parts.next()?, width, most);
+    let (Some(year), Some(month), Some(day)) = (next(4, 9_999), next(2, 12), next(2, 31)) else {
+        return false;
+    };
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        _ => 0,
+    };
+    (1..=days).contains(&day)
+}
+
+/// RFC 3339: `10:30:00.25Z`, `10:30:00+01:00`. A second 60 is the last of a day in UTC.
+fn is_time(text: &str) -> bool {
+    let Some((clock, offset)) = text.find(['Z', 'z', '+', '-']).and_then(|at| text.split_at_checked(at))
+    else {
+        return false;
+    };
+    let offset = match offset.strip_prefix(['+', '-']) {
+        None if offset.len() == 1 => 0,
+        None => return false,
+        Some(rest) => {
+            let Some((hours, minutes)) = rest.split_once(':') else { return false };
+            let (Some(hours), Some(minutes)) = (number(hours, 2, 23), number(minutes, 2, 59)) else {
+                return false;
+            };
+            let minutes = i64::from(hours * 60 + minutes);
+            if offset.starts_with('-') { -minutes } else { minutes }
+        }
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let mut parts = clock.splitn(3, ':');
+    let mut next = |most| number(parts.next()?, 2, most);
+    let (Some(hours), Some(minutes), Some(seconds)) = (next(23), next(59), next(60)) else { return false };
+    let last_of_day = (i64::from(hours * 60 + minutes) - offset).rem_euclid(1_440) == 1_439;
+    !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit()) && (seconds < 60 || last_of_day)
+}
+
+/// RFC 3339, appendix A: `P1DT2H`, `P3W`.
+fn is_duration(text: &str) -> bool {
+    let Some(text) = text.strip_prefix('P') else { return false };
+    let (date, time) = match text.split_once('T') {
+        Some((_, "")) => return false,
+        Some((date, time)) => (date, time),
+        None => (text, ""),
+    };
+    // Larger units first, none left out in between.
+    let units = |text: &str, units: &str| {
+        let mut last: Option<usize> = None;
+        text.split_inclusive(|c: char| c.is_ascii_alphabetic()).all(|part| {
+            let Some(unit) = part.chars().last().and_then(|unit| units.find(unit)) else { return false };
+            let number = &part[..part.len() - 1];
+            let in_order = last.replace(unit).is_none_or(|last| unit == last + 1);
+            in_order && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    let weeks = time.is_empty() && !date.is_empty() && units(date, "W");
+    !text.is_empty() && (weeks || units(date, "YMD") && units(time, "HMS"))
+}
+
+/// RFC 5321 without quoted names and address literals.
+fn is_email(text: &str) -> bool {
+    let Some((name, host)) = text.rsplit_once('@') else { return false };
+    let sign = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b);
+    name.len() <= 64
+        && name.split('.').all(|part| !part.is_empty() && part.bytes().all(sign))
+        && is_hostname(host)
+}
+
+/// RFC 1123.
+fn is_hostname(text: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// RFC 3986: a scheme, a colon, and no sign that must be escaped.
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let mut rest = rest.bytes();
+    let mut plain = || {
+        while let Some(b) = rest.next() {
+            let hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_hexdigit());
+            let fits = match b {
+                b'%' => hex(rest.next()) && hex(rest.next()),
+                b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
+                b => b.is_ascii_graphic(),
+            };
+            if !fits {
+                return false;
+            }
+        }
+        true
+    };
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        && plain()
+}
+
+/// RFC 4122: `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, b)| match at {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        })
+}

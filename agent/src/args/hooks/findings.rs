@@ -1,0 +1,255 @@
+//! What generated code calls: runs the checks of a value, and says what to do with what they find.
+
+#![cfg_attr(not(feature = "macros"), allow(dead_code, reason = "only generated code calls it"))]
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "for generated code only; what is there is explained where it is not plain"
+)]
+
+use super::violations::Violations;
+use super::{CHECKED, put_aside};
+use crate::args::text::cut;
+use serde::de::{Deserializer, Error, Visitor};
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+
+/// Words of a check are cut at this many characters.
+const MAX_PROBLEM: usize = 250;
+
+/// A type with checks: how it is read without them, and what they find.
+pub trait Checked<'de>: Sized {
+    fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+    fn check(&self, findings: &mut Findings);
+}
+
+/// Reads a value and checks it.
+pub fn checked<'de, T: Checked<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_newtype_struct(CHECKED, CheckedVisitor(PhantomData))
+}
+
+struct CheckedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Checked<'de>> Visitor<'de> for CheckedVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value that passes its checks")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        read_and_check(deserializer, false)
+    }
+
+    /// The engine says by this that it is the one who asks, and not a buffer of serde's.
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        read_and_check(deserializer, true)
+    }
+}
+
+/// Reading is much code; it stands in the program once.
+#[inline(never)]
+fn read_and_check<'de, T: Checked<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+    certain: bool,
+) -> Result<T, D::Error> {
+    let value = T::read(deserializer)?;
+    let mut findings = Findings::default();
+    value.check(&mut findings);
+    if findings.found.is_empty() {
+        return Ok(value);
+    }
+    match put_aside(findings.found, certain) {
+        Ok(()) => Ok(value),
+        Err(found) => Err(refusal(&found)),
+    }
+}
+
+/// In one line: to serde there is one error.
+#[cold]
+fn refusal<E: Error>(found: &[Found]) -> E {
+    let words: Vec<String> = found.iter().map(|found| found.in_words(0)).collect();
+    E::custom(words.join("; "))
+}
+
+/// What the checks of one value have found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    found: Vec<Found>,
+}
+
+impl Findings {
+    /// Runs the check of a field.
+    pub fn field<V, A, R, F>(&mut self, steps: &[Step], value: &V, check: F)
+    where
+        V: CheckFor<A> + ?Sized,
+        A: ?Sized,
+        F: Fn(&A) -> R,
+        R: Verdict,
+    {
+        value.checked(&mut |part| {
+            if let Err(violations) = check(part).verdict() {
+                self.found.extend(violations.into_found().map(|found| found.below(steps)));
+            }
+        });
+    }
+
+    /// Runs the check of the whole value.
+    pub fn whole<V, R: Verdict>(&mut self, value: &V, check: impl Fn(&V) -> R) {
+        if let Err(violations) = check(value).verdict() {
+            self.found.extend(violations.into_found().map(|found| Found { whole: true, ..found }));
+        }
+    }
+}
+
+/// A step from a value to what a check is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A field by its name in Rust, or an item by its index.
+    Name(&'static str),
+    /// What an externally tagged enum carries: the value of its only key.
+    Payload,
+    /// A name that was made at run time.
+    Made(Box<str>),
+}
+
+/// One mistake that a check has found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) steps: Vec<Step>,
+    pub(super) problem: String,
+    /// Whether the check saw the whole value, and not only what the steps lead to.
+    pub(super) whole: bool,
+}
+
+impl Found {
+    pub(super) fn named(path: &str, problem: &str) -> Found {
+        let steps = path.split('/').filter(|name| !name.is_empty()).map(|name| Step::Made(name.into()));
+        let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+        let problem = if line.is_empty() { "refused".to_owned() } else { cut(&line, MAX_PROBLEM) };
+        Found { steps: steps.collect(), problem, whole: false }
+    }
+
+    fn below(mut self, steps: &[Step]) -> Found {
+        self.steps.splice(..0, steps.iter().cloned());
+        self
+    }
+
+    /// The names of the steps after the first `known` ones, and what is wrong.
+    pub(super) fn in_words(&self, known: usize) -> String {
+        let names: Vec<&str> = self.steps.iter().skip(known).filter_map(Step::name).collect();
+        if names.is_empty() {
+            self.problem.clone()
+        } else {
+            format!("`{}`: {}", names.join("/"), self.problem)
+        }
+    }
+}
+
+impl Step {
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Step::Name(name) => Some(name),
+            Step::Made(name) => Some(name),
+            Step::Payload => None,
+        }
+    }
+}
+
+/// A field that a check of an `A` is for: an `A`, or what may be without one or lends one.
+#[diagnostic::on_unimplemented(
+    message = "this check is for a `{A}`, but it stands at a `{Self}`",
+    label = "takes a `&{A}`",
+    note = "write `fn check(value: &{Self}) -> Result<(), impl Display>`; for an `Option<T>` also `&T`, for a `String` also `&str`"
+)]
+pub trait CheckFor<A: ?Sized> {
+    fn checked(&self, check: &mut dyn FnMut(&A));
+}
+
+#[diagnostic::do_not_recommend]
+impl<A> CheckFor<A> for A {
+    fn checked(&self, check: &mut dyn FnMut(&A)) {
+        check(self);
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<A> CheckFor<A> for Option<A> {
+    fn checked(&self, check: &mut dyn FnMut(&A)) {
+        if let Some(value) = self {
+            check(value);
+        }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl CheckFor<str> for String {
+    fn checked(&self, check: &mut dyn FnMut(&str)) {
+        check(self);
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl CheckFor<str> for Option<String> {
+    fn checked(&self, check: &mut dyn FnMut(&str)) {
+        if let Some(value) = self {
+            check(value);
+        }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<A> CheckFor<[A]> for Vec<A> {
+    fn checked(&self, check: &mut dyn FnMut(&[A])) {
+        check(self);
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<A> CheckFor<[A]> for Option<Vec<A>> {
+    fn checked(&self, check: &mut dyn FnMut(&[A])) {
+        if let Some(value) = self {
+            check(value);
+        }
+    }
+}
+
+/// What a check returns.
+#[diagnostic::on_unimplemented(
+    message = "a check returns a `Result<(), E>`, not a `{Self}`",
+    label = "returns a `{Self}`",
+    note = "`Ok(())` lets the value pass; the error says what is wrong with it"
+)]
+pub trait Verdict {
+    fn verdict(self) -> Result<(), Violations>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Problem> Verdict for Result<(), E> {
+    fn verdict(self) -> Result<(), Violations> {
+        self.map_err(Problem::into_violations)
+    }
+}
+
+/// The error of a check.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a check",
+    label = "no text that a model could read",
+    note = "return what has a text (`Display`), for example a `String`, or `agent::Violations` to name fields"
+)]
+pub trait Problem {
+    fn into_violations(self) -> Violations;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Display> Problem for E {
+    fn into_violations(self) -> Violations {
+        Violations::new().at("", self)
+    }
+}
+
+impl Problem for Violations {
+    fn into_violations(self) -> Violations {
+        if self.is_empty() { self.at("", "refused") } else { self }
+    }
+}

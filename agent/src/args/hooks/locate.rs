@@ -1,0 +1,224 @@
+//! Where in what was sent a check means, and the issues made of it.
+
+use super::Placed;
+use super::findings::Step;
+use crate::args::issue::{Issue, IssueCode};
+use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::text::{push_index, push_segment, shown};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Stands for the words of a check that may quote a secret.
+const REFUSED: &str = "refused by the tool's own check";
+
+/// The issues of checks, put among those of the walk in the order of the plan.
+pub(crate) fn report(graph: &Graph, sent: &str, placed: Vec<Placed>, issues: &mut Vec<Issue>) {
+    if placed.is_empty() {
+        return;
+    }
+    let sent: Value = serde_json::from_str(sent).unwrap_or_default();
+    let mut orders = Orders { graph, sent: &sent, positions: HashMap::new() };
+    let mut found: Vec<(Vec<usize>, Issue)> = placed
+        .into_iter()
+        .map(|placed| {
+            let issue = issue(graph, &sent, placed);
+            (orders.of(&issue.path, true), issue)
+        })
+        .collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    if issues.is_empty() {
+        issues.extend(found.into_iter().map(|(_, issue)| issue));
+        return;
+    }
+    let mut walked = std::mem::take(issues);
+    // A format that the walk only knows roughly: the type has said more.
+    let mut said: HashMap<String, &mut Issue> =
+        found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
+    walked.retain(|issue| {
+        let same = said.get_mut(&issue.path).filter(|_| issue.code == IssueCode::Format);
+        let Some(own) = same else { return true };
+        (own.code, own.expected) = (issue.code, issue.expected.clone());
+        false
+    });
+    let mut found = found.into_iter().peekable();
+    for issue in walked {
+        let place = orders.of(&issue.path, false);
+        while let Some((_, earlier)) = found.next_if(|(order, _)| *order < place) {
+            issues.push(earlier);
+        }
+        issues.push(issue);
+    }
+    issues.extend(found.map(|(_, issue)| issue));
+}
+
+fn issue(graph: &Graph, sent: &Value, placed: Placed) -> Issue {
+    let Placed { path, node, secret, found } = placed;
+    let Some(id) = graph.id_of(node) else { return Issue::new(path, IssueCode::Value, found.problem) };
+    let here = sent.pointer(&path);
+    let mut place = Place { graph, id, sent: here, path, secret };
+    let known = found.steps.iter().take_while(|step| place.step(step)).count();
+    let saw = if found.whole { id } else { place.id };
+    let secret = place.secret || graph.node(saw).holds_secret;
+    // A name that no parameter has is told in words.
+    let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
+    let mut issue = Issue::new(place.path, IssueCode::Value, problem);
+    let scalar =
+        place.sent.filter(|value| !matches!(value, Value::Array(_) | Value::Object(_) | Value::Null));
+    issue.received = scalar.filter(|_| !secret).map(shown);
+    issue
+}
+
+/// A place in the plan and in what was sent.
+struct Place<'a> {
+    graph: &'a Graph,
+    id: NodeId,
+    sent: Option<&'a Value>,
+    path: String,
+    secret: bool,
+}
+
+impl<'a> Place<'a> {
+    /// Goes one step on; false if there is no such place.
+    fn step(&mut self, step: &Step) -> bool {
+        self.enter(0);
+        match step.name() {
+            None => self.payload(),
+            Some(name) => self.named(name, true),
+        }
+    }
+
+    /// To what a nullable or one of several alternatives is, as far as the value tells.
+    fn enter(&mut self, depth: usize) {
+        let graph = self.graph;
+        let next = match graph.kind(self.id) {
+            Kind::Nullable(inner) => Some(*inner),
+            Kind::Tagged { tag, variants, .. } => {
+                let name = self.sent.and_then(|sent| sent.get(tag)).and_then(Value::as_str);
+                variants.iter().find(|(own, _)| Some(own.as_str()) == name).map(|(_, id)| *id)
+            }
+            _ => None,
+        };
+        if let Some(next) = next.filter(|_| depth < 64) {
+            self.id = next;
+            self.enter(depth + 1);
+        }
+    }
+
+    fn payload(&mut self) -> bool {
+        let Kind::External(external) = self.graph.kind(self.id) else { return false };
+        let entry = self.sent.and_then(Value::as_object).and_then(|object| object.iter().next());
+        let Some((key, below)) = entry else { return false };
+        let Some(variant) = external.variant(key) else { return false };
+        push_segment(&mut self.path, key);
+        (self.id, self.sent) = (variant.node, Some(below));
+        true
+    }
+
+    /// `in_rust`: by the name of the field, if there is one.
+    fn named(&mut self, name: &str, in_rust: bool) -> bool {
+        let graph = self.graph;
+        match graph.kind(self.id) {
+            Kind::Object(object) => self.key(object, name, in_rust),
+            Kind::Array(array) => {
+                let Some(index) = name.parse::<usize>().ok() else { return false };
+                let Some(item) = array.item(index) else { return false };
+                push_index(&mut self.path, index);
+                (self.id, self.sent) = (item, self.sent.and_then(|sent| sent.get(index)));
+                true
+            }
+            Kind::Union { branches, .. } => branches.iter().any(|branch| {
+                let mut place = Place { id: *branch, path: self.path.clone(), ..*self };
+                place.enter(0);
+                let found = !matches!(graph.kind(place.id), Kind::Union { .. }) && place.named(name, in_rust);
+                if found {
+                    *self = place;
+                }
+                found
+            }),
+            _ => false,
+        }
+    }
+
+    fn key(&mut self, object: &'a ObjectSpec, name: &str, in_rust: bool) -> bool {
+        // As declared in Rust first: that is what a check can be expected to say.
+        let by_field = object.props.iter().find(|prop| in_rust && prop.field.as_deref() == Some(name));
+        let prop = by_field.or_else(|| object.find(name, 0).and_then(|index| object.props.get(index)));
+        if let Some(prop) = prop {
+            let key = self.sent_as(prop);
+            push_segment(&mut self.path, key);
+            self.secret |= prop.secret;
+            (self.id, self.sent) = (prop.node, self.sent.and_then(|sent| sent.get(key)));
+            return true;
+        }
+        match (object.child(name, 0), self.sent.and_then(|sent| sent.get(name))) {
+            (Some(Child::Entry(id)), Some(value)) => {
+                push_segment(&mut self.path, name);
+                (self.id, self.sent) = (id, Some(value));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The name or alias that a parameter was sent under.
+    fn sent_as(&self, prop: &'a Prop) -> &'a str {
+        let names = std::iter::once(&prop.name).chain(&prop.aliases);
+        let sent =
+            names.into_iter().find(|name| self.sent.is_some_and(|sent| sent.get(name.as_str()).is_some()));
+        sent.unwrap_or(&prop.name)
+    }
+}
+
+/// Where issues stand in a report.
+struct Orders<'a> {
+    graph: &'a Graph,
+    sent: &'a Value,
+    /// Where the keys of an object stand, by the object's place in memory.
+    positions: HashMap<usize, HashMap<&'a str, usize>>,
+}
+
+impl<'a> Orders<'a> {
+    /// Sorts like the walk: unknown keys first, then parameters as declared, each with what is below it, then map
+    /// entries as sent. What a check says about a whole (`checked`) comes after what is below it.
+    fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
+        let graph = self.graph;
+        let mut out = Vec::new();
+        let mut place =
+            Place { graph, id: graph.root, sent: Some(self.sent), path: String::new(), secret: false };
+        for segment in pointer.split('/').skip(1) {
+            let key = segment.replace("~1", "/").replace("~0", "~");
+            let position = self.position(place.sent, &key);
+            place.enter(0);
+            let group = match graph.kind(place.id) {
+                Kind::Object(object) => match object.child(&key, 0) {
+                    None => [0, position],
+                    Some(Child::Prop(index, _)) => [1, index],
+                    Some(Child::Entry(_)) => [2, position],
+                },
+                _ => [1, key.parse().unwrap_or(position)],
+            };
+            out.extend(group);
+            let known = match graph.kind(place.id) {
+                Kind::External(_) => place.payload(),
+                _ => place.named(&key, false),
+            };
+            if !known {
+                place.sent = None;
+                place.id = graph.any;
+            }
+        }
+        if checked {
+            out.push(usize::MAX);
+        }
+        out
+    }
+
+    fn position(&mut self, object: Option<&'a Value>, key: &str) -> usize {
+        let Some(object) = object.and_then(Value::as_object) else { return usize::MAX - 1 };
+        let keys = self
+            .positions
+            .entry(std::ptr::from_ref(object).addr())
+            .or_insert_with(|| object.keys().enumerate().map(|(at, key)| (key.as_str(), at)).collect());
+        keys.get(key).copied().unwrap_or(usize::MAX - 1)
+    }
+}

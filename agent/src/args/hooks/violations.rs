@@ -1,0 +1,86 @@
+//! What a check of a whole value has against it, field by field.
+
+use super::findings::Found;
+use std::fmt::Display;
+
+/// What a check has against a value, one entry for each mistake, with the fields they are about.
+///
+/// The error of a check that says more than one thing, or names a field. Checks that have one thing to say about
+/// their value can return anything with [`Display`] instead.
+///
+/// ```
+/// use agent::{ToolArgs, Violations, args::{Plan, PlanOptions}};
+///
+/// #[derive(ToolArgs)]
+/// #[arg(validate = in_order)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Stay {
+///     first_night: u32,
+///     last_night: u32,
+/// }
+///
+/// fn in_order(stay: &Stay) -> Result<(), Violations> {
+///     let mut found = Violations::new();
+///     if stay.last_night < stay.first_night {
+///         found.add("last_night", "must not be before `firstNight`");
+///     }
+///     found.into_result()
+/// }
+///
+/// let plan = Plan::for_type::<Stay>("book", PlanOptions::default())?;
+/// let refused = plan.parse::<Stay>(r#"{"firstNight": 9, "lastNight": 2}"#).err().unwrap();
+/// assert_eq!(refused.issues()[0].path, "/lastNight");
+/// assert_eq!(refused.issues()[0].problem, "must not be before `firstNight`");
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Violations {
+    found: Vec<(String, String)>,
+}
+
+impl Violations {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a mistake of a field: by its name in Rust or the one that the model sees, with `/` between the names and
+    /// indices of what is nested (`"guests/0/age"`). An empty name means the value as a whole.
+    pub fn add(&mut self, field: impl Into<String>, problem: impl Display) {
+        self.found.push((field.into(), problem.to_string()));
+    }
+
+    /// The same, as an expression: `Violations::new().at("end", "must be after `start`")`.
+    pub fn at(mut self, field: impl Into<String>, problem: impl Display) -> Self {
+        self.add(field, problem);
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Each field with what is wrong with it, in the order of adding.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.found.iter().map(|(field, problem)| (field.as_str(), problem.as_str()))
+    }
+
+    /// `Ok` if nothing was added.
+    ///
+    /// # Errors
+    /// Itself, if something was.
+    pub fn into_result(self) -> Result<(), Violations> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
+    pub(super) fn into_found(self) -> impl Iterator<Item = Found> {
+        self.found.into_iter().map(|(field, problem)| Found::named(&field, &problem))
+    }
+}

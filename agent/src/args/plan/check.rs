@@ -1,0 +1,332 @@
+//! Assertions about a value as a whole: `not`, `if`, `contains`, … and what cannot be merged with the rest.
+//!
+//! They are taken out of a schema and kept beside it as a list, each as a schema of its own. What is left over is
+//! compiled as usual, so that a value is read and coerced along it; what has arrived must then pass the checks.
+
+use super::compile::{Compiler, Object, Result};
+use super::keywords::whole;
+use super::node::{Check, CheckedSpec, Kind, NodeId};
+use crate::args::policy::Rules;
+use crate::args::text::{MAX_VALUE, cut};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// The list of checks beside a schema. No schema from elsewhere has a keyword that begins so.
+pub(super) const CHECKS: &str = "\0checks";
+/// A schema that must fit as well, in that list.
+const ALSO: &str = "\0also";
+/// Names of properties that only checks speak about. They are no unknown keys.
+pub(super) const KNOWN: &str = "\0known";
+/// In that list: any name may be meant.
+const ANY_NAME: &str = "\0any";
+
+/// Keywords that become checks, with those that they need beside them.
+const GROUPS: [&[&str]; 7] = [
+    &["not"],
+    &["if", "then", "else"],
+    &["contains", "minContains", "maxContains"],
+    &["propertyNames"],
+    &["dependentRequired"],
+    &["dependentSchemas"],
+    &["dependencies"],
+];
+
+/// Keywords that see what others beside them look at.
+const LOOKING_ASIDE: [&str; 4] =
+    ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
+
+/// One more schema that has to fit what has arrived.
+pub(super) fn push_check(map: &mut Object, schema: Object) {
+    push(map, json!({ALSO: schema}));
+}
+
+fn push(map: &mut Object, check: Value) {
+    match map.get_mut(CHECKS) {
+        Some(Value::Array(checks)) if checks.contains(&check) => {}
+        Some(Value::Array(checks)) => checks.push(check),
+        _ => {
+            map.insert(CHECKS.into(), json!([check]));
+        }
+    }
+}
+
+impl Compiler<'_> {
+    /// A schema whose assertions about the whole stand in the list of its checks.
+    pub(super) fn normal<'m>(&self, map: &'m Object) -> Result<Cow<'m, Object>> {
+        let patterns = map.get("patternProperties").and_then(Value::as_object);
+        let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
+        let present = |group: &[&str]| map.contains_key(group[0]);
+        let lonely = LOOKING_ASIDE.iter().any(|keyword| map.contains_key(*keyword));
+        if !self.foreign || several.is_none() && !lonely && !GROUPS.iter().any(|group| present(group)) {
+            return Ok(Cow::Borrowed(map));
+        }
+        let mut out = map.clone();
+        for group in GROUPS.iter().filter(|group| present(group)) {
+            let mut check = Object::new();
+            for keyword in *group {
+                check.extend(out.shift_remove(*keyword).map(|value| ((*keyword).to_owned(), value)));
+            }
+            if !says_nothing(group[0], &check) {
+                push(&mut out, Value::Object(check));
+            }
+        }
+        // Read along the first pattern that matches; all that match must fit.
+        for (pattern, schema) in several.into_iter().flatten() {
+            if *schema != json!(true) && *schema != json!({}) {
+                push(&mut out, json!({ALSO: {"patternProperties": {pattern: schema}}}));
+            }
+        }
+        self.without_looking_aside(&mut out)?;
+        Ok(Cow::Owned(out))
+    }
+
+    /// `unevaluatedProperties` and `unevaluatedItems` see what the schemas beside them look at (JSON Schema 2020-12, core,
+    /// section 11). Where there are none, or they are merged already, they mean what `additionalProperties` and `items`
+    /// mean.
+    fn without_looking_aside(&self, map: &mut Object) -> Result<()> {
+        const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
+        let mut elsewhere = false;
+        for keyword in ["$dynamicRef", "$recursiveRef"] {
+            if map.shift_remove(keyword).is_some() {
+                elsewhere = true;
+                self.unmodelled(keyword, "is not modelled")?;
+            }
+        }
+        let combined = COMBINING.iter().any(|k| map.contains_key(*k));
+        let (by_checks, by_contains) = (elsewhere || look_at_properties(map), any_check(map, &["contains"]));
+        let open = |value: &Value| *value == json!(true) || *value == json!({});
+        if let Some(items) = map.get("unevaluatedItems") {
+            let listed = map.get("items").is_some_and(Value::is_array);
+            let rest = if listed { "additionalItems" } else { "items" };
+            let silent = open(items) || map.contains_key(rest);
+            if silent || !combined && !by_checks && !by_contains {
+                if let Some(items) = map.shift_remove("unevaluatedItems")
+                    && !silent
+                {
+                    map.insert(rest.into(), items);
+                }
+            } else {
+                map.shift_remove("unevaluatedItems");
+                self.unmodelled("unevaluatedItems", "beside what looks at items, too, is not modelled")?;
+            }
+        }
+        let Some(closing) = map.get("unevaluatedProperties") else { return Ok(()) };
+        if map.contains_key("additionalProperties") || open(closing) {
+            let all = open(closing);
+            map.shift_remove("unevaluatedProperties");
+            if all {
+                map.entry("additionalProperties").or_insert(Value::Bool(true));
+            }
+        } else if by_checks {
+            map.shift_remove("unevaluatedProperties");
+            self.unmodelled("unevaluatedProperties", "beside conditions on properties is not modelled")?;
+        } else if !combined && let Some(closing) = map.shift_remove("unevaluatedProperties") {
+            map.insert("additionalProperties".into(), closing);
+        }
+        Ok(())
+    }
+
+    /// A node that `compile` makes of the schema without its checks, and those.
+    pub(super) fn with_checks(
+        &mut self,
+        map: &Object,
+        compile: impl FnOnce(&mut Self, &Object) -> Result<NodeId>,
+    ) -> Result<NodeId> {
+        let Some(Value::Array(checks)) = map.get(CHECKS) else { return compile(self, map) };
+        let mut rest = map.clone();
+        rest.shift_remove(CHECKS);
+        if !self.rules.is_check() {
+            let mut names = BTreeSet::new();
+            if let Some(Value::Array(known)) = rest.get(KNOWN) {
+                names.extend(known.iter().filter_map(Value::as_str).map(String::from));
+            }
+            for check in checks {
+                self.names_in(check, &mut names, 0)?;
+            }
+            if !names.is_empty() {
+                rest.insert(KNOWN.into(), names.into_iter().collect());
+            }
+        }
+        let base = compile(self, &rest)?;
+        let before = std::mem::replace(&mut self.rules, Rules::check());
+        let mut compiled = Vec::with_capacity(checks.len());
+        for check in checks {
+            self.checks(check, &mut compiled)?;
+        }
+        self.rules = before;
+        if compiled.is_empty() {
+            return Ok(base);
+        }
+        let id = self.push(Kind::Never);
+        *self.kind_mut(id) = Kind::Checked(CheckedSpec { id, base, checks: compiled });
+        Ok(id)
+    }
+
+    fn checks(&mut self, check: &Value, out: &mut Vec<Check>) -> Result<()> {
+        let rules = self.rules;
+        let words = |list: &Value| -> Vec<String> {
+            list.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
+        };
+        if let Some(schema) = check.get(ALSO) {
+            let node = self.schema(schema)?;
+            out.push(Check::Also(node));
+        } else if let Some(schema) = check.get("not") {
+            let given = only_required(schema);
+            out.push(Check::Not { node: self.below(&["not"], rules, schema)?, given });
+        } else if let Some(condition) = check.get("if") {
+            if check.get("then").is_none() && check.get("else").is_none() {
+                return Ok(());
+            }
+            let mut part = |keyword: &str| match check.get(keyword) {
+                Some(schema) => self.below(&[keyword], rules, schema).map(Some),
+                None => Ok(None),
+            };
+            let (then, otherwise) = (part("then")?, part("else")?);
+            let when = in_words(condition);
+            out.push(Check::If { condition: self.below(&["if"], rules, condition)?, then, otherwise, when });
+        } else if let Some(schema) = check.get("contains") {
+            let count = |keyword: &str| check.get(keyword).and_then(whole);
+            let (min, max) = (count("minContains").unwrap_or(1), count("maxContains").unwrap_or(u64::MAX));
+            out.push(Check::Contains { node: self.below(&["contains"], rules, schema)?, min, max });
+        } else if let Some(schema) = check.get("propertyNames") {
+            out.push(Check::Names(self.below(&["propertyNames"], rules, schema)?));
+        } else {
+            for keyword in ["dependentRequired", "dependentSchemas", "dependencies"] {
+                for (name, needs) in check.get(keyword).and_then(Value::as_object).into_iter().flatten() {
+                    out.push(if needs.is_array() {
+                        Check::Requires(name.clone(), words(needs))
+                    } else {
+                        Check::Depends(name.clone(), self.below(&[keyword, name], rules, needs)?)
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The properties that a check speaks about, other than to forbid them.
+    fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> Result<()> {
+        const MOST_NAMES: usize = 1000;
+        const DEEPEST: usize = 16;
+        self.charge(1)?;
+        let Value::Object(map) = schema else { return Ok(()) };
+        if depth > DEEPEST || names.len() > MOST_NAMES {
+            names.insert(ANY_NAME.into());
+            return Ok(());
+        }
+        for (keyword, value) in map {
+            match (keyword.as_str(), value) {
+                ("properties", Value::Object(named)) => names.extend(named.keys().cloned()),
+                ("required", Value::Array(list)) => {
+                    names.extend(list.iter().filter_map(Value::as_str).map(String::from));
+                }
+                ("patternProperties", _) => {
+                    names.insert(ANY_NAME.into());
+                }
+                ("additionalProperties" | "unevaluatedProperties", value) if *value != json!(false) => {
+                    names.insert(ANY_NAME.into());
+                }
+                ("dependentRequired" | "dependentSchemas" | "dependencies", Value::Object(named)) => {
+                    for (name, needs) in named {
+                        names.insert(name.clone());
+                        names.extend(
+                            needs
+                                .as_array()
+                                .into_iter()
+                                .flatten()
+                                .filter_map(Value::as_str)
+                                .map(String::from),
+                        );
+                        self.names_in(needs, names, depth + 1)?;
+                    }
+                }
+                ("allOf" | "anyOf" | "oneOf" | CHECKS, Value::Array(list)) => {
+                    for part in list {
+                        self.names_in(part, names, depth + 1)?;
+                    }
+                }
+                ("if" | "then" | "else" | ALSO, part) => self.names_in(part, names, depth + 1)?,
+                ("$ref", Value::String(reference)) => {
+                    let target = self.resolve(reference)?;
+                    self.names_in(target, names, depth + 1)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names that a list of known ones adds to an object; none if any name may be meant.
+pub(super) fn known(map: &Object) -> Option<Vec<&str>> {
+    let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
+    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+    (!names.contains(&ANY_NAME)).then_some(names)
+}
+
+/// Whether the checks of a schema look at properties or items, and so evaluate them.
+pub(super) fn look_at_properties(map: &Object) -> bool {
+    any_check(map, &["if", "dependentSchemas", "dependencies", ALSO])
+}
+
+fn any_check(map: &Object, keywords: &[&str]) -> bool {
+    let checks = map.get(CHECKS).and_then(Value::as_array);
+    checks.is_some_and(|checks| checks.iter().any(|check| keywords.iter().any(|k| check.get(*k).is_some())))
+}
+
+/// A check that nothing can fail.
+fn says_nothing(keyword: &str, check: &Object) -> bool {
+    let open = |value: &Value| *value == json!(true) || *value == json!({});
+    match keyword {
+        "not" => check["not"] == json!(false),
+        "propertyNames" => open(&check["propertyNames"]),
+        // What they look at may matter even where they ask for nothing.
+        "if" | "contains" => false,
+        keyword => check[keyword].as_object().is_none_or(serde_json::Map::is_empty),
+    }
+}
+
+/// The names in a schema that only asks whether they are there.
+fn only_required(schema: &Value) -> Vec<String> {
+    let Some(map) = schema.as_object() else { return Vec::new() };
+    let plain = map.iter().all(|(k, v)| k == "required" || k == "type" && v == "object");
+    match map.get("required") {
+        Some(Value::Array(names)) if plain => {
+            names.iter().filter_map(Value::as_str).map(String::from).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A condition that asks for given properties or for their values: `kind is "a"`.
+fn in_words(condition: &Value) -> Option<String> {
+    let map = condition.as_object()?;
+    let known = |k: &String| {
+        ["properties", "required", "type", "title", "description", "$comment"].contains(&k.as_str())
+    };
+    if !map.keys().all(known) {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let properties = map.get("properties").and_then(Value::as_object);
+    for (name, schema) in properties.into_iter().flatten() {
+        let name = cut(name, MAX_VALUE);
+        let value = |v: &Value| cut(&v.to_string(), MAX_VALUE);
+        let asks = schema.as_object()?;
+        parts.push(match (asks.get("const"), asks.get("enum").and_then(Value::as_array)) {
+            (Some(constant), _) => format!("`{name}` is {}", value(constant)),
+            (None, Some(set)) if (1..=5).contains(&set.len()) => {
+                format!("`{name}` is {}", set.iter().map(value).collect::<Vec<_>>().join(" or "))
+            }
+            _ => return None,
+        });
+    }
+    for name in map.get("required").and_then(Value::as_array).into_iter().flatten() {
+        let name = name.as_str()?;
+        if properties.is_none_or(|p| !p.contains_key(name)) {
+            parts.push(format!("`{}` is given", cut(name, MAX_VALUE)));
+        }
+    }
+    (1..=4).contains(&parts.len()).then(|| parts.join(" and "))
+}

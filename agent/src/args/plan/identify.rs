@@ -1,0 +1,260 @@
+//! Places of a document by their names: `$id`, `$anchor`. References to them become pointers, before anything is compiled.
+
+use super::compile::Result;
+use super::error::SchemaError;
+use super::uri;
+use crate::args::text::push_segment;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A schema nested deeper than this is refused, as `serde_json` refuses deeper text.
+const MAX_DEPTH: usize = 256;
+/// More values than this are no schema of a tool.
+const MAX_VALUES: usize = 500_000;
+
+/// The document with every reference as a pointer into it.
+pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'_, Value>> {
+    check_size(root)?;
+    let mut places = Places { lone_references, ..Places::default() };
+    places.collect(root, &mut String::new(), &Place::default(), true)?;
+    if !places.rewrite {
+        return Ok(Cow::Borrowed(root));
+    }
+    let mut out = root.clone();
+    places.point(&mut out, &mut String::new(), &Place::default(), true)?;
+    Ok(Cow::Owned(out))
+}
+
+/// Without recursion: what follows may recurse.
+fn check_size(root: &Value) -> Result<()> {
+    let (mut open, mut count) = (vec![(root, 0)], 0);
+    while let Some((value, depth)) = open.pop() {
+        count += 1;
+        if depth > MAX_DEPTH {
+            return Err(SchemaError::new("$schema", "", "nests too deeply"));
+        }
+        if count > MAX_VALUES {
+            return Err(SchemaError::new("$schema", "", "is too large"));
+        }
+        match value {
+            Value::Object(map) => open.extend(map.values().map(|v| (v, depth + 1))),
+            Value::Array(list) => open.extend(list.iter().map(|v| (v, depth + 1))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The resource that a schema belongs to.
+#[derive(Clone, Default)]
+struct Place {
+    base: String,
+    /// The pointer to its root.
+    root: String,
+}
+
+#[derive(Default)]
+struct Places {
+    lone_references: bool,
+    /// Is there any reference that is no pointer from the root of the document?
+    rewrite: bool,
+    /// Pointers to resources by URI.
+    resources: HashMap<String, String>,
+    /// Pointers by resource and name.
+    anchors: HashMap<(String, String), String>,
+    /// How often a `$dynamicAnchor` of that name is there.
+    dynamic: HashMap<String, usize>,
+}
+
+/// What the value of a keyword is.
+enum Holds {
+    Schema,
+    Schemas,
+    Named,
+    Data,
+    Unknown,
+}
+
+fn holds(keyword: &str, value: &Value) -> Holds {
+    match (keyword, value) {
+        ("const" | "enum" | "default" | "examples" | "example", _) => Holds::Data,
+        (
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+            | "dependencies",
+            Value::Object(_),
+        ) => Holds::Named,
+        ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(_)) => Holds::Schemas,
+        (
+            "additionalProperties"
+            | "items"
+            | "additionalItems"
+            | "contains"
+            | "propertyNames"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "unevaluatedProperties"
+            | "unevaluatedItems"
+            | "contentSchema",
+            _,
+        ) => Holds::Schema,
+        _ => Holds::Unknown,
+    }
+}
+
+impl Places {
+    /// The resource of a schema, which may begin with it.
+    fn place(&self, map: &Map<String, Value>, pointer: &str, around: &Place) -> Place {
+        let id = map.get("$id").and_then(Value::as_str);
+        let beside_reference = self.lone_references && map.contains_key("$ref");
+        match id.filter(|id| !id.starts_with('#') && !beside_reference) {
+            None => around.clone(),
+            Some(id) => {
+                Place { base: uri::resolve(&around.base, uri::split(id).0), root: pointer.to_owned() }
+            }
+        }
+    }
+
+    fn collect(&mut self, schema: &Value, pointer: &mut String, around: &Place, known: bool) -> Result<()> {
+        let Value::Object(map) = schema else { return Ok(()) };
+        if let Some(keyword) = map.keys().find(|keyword| keyword.starts_with('\0')) {
+            return Err(SchemaError::new(keyword, pointer, "is no name of a keyword"));
+        }
+        let place = if known { self.place(map, pointer, around) } else { around.clone() };
+        if known {
+            if pointer.is_empty() || place.root == *pointer {
+                self.rewrite |= !pointer.is_empty();
+                self.resources.entry(place.base.clone()).or_insert_with(|| pointer.clone());
+            }
+            for keyword in ["$anchor", "$dynamicAnchor", "$id"] {
+                let Some(name) = map.get(keyword).and_then(Value::as_str) else { continue };
+                let name = match keyword {
+                    "$id" => name.strip_prefix('#').filter(|name| !name.is_empty()),
+                    _ => Some(name),
+                };
+                if let Some(name) = name {
+                    self.anchors
+                        .entry((place.base.clone(), name.to_owned()))
+                        .or_insert_with(|| pointer.clone());
+                }
+            }
+            if let Some(name) = map.get("$dynamicAnchor").and_then(Value::as_str) {
+                *self.dynamic.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        for keyword in ["$ref", "$dynamicRef"] {
+            let reference = map.get(keyword).and_then(Value::as_str);
+            self.rewrite |=
+                reference.is_some_and(|r| keyword == "$dynamicRef" || r != "#" && !r.starts_with("#/"));
+        }
+        each_below(map, pointer, known, |value, pointer, known| self.collect(value, pointer, &place, known))
+    }
+
+    fn point(&self, schema: &mut Value, pointer: &mut String, around: &Place, known: bool) -> Result<()> {
+        let Value::Object(map) = schema else { return Ok(()) };
+        let place = if known { self.place(map, pointer, around) } else { around.clone() };
+        if let Some(Value::String(reference)) = map.get("$dynamicRef")
+            && !map.contains_key("$ref")
+            && self.is_static(reference)
+        {
+            let target = self.target(reference, &place, "$dynamicRef", pointer)?;
+            map.shift_remove("$dynamicRef");
+            map.insert("$ref".into(), target.into());
+        } else if let Some(Value::String(reference)) = map.get_mut("$ref") {
+            *reference = self.target(reference, &place, "$ref", pointer)?;
+        }
+        let keywords: Vec<String> = map.keys().cloned().collect();
+        for keyword in keywords {
+            let Some(value) = map.get_mut(&keyword) else { continue };
+            let length = pointer.len();
+            push_segment(pointer, &keyword);
+            match (holds(&keyword, value), &mut *value) {
+                (Holds::Data, _) => {}
+                (Holds::Named, Value::Object(named)) => {
+                    for (name, schema) in named.iter_mut() {
+                        let length = pointer.len();
+                        push_segment(pointer, name);
+                        self.point(schema, pointer, &place, known)?;
+                        pointer.truncate(length);
+                    }
+                }
+                (held, Value::Array(list)) => {
+                    for (i, schema) in list.iter_mut().enumerate() {
+                        let length = pointer.len();
+                        push_segment(pointer, &i.to_string());
+                        self.point(schema, pointer, &place, known && matches!(held, Holds::Schemas))?;
+                        pointer.truncate(length);
+                    }
+                }
+                (held, _) => self.point(value, pointer, &place, known && matches!(held, Holds::Schema))?,
+            }
+            pointer.truncate(length);
+        }
+        Ok(())
+    }
+
+    /// Does a dynamic reference lead to the same place from everywhere?
+    fn is_static(&self, reference: &str) -> bool {
+        let name = uri::split(reference).1.unwrap_or_default();
+        name.is_empty() || name.starts_with('/') || self.dynamic.get(name).is_none_or(|count| *count == 1)
+    }
+
+    /// The pointer to what a reference means.
+    fn target(&self, reference: &str, place: &Place, keyword: &str, pointer: &str) -> Result<String> {
+        let refused = |why: &str| SchemaError::new(keyword, pointer, format!("to {reference:?} {why}"));
+        let (address, fragment) = uri::split(reference);
+        let base = uri::resolve(&place.base, address);
+        let resource = match self.resources.get(&base) {
+            Some(root) => root,
+            None if address.is_empty() => &place.root,
+            None => return Err(refused("leads out of the document")),
+        };
+        // A percent sign of the pointer's own must not be read as an escape.
+        let escaped = |pointer: &str| pointer.replace('%', "%25");
+        match fragment {
+            None | Some("") => Ok(format!("#{}", escaped(resource))),
+            Some(fragment) if fragment.starts_with('/') => Ok(format!("#{}{fragment}", escaped(resource))),
+            Some(name) => match self.anchors.get(&(base, name.to_owned())) {
+                Some(anchor) => Ok(format!("#{}", escaped(anchor))),
+                None => Err(refused("leads nowhere")),
+            },
+        }
+    }
+}
+
+/// Visits what a schema holds: the value, the pointer to it, and whether it is known to be a schema.
+fn each_below<'v>(
+    map: &'v Map<String, Value>,
+    pointer: &mut String,
+    known: bool,
+    mut visit: impl FnMut(&'v Value, &mut String, bool) -> Result<()>,
+) -> Result<()> {
+    let mut at = |pointer: &mut String, segments: &[&str], value: &'v Value, known: bool| {
+        let length = pointer.len();
+        for segment in segments {
+            push_segment(pointer, segment);
+        }
+        let out = visit(value, pointer, known);
+        pointer.truncate(length);
+        out
+    };
+    for (keyword, value) in map {
+        match (holds(keyword, value), value) {
+            (Holds::Data, _) => {}
+            (Holds::Named, Value::Object(named)) => {
+                for (name, schema) in named {
+                    at(pointer, &[keyword, name], schema, known)?;
+                }
+            }
+            (held, Value::Array(list)) => {
+                for (i, schema) in list.iter().enumerate() {
+                    at(pointer, &[keyword, &i.to_string()], schema, known && matches!(held, Holds::Schemas))?;
+                }
+            }
+            (held, value) => at(pointer, &[keyword], value, known && matches!(held, Holds::Schema))?,
+        }
+    }
+    Ok(())
+}

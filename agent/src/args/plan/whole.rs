@@ -1,0 +1,359 @@
+//! What the plan does not model of a foreign schema, checked on the whole of it after coercion (feature `full-schema`).
+
+use super::compile::Result;
+use super::error::SchemaError;
+use crate::args::issue::{Issue, IssueCode};
+use serde_json::Value;
+
+/// The validator of a whole schema.
+#[cfg(not(feature = "full-schema"))]
+pub(crate) enum Whole {}
+
+#[cfg(not(feature = "full-schema"))]
+impl Whole {
+    /// Nothing is left to it: the keyword was refused before.
+    pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> Result<Whole> {
+        Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
+    }
+
+    pub(crate) fn issues(&self, _: &Value, _: Asked) -> Vec<Issue> {
+        match *self {}
+    }
+}
+
+impl Whole {
+    /// Adds what the plan, which has issues of its own, does not model. Returns how many.
+    pub(crate) fn add_to(&self, issues: &mut Vec<Issue>, sent: &Value) -> usize {
+        if !sent.is_object() {
+            return 0;
+        }
+        let own = issues.len();
+        for issue in self.issues(sent, Asked::Unmodelled) {
+            // A place that is wrong already, or lies in one that is, says nothing new.
+            let known = |told: &Issue| {
+                issue.path.strip_prefix(&told.path).is_some_and(|rest| {
+                    rest.is_empty() || rest.starts_with('/') && told.code == IssueCode::Type
+                })
+            };
+            if !issues[..own].iter().take(MAX_COMPARED).any(known) {
+                issues.push(issue);
+            }
+        }
+        issues.len() - own
+    }
+}
+
+/// Issues of the plan that those of the whole are compared with.
+const MAX_COMPARED: usize = 1_000;
+
+/// What a validator is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Everything that is wrong.
+    All,
+    /// Only what the plan does not model: it has refused the value itself.
+    Unmodelled,
+}
+
+#[cfg(feature = "full-schema")]
+pub(crate) use full::Whole;
+
+#[cfg(feature = "full-schema")]
+mod full {
+    use super::super::reference::percent_decoded;
+    use super::{Asked, Result, SchemaError};
+    use crate::args::issue::{Issue, IssueCode};
+    use crate::args::text::{cut, push_segment, shown};
+    use jsonschema::error::ValidationErrorKind as Kind;
+    use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+    use serde_json::Value;
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    /// A schema with more values than this, or deeper, is not handed on.
+    const MAX_VALUES: usize = 20_000;
+    const MAX_DEPTH: usize = 100;
+    /// Schemas met by values in one validation.
+    const MAX_STEPS: usize = 200_000;
+    /// How deep they may be in each other.
+    const MAX_NESTING: usize = 300;
+    /// Errors that are told.
+    const MAX_ISSUES: usize = 1_000;
+    const PATTERN_SIZE: usize = 1 << 20;
+
+    /// The validator of a whole schema.
+    pub(crate) struct Whole {
+        validator: Validator,
+        /// The schema, its references as pointers.
+        document: Value,
+        /// Pointers to what dynamic references may lead to, by name.
+        dynamic: HashMap<String, Vec<String>>,
+        /// What the plan does not model.
+        keywords: Vec<&'static str>,
+    }
+
+    impl Whole {
+        /// `document` is the schema with its references as pointers.
+        pub(in crate::args::plan) fn new(
+            schema: &Value,
+            document: &Value,
+            keywords: &[&'static str],
+        ) -> Result<Whole> {
+            let keyword = keywords.first().copied().unwrap_or("$schema");
+            if !is_small(schema) {
+                return Err(SchemaError::new(
+                    keyword,
+                    "",
+                    "stands in too large a schema to be checked as a whole",
+                ));
+            }
+            let mut own = schema.clone();
+            let dialect = own.as_object_mut().and_then(|map| map.shift_remove("$schema"));
+            let draft = match dialect.as_ref().and_then(Value::as_str).unwrap_or_default() {
+                old if ["draft-03", "draft-04", "draft-05", "draft-06", "draft-07"]
+                    .iter()
+                    .any(|d| old.contains(d)) =>
+                {
+                    Draft::Draft7
+                }
+                old if old.contains("2019-09") => Draft::Draft201909,
+                _ => Draft::Draft202012,
+            };
+            let patterns = PatternOptions::regex().size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE);
+            let options = jsonschema::options()
+                .with_draft(draft)
+                .offline()
+                .should_validate_formats(false)
+                .without_content_encoding_support("base64")
+                .without_content_media_type_support("application/json")
+                .with_pattern_options(patterns);
+            let validator = options.build(&own).map_err(|error| {
+                let place = cut(error.instance_path().as_str(), 200);
+                let reason =
+                    "cannot be checked: the schema as a whole is not valid, or refers to what is not in it";
+                SchemaError::new(keyword, &place, reason).because(Arc::new(error))
+            })?;
+            let mut dynamic = HashMap::new();
+            collect_dynamic(document, &mut String::new(), &mut dynamic);
+            Ok(Whole { validator, document: document.clone(), dynamic, keywords: keywords.to_vec() })
+        }
+
+        /// What is wrong with a value. Paths begin at it.
+        pub(crate) fn issues(&self, value: &Value, asked: Asked) -> Vec<Issue> {
+            if !self.is_cheap(value) {
+                let words = "takes too long to check: send something simpler";
+                return vec![Issue::new(String::new(), IssueCode::Value, words)];
+            }
+            let mut out = Vec::new();
+            for error in self.validator.iter_errors(value).take(MAX_ISSUES) {
+                if asked == Asked::All || self.is_unmodelled(&error) {
+                    tell(&error, &mut out);
+                }
+            }
+            out
+        }
+
+        fn is_unmodelled(&self, error: &ValidationError<'_>) -> bool {
+            let path = error.evaluation_path().as_str();
+            path.split('/').any(|segment| self.keywords.contains(&segment))
+        }
+
+        /// Follows every schema that a validator could look at, and counts.
+        fn is_cheap(&self, value: &Value) -> bool {
+            let mut open = vec![(&self.document, value, 0usize)];
+            let mut steps = 0;
+            while let Some((schema, value, depth)) = open.pop() {
+                let Value::Object(map) = schema else { continue };
+                // To know what is unevaluated, all that stands beside is looked at once more.
+                let twice = map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems");
+                steps += 1 + if twice { size_of(value) } else { 0 };
+                if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {
+                    return false;
+                }
+                for (keyword, below) in map {
+                    let before = open.len();
+                    self.follow(keyword, below, value, depth + 1, &mut open);
+                    if twice {
+                        open.extend_from_within(before..);
+                    }
+                }
+            }
+            true
+        }
+
+        fn follow<'v>(
+            &'v self,
+            keyword: &str,
+            below: &'v Value,
+            value: &'v Value,
+            depth: usize,
+            open: &mut Vec<(&'v Value, &'v Value, usize)>,
+        ) {
+            match (keyword, below, value) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
+                    let name = reference.rsplit('#').next().unwrap_or_default();
+                    let pointers = self.dynamic.get(name).into_iter().flatten().map(String::as_str);
+                    let pointers = pointers.chain((keyword != "$dynamicRef").then_some(name));
+                    let target = |pointer: &str| {
+                        self.document
+                            .pointer(pointer)
+                            .or_else(|| self.document.pointer(&percent_decoded(pointer)))
+                    };
+                    open.extend(pointers.filter_map(target).map(|target| (target, value, depth)));
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(parts), _) => {
+                    open.extend(parts.iter().map(|part| (part, value, depth)));
+                    // Asked whether one fits, and asked again why not.
+                    if keyword != "allOf" {
+                        open.extend(parts.iter().map(|part| (part, value, depth)));
+                    }
+                }
+                ("not" | "if" | "then" | "else", part, _) => open.push((part, value, depth)),
+                ("dependentSchemas" | "dependencies", Value::Object(parts), Value::Object(_)) => {
+                    open.extend(parts.values().map(|part| (part, value, depth)));
+                }
+                ("properties", Value::Object(named), Value::Object(map)) => {
+                    open.extend(map.iter().filter_map(|(key, item)| Some((named.get(key)?, item, depth))));
+                }
+                ("patternProperties", Value::Object(named), Value::Object(map)) => {
+                    for part in named.values() {
+                        open.extend(map.values().map(|item| (part, item, depth)));
+                    }
+                }
+                ("additionalProperties" | "unevaluatedProperties", part, Value::Object(map)) => {
+                    open.extend(map.values().map(|item| (part, item, depth)));
+                }
+                ("prefixItems" | "items", Value::Array(parts), Value::Array(items)) => {
+                    open.extend(parts.iter().zip(items).map(|(part, item)| (part, item, depth)));
+                }
+                (
+                    "items" | "additionalItems" | "unevaluatedItems" | "contains",
+                    part,
+                    Value::Array(items),
+                ) => {
+                    open.extend(items.iter().map(|item| (part, item, depth)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// As deep as the schema, which is small.
+    fn collect_dynamic(schema: &Value, pointer: &mut String, out: &mut HashMap<String, Vec<String>>) {
+        let mut below = |key: &str, value: &Value| {
+            let length = pointer.len();
+            push_segment(pointer, key);
+            collect_dynamic(value, pointer, out);
+            pointer.truncate(length);
+        };
+        match schema {
+            Value::Object(map) => {
+                map.iter().for_each(|(key, value)| below(key, value));
+                if let Some(name) = map.get("$dynamicAnchor").and_then(Value::as_str) {
+                    out.entry(name.to_owned()).or_default().push(pointer.clone());
+                }
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(i, value)| below(&i.to_string(), value));
+            }
+            _ => {}
+        }
+    }
+
+    fn size_of(value: &Value) -> usize {
+        match value {
+            Value::Object(map) => map.len(),
+            Value::Array(items) => items.len(),
+            _ => 0,
+        }
+    }
+
+    fn is_small(schema: &Value) -> bool {
+        let (mut open, mut count) = (vec![(schema, 0)], 0);
+        while let Some((value, depth)) = open.pop() {
+            count += 1;
+            if count > MAX_VALUES || depth > MAX_DEPTH {
+                return false;
+            }
+            match value {
+                Value::Object(map) => open.extend(map.values().map(|v| (v, depth + 1))),
+                Value::Array(list) => open.extend(list.iter().map(|v| (v, depth + 1))),
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// An error in the words of the report, without the values and schemas that it holds.
+    fn tell(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
+        let pointer = error.instance_path().as_str();
+        let at = |key: &str| {
+            let mut out = pointer.to_owned();
+            push_segment(&mut out, key);
+            out
+        };
+        let (code, words) = match error.kind() {
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                out.push(Issue::new(at(name), IssueCode::Missing, "required, but missing"));
+                return;
+            }
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                for key in unexpected {
+                    out.push(Issue::new(at(key), IssueCode::Unknown, "unknown parameter"));
+                }
+                return;
+            }
+            Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => {
+                (IssueCode::Length, "has items that no part of the schema speaks about".to_owned())
+            }
+            Kind::FalseSchema => (IssueCode::Type, "no value is allowed here".into()),
+            Kind::Type { .. } => (IssueCode::Type, "wrong type".into()),
+            Kind::Enum { .. } | Kind::Constant { .. } => (IssueCode::Enum, "not an allowed value".into()),
+            Kind::Minimum { limit } => (IssueCode::Range, format!("must be at least {limit}")),
+            Kind::Maximum { limit } => (IssueCode::Range, format!("must be at most {limit}")),
+            Kind::ExclusiveMinimum { limit } => (IssueCode::Range, format!("must be more than {limit}")),
+            Kind::ExclusiveMaximum { limit } => (IssueCode::Range, format!("must be less than {limit}")),
+            Kind::MultipleOf { multiple_of } => {
+                (IssueCode::Range, format!("must be a multiple of {multiple_of}"))
+            }
+            Kind::MinLength { limit } => {
+                (IssueCode::Length, format!("too short: at least {limit} characters"))
+            }
+            Kind::MaxLength { limit } => (IssueCode::Length, format!("too long: at most {limit} characters")),
+            Kind::MinItems { limit } => (IssueCode::Length, format!("too few items: at least {limit}")),
+            Kind::MaxItems { limit } => (IssueCode::Length, format!("too many items: at most {limit}")),
+            Kind::MinProperties { limit } => {
+                (IssueCode::Length, format!("too few entries: at least {limit}"))
+            }
+            Kind::MaxProperties { limit } => {
+                (IssueCode::Length, format!("too many entries: at most {limit}"))
+            }
+            Kind::Contains => {
+                (IssueCode::Length, "too few or too many items of the kind that it must contain".into())
+            }
+            Kind::UniqueItems => (IssueCode::Unique, "has an item twice".into()),
+            Kind::Pattern { pattern } => {
+                (IssueCode::Pattern, format!("does not match the pattern {}", cut(pattern, 60)))
+            }
+            Kind::Not { .. } => (IssueCode::Value, "is of a form that the schema forbids".into()),
+            Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+                (IssueCode::Value, "fits no alternative".into())
+            }
+            Kind::OneOfMultipleValid { .. } => (IssueCode::Value, "fits more than one alternative".into()),
+            Kind::PropertyNames { .. } => (IssueCode::Pattern, "has a key that the schema forbids".into()),
+            _ => (IssueCode::Value, "does not fit the schema".into()),
+        };
+        let mut issue = Issue::new(pointer.to_owned(), code, words);
+        issue.received = Some(shown(error.instance()));
+        if let Kind::Enum { options } = error.kind()
+            && let Value::Array(members) = &**options
+        {
+            issue.allowed.clone_from(members);
+        }
+        if let Kind::Constant { expected_value } = error.kind() {
+            issue.allowed.push((**expected_value).clone());
+        }
+        out.push(issue);
+    }
+}

@@ -1,0 +1,154 @@
+//! Bytes as base64.
+
+use super::{FromText, read, text_of};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+/// Bytes that a model sends, and reads, as base64: the alphabet with `+` and `/`, padded with `=` ([RFC 4648, section
+/// 4](https://www.rfc-editor.org/rfc/rfc4648#section-4)), and nothing else, so that a text cut short is noticed.
+///
+/// A `Vec<u8>` would be a list of small numbers. `#[arg(length(…))]` counts the characters of the text, four for three
+/// bytes.
+///
+/// ```
+/// use agent::{ToolArgs, args::{Base64, Plan, PlanOptions}};
+///
+/// #[derive(ToolArgs)]
+/// struct Upload {
+///     name: String,
+///     data: Base64,
+/// }
+///
+/// let plan = Plan::for_type::<Upload>("upload", PlanOptions::default())?;
+/// let upload = plan.parse::<Upload>(r#"{"name": "a.txt", "data": "aGVsbG8="}"#)?.value;
+/// assert_eq!(*upload.data, *b"hello");
+///
+/// let refused = plan.parse::<Upload>(r#"{"name": "a.txt", "data": "aGVsbG8"}"#).err().unwrap();
+/// assert_eq!(refused.issues()[0].path, "/data");
+/// assert_eq!(refused.issues()[0].problem, "is not base64: the padding (`=`) at its end is missing or wrong");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Base64(Vec<u8>);
+
+impl Base64 {
+    /// The bytes.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+impl Deref for Base64 {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Base64 {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Base64 {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Base64> for Vec<u8> {
+    fn from(bytes: Base64) -> Self {
+        bytes.0
+    }
+}
+
+/// The text.
+impl fmt::Display for Base64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&STANDARD.encode(&self.0))
+    }
+}
+
+/// How many there are; they may be many.
+impl fmt::Debug for Base64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Base64({} bytes)", self.0.len())
+    }
+}
+
+impl FromText for Base64 {
+    const WANTED: &'static str = "bytes as base64 text";
+    type Error = String;
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        STANDARD.decode(text).map(Self).map_err(|error| what_is_wrong(text, error))
+    }
+
+    fn nothing() -> Self {
+        Self::default()
+    }
+}
+
+/// In words that say what to send instead.
+fn what_is_wrong(text: &str, error: base64::DecodeError) -> String {
+    use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
+    if text.starts_with("data:") {
+        return "is not base64: send what stands after the comma of the `data:` URL".into();
+    }
+    match error {
+        InvalidByte(_, b'-' | b'_') => {
+            "is not base64: use the alphabet with `+` and `/`, not the one for URLs".into()
+        }
+        InvalidByte(_, byte) if byte.is_ascii_whitespace() => {
+            "is not base64: remove spaces and line breaks".into()
+        }
+        // A sign of the alphabet that stands where it may not is behind the padding.
+        InvalidByte(at, byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') => {
+            format!("is not base64: wrong padding (`=`) at character {}", at + 1)
+        }
+        InvalidByte(at, _) => {
+            let before = text.get(..at).map_or(at, |before| before.chars().count());
+            let sign = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or('?');
+            format!("is not base64: `{}` at character {}", sign.escape_debug(), before + 1)
+        }
+        InvalidPadding => "is not base64: the padding (`=`) at its end is missing or wrong".into(),
+        InvalidLength(_) | InvalidLastSymbol { .. } => "is not base64: it seems to be cut short".into(),
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Base64 {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Base64".into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        "agent::Base64".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        text_of("base64", "contentEncoding")
+    }
+}

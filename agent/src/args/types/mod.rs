@@ -1,0 +1,68 @@
+//! Types of arguments that serde has no good text form for.
+
+mod base64;
+mod duration;
+#[cfg(test)]
+mod tests;
+
+pub use base64::Base64;
+pub use duration::{HumanDuration, InvalidDuration};
+
+use super::hooks::{CHECKED, put_aside_refusal};
+use schemars::{Schema, json_schema};
+use serde::de::{Deserializer, Error, Visitor};
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+
+/// A type that is read from text.
+trait FromText: Sized {
+    /// What it is, for serde's own errors.
+    const WANTED: &'static str;
+    type Error: Display;
+
+    fn from_text(text: &str) -> Result<Self, Self::Error>;
+    /// What the engine goes on with when it only listens for mistakes.
+    fn nothing() -> Self;
+}
+
+/// Reads it. What is wrong with the text is told beside all other mistakes.
+fn read<'de, T: FromText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
+}
+
+struct TextVisitor<T> {
+    /// Whether the engine itself asks.
+    certain: bool,
+    type_: PhantomData<T>,
+}
+
+impl<'de, T: FromText> Visitor<'de> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::WANTED)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_str(TextVisitor { certain: true, type_: PhantomData })
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        match T::from_text(text) {
+            Ok(value) => Ok(value),
+            Err(error) if put_aside_refusal(&error, self.certain) => Ok(T::nothing()),
+            Err(error) => Err(E::custom(error)),
+        }
+    }
+}
+
+/// The schema of a text of this format, which the type checks itself.
+fn text_of(format: &str, keyword: &str) -> Schema {
+    let mut schema = json_schema!({"type": "string", "x-checked": true});
+    schema.insert(keyword.to_owned(), format.into());
+    schema
+}
