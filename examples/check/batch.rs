@@ -102,7 +102,7 @@ impl Plans<'_> {
             (Some(_), Some(_)) => return Err("the line has both `text` and `arguments`".into()),
         };
         let word = |key: &str| line.get(key).filter(|v| !v.is_null()).map(|v| v.as_str().unwrap_or_default());
-        let mut options = self.defaults.clone();
+        let mut options = *self.defaults;
         if let Some(policy) = word("policy") {
             let policy = policy.parse::<CoercionPolicy>();
             options = options.coercion(policy.map_err(|unknown| format!("`policy`: {unknown}"))?);

@@ -4,6 +4,7 @@
 //! cargo run --example check -- '{"hotel": "Astoria", "nights": "2", "guests": [{"name": "Ann", "age": 31}]}'
 //! echo '{"hotel": 5}' | cargo run --example check -- -
 //! cargo run --example check -- --schema tool.json --policy lenient '{"n": "1"}'
+//! cargo run --example check -- --schema tool.json --dialect openai-strict
 //! cargo run --release --example check -- --batch < calls.jsonl > answers.jsonl
 //! ```
 //!
@@ -15,7 +16,8 @@ mod batch;
 mod options;
 mod sample;
 
-use agent::args::{Plan, PlanOptions};
+use agent::args::Plan;
+use agent::schema::{Dialect, render, restore_nulls};
 use agent::{Registry, Value, json, tools};
 use options::{Input, Options, Report};
 use sample::book_room;
@@ -44,6 +46,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
             until_closed(batch::run(io::stdin().lock(), io::stdout().lock(), &options.plan))?;
             return Ok(ExitCode::SUCCESS);
         }
+        Input::Schema => return show(&options),
         Input::Text(text) => text.clone(),
         Input::Stdin => read(io::stdin().lock(), "standard input")?,
     };
@@ -53,6 +56,27 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     let (report, code) = check(&options, &arguments)?;
     until_closed(writeln!(io::stdout().lock(), "{report}"))?;
     Ok(ExitCode::from(code))
+}
+
+/// The schema as a provider is sent it, and what it does not say; 1 if the dialect cannot express it.
+fn show(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
+    let plan = plan(options)?;
+    let rendered = render(&plan, options.dialect.unwrap_or(Dialect::Canonical));
+    let report = match options.report {
+        Report::Json => {
+            let changes = serde_json::to_value(&rendered.changes)?;
+            format!(
+                "{:#}",
+                json!({"dialect": rendered.dialect.as_str(), "schema": rendered.schema, "changes": changes})
+            )
+        }
+        Report::Text => {
+            let changes = rendered.changes.iter().map(|change| format!("\n{change}"));
+            format!("{:#}{}", rendered.schema, changes.collect::<String>())
+        }
+    };
+    until_closed(writeln!(io::stdout().lock(), "{report}"))?;
+    Ok(ExitCode::from(u8::from(!rendered.is_expressible())))
 }
 
 /// Whoever closes the pipe has seen enough.
@@ -66,7 +90,11 @@ fn until_closed(written: io::Result<()>) -> io::Result<()> {
 /// What to print, and what to end with.
 fn check(options: &Options, arguments: &str) -> Result<(String, u8), Box<dyn Error>> {
     let plan = plan(options)?;
-    match (plan.parse::<Value>(arguments), options.report) {
+    let arguments = match options.dialect {
+        Some(dialect) => restore_nulls(&plan, dialect, arguments),
+        None => arguments.into(),
+    };
+    match (plan.parse::<Value>(&arguments), options.report) {
         (Ok(parsed), Report::Text) => {
             let mut report = format!("{:#}", parsed.value);
             for c in &parsed.coercions {
@@ -86,18 +114,14 @@ fn check(options: &Options, arguments: &str) -> Result<(String, u8), Box<dyn Err
 /// The plan of the schema file, else that of the sample tool.
 fn plan(options: &Options) -> Result<Plan, Box<dyn Error>> {
     let Some(path) = &options.schema else {
-        if options.plan.coercion == PlanOptions::default().coercion
-            && options.plan.unknown == PlanOptions::default().unknown
-        {
-            return Ok(Registry::new(tools![book_room])?.fetch("book_room")?.definition().plan().clone());
-        }
-        return Ok(Plan::for_type::<sample::Booking>("book_room", options.plan.clone())?);
+        let sample = Registry::new(tools![book_room].with_options(options.plan))?;
+        return Ok(sample.fetch("book_room")?.definition().plan().clone());
     };
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = std::fs::File::open(path).map_err(|e| named(&e))?;
     let schema: Value =
         serde_json::from_str(&read(file, &path.display().to_string())?).map_err(|e| named(&e))?;
-    Ok(Plan::compile("tool", &schema, options.plan.clone()).map_err(|e| named(&e))?)
+    Ok(Plan::compile("tool", &schema, options.plan).map_err(|e| named(&e))?)
 }
 
 /// All of it, unless it is too much.

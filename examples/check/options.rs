@@ -1,6 +1,7 @@
 //! The command line.
 
 use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
+use agent::schema::Dialect;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,8 +10,11 @@ usage: check [options] '<json>'     check this JSON text
        check [options] -            check standard input
        check [options] --batch      answer each line of standard input:
                                     {\"id\", \"schema\", \"text\" | \"arguments\", \"policy\"?, \"unknown\"?}
+       check [options] --dialect D  show the schema as a provider is sent it, and what it does not say
 options: --schema FILE              any JSON Schema, instead of the sample tool
-         --policy exact|strict|lenient
+         --policy exact|strict|lenient, and single rules: 'strict + fold_enum - number_to_text'
+         --dialect canonical|plain|openai-strict|anthropic-strict|gemini-json-schema|gemini-legacy|llama-cpp
+                                    with JSON text: it is a reply to that form of the schema
          --unknown deny|strip|keep
          --report text|json";
 
@@ -20,6 +24,8 @@ pub(crate) enum Input {
     Text(String),
     Stdin,
     Batch,
+    /// None: the schema is shown.
+    Schema,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +39,7 @@ pub(crate) struct Options {
     pub(crate) input: Input,
     pub(crate) schema: Option<PathBuf>,
     pub(crate) plan: PlanOptions,
+    pub(crate) dialect: Option<Dialect>,
     pub(crate) report: Report,
 }
 
@@ -40,8 +47,8 @@ impl Options {
     /// # Errors
     /// What is wrong with the command line, and how to write it.
     pub(crate) fn from_args(args: impl Iterator<Item = OsString>) -> Result<Self, String> {
-        let (mut input, mut schema, mut plan, mut report) =
-            (None, None, PlanOptions::default(), Report::Text);
+        let (mut input, mut schema, mut plan, mut dialect, mut report) =
+            (None, None, PlanOptions::default(), None, Report::Text);
         let mut args = args;
         while let Some(arg) = args.next() {
             let arg = arg.into_string().map_err(|_| "an argument is not UTF-8".to_owned())?;
@@ -53,6 +60,10 @@ impl Options {
                 "--policy" => {
                     let policy = value()?.to_string_lossy().parse::<CoercionPolicy>();
                     plan = plan.coercion(policy.map_err(|unknown| format!("{arg}: {unknown}"))?);
+                }
+                "--dialect" => {
+                    let word = value()?.to_string_lossy().parse::<Dialect>();
+                    dialect = Some(word.map_err(|unknown| format!("{arg}: {unknown}"))?);
                 }
                 "--unknown" => {
                     let word = value()?;
@@ -76,10 +87,10 @@ impl Options {
                 _ => input = Some(Input::Text(arg)),
             }
         }
-        let input = input.ok_or(USAGE)?;
-        if input == Input::Batch && (schema.is_some() || report == Report::Json) {
+        let input = input.or(dialect.map(|_| Input::Schema)).ok_or(USAGE)?;
+        if input == Input::Batch && (schema.is_some() || dialect.is_some() || report == Report::Json) {
             return Err("in a batch each line brings its schema, and answers are JSON".into());
         }
-        Ok(Self { input, schema, plan, report })
+        Ok(Self { input, schema, plan, dialect, report })
     }
 }
