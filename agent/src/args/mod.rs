@@ -33,8 +33,8 @@ pub use suggest::did_you_mean;
 // For the rendering of schemas.
 pub(crate) use diagnose::{Doc, Document, Shape, fits};
 pub(crate) use plan::{
-    ArraySpec, Bound, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, Rest,
-    StrSpec,
+    ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop,
+    Rest, StrSpec,
 };
 pub(crate) use report::signature;
 pub(crate) use text::{cut, push_index, push_segment};
