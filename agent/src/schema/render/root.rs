@@ -60,7 +60,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
                 (*id, tags, checks.clone())
             })),
             Kind::Union { branches, .. } => {
-                open.extend(branches.iter().rev().map(|id| (*id, tags.clone(), checks.clone())))
+                open.extend(branches.iter().rev().map(|id| (*id, tags.clone(), checks.clone())));
             }
             Kind::Checked(checked) => {
                 checks.extend(&checked.checks);
