@@ -162,6 +162,34 @@ fn what_cannot_be_expressed_is_named() {
 }
 
 #[test]
+fn what_is_checked_as_a_whole_is_told() {
+    let told = |schema: Value, dialect| told(&render(&plan(schema), dialect).changes);
+    let checked = json!({
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "not": {"const": 5}}, "b": {"type": "string"}, "c": {"type": "array", "items": {"type": "integer"}, "contains": {"const": 1}},
+        },
+        "required": ["a", "b", "c"], "additionalProperties": false,
+        "dependentRequired": {"a": ["b"]}, "if": {"required": ["a"]}, "then": {"required": ["c"]},
+    });
+    let rendered = render(&plan(checked.clone()), Dialect::OpenAiStrict);
+    assert_eq!(rendered.schema["description"], "With `a`, give `b`.");
+    let all = told(checked.clone(), Dialect::OpenAiStrict);
+    for place in [
+        "/properties/a: `not` is dropped",
+        "/properties/c: `contains` is dropped",
+        "(schema): `if` is dropped",
+        "(schema): `dependentRequired` is said in the description",
+    ] {
+        assert!(all.iter().any(|line| line == place), "{place}: {all:#?}");
+    }
+    assert_eq!(render(&plan(checked.clone()), Dialect::Plain).schema, checked);
+    let root = json!({"type": "object", "properties": {"a": {}, "b": {}}, "not": {"required": ["a", "b"]}});
+    assert_eq!(told(root.clone(), Dialect::Plain), ["(schema): `not` is dropped"]);
+    assert_eq!(render(&plan(root), Dialect::LlamaCpp).schema["description"], "Do not give all of `a`, `b`.");
+}
+
+#[test]
 fn a_strict_dialect_falls_back_to_the_plain_schema() {
     let map = json!({"type": "object", "properties": {"env": {"type": "object", "additionalProperties": {"type": "string"}}}});
     for dialect in [Dialect::OpenAiStrict, Dialect::AnthropicStrict] {

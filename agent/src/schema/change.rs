@@ -38,7 +38,7 @@ pub enum ChangeKind {
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of a given schema that no rendering says, such as `not` or `if`; replies are checked for it.
+    /// A keyword of a given schema that the plan does not model (feature `full-schema`); replies are checked for it.
     Unsaid,
     /// The dialect cannot say this in any way.
     NotExpressible {

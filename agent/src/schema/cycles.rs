@@ -2,6 +2,15 @@
 
 use crate::args::{Graph, Kind, NodeId};
 
+/// The nodes below one that its schema shows.
+fn rendered(graph: &Graph, id: NodeId) -> Vec<NodeId> {
+    match graph.kind(id) {
+        // Checks are not written.
+        Kind::Checked(checked) => vec![checked.base],
+        _ => graph.children(id),
+    }
+}
+
 /// Groups of nodes that lead to each other.
 pub(super) struct Cycles {
     group: Vec<u32>,
@@ -11,7 +20,7 @@ pub(super) struct Cycles {
 
 impl Cycles {
     pub(super) fn of(graph: &Graph) -> Cycles {
-        Cycles::along(graph, Graph::children)
+        Cycles::along(graph, rendered)
     }
 
     /// Leaving out what goes through a named property.
@@ -21,7 +30,7 @@ impl Cycles {
                 let named: Vec<NodeId> = object.props.iter().map(|p| p.node).collect();
                 graph.children(id).split_off(named.len())
             }
-            _ => graph.children(id),
+            _ => rendered(graph, id),
         })
     }
 

@@ -56,14 +56,14 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
 }
 
 /// What a schema restricts and no rendering says: arguments are checked for it all the same.
-pub(super) fn unsaid(schema: &Value) -> Vec<Change> {
+pub(super) fn unsaid(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];
     while let Some((schema, path)) = open.pop() {
         let Value::Object(map) = schema else { continue };
         let from = open.len();
         for (keyword, value) in map {
-            if UNSAID.contains(&keyword.as_str()) {
+            if UNSAID.contains(&keyword.as_str()) || unmodelled.contains(&keyword.as_str()) {
                 let kind = ChangeKind::Unsaid;
                 out.push(Change { path: path.clone(), keyword: keyword.clone(), kind });
                 continue;

@@ -151,5 +151,5 @@ fn rendered(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
 }
 
 fn unsaid(plan: &Plan) -> Vec<Change> {
-    if plan.graph().foreign { given::unsaid(plan.schema()) } else { Vec::new() }
+    plan.graph().whole.as_ref().map_or_else(Vec::new, |whole| given::unsaid(plan.schema(), whole.keywords()))
 }

@@ -56,7 +56,7 @@ impl Restorer<'_> {
     /// The root was one plain object, whatever the plan has there.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
-        if let Kind::Object(_) = self.graph.kind(self.graph.root) {
+        if self.graph.root_object().is_some() {
             return self.node(self.graph.root, doc);
         }
         let variants = variants(self.graph)?;
@@ -92,7 +92,8 @@ impl Restorer<'_> {
     }
 
     fn node(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
-        match (self.graph.kind(self.graph.unchecked(id)), &doc.shape) {
+        match (self.graph.kind(id), &doc.shape) {
+            (Kind::Checked(checked), _) => self.node(checked.base, doc),
             (Kind::Nullable(inner), shape) if !matches!(shape, Shape::Null) => self.node(*inner, doc),
             (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, None),
             (Kind::Array(array), Shape::Array(items)) => {

@@ -19,6 +19,10 @@ impl Whole {
     pub(crate) fn issues(&self, _: &Value, _: Asked) -> Vec<Issue> {
         match *self {}
     }
+
+    pub(crate) fn keywords(&self) -> &[&'static str] {
+        match *self {}
+    }
 }
 
 impl Whole {
@@ -136,6 +140,11 @@ mod full {
             let mut dynamic = HashMap::new();
             collect_dynamic(document, &mut String::new(), &mut dynamic);
             Ok(Whole { validator, document: document.clone(), dynamic, keywords: keywords.to_vec() })
+        }
+
+        /// What the plan does not model.
+        pub(crate) fn keywords(&self) -> &[&'static str] {
+            &self.keywords
         }
 
         /// What is wrong with a value. Paths begin at it.

@@ -1,6 +1,7 @@
 //! A plan as JSON Schema: rendered from its nodes, so that it cannot say anything else than what is checked.
 
 mod array;
+mod checks;
 mod choice;
 mod notes;
 mod object;
@@ -217,8 +218,11 @@ impl<'g> Renderer<'g> {
             Kind::Nullable(inner) => self.nullable(*inner)?,
             Kind::Tagged { variants, .. } => self.any_of(variants.iter().map(|v| v.1))?,
             Kind::External(external) => self.external(external)?,
-            // What is checked on top is listed as lost: see `given`.
-            Kind::Checked(checked) => self.kind(checked.base)?,
+            Kind::Checked(checked) => {
+                let mut out = self.node(checked.base)?;
+                self.checks(&mut out, &checked.checks);
+                out
+            }
             Kind::Union { branches, exclusive } => {
                 if *exclusive {
                     self.change("oneOf", ChangeKind::Rewritten);
@@ -261,7 +265,7 @@ impl<'g> Renderer<'g> {
 
     /// The same or null.
     fn nullable(&mut self, id: NodeId) -> Result<Written> {
-        let kind = self.graph.kind(id);
+        let kind = self.graph.kind(self.graph.unchecked(id));
         if matches!(kind, Kind::Nullable(_) | Kind::Null | Kind::Any) && !self.recursive.contains(&id) {
             return self.node(id);
         }

@@ -1,9 +1,10 @@
 //! The whole: one plain object, also where the plan has alternatives.
 
+use super::checks::keyword_of;
 use super::object::{Field, Form, Others};
 use super::written::Written;
 use super::{ChangeKind, Cycles, References, Renderer, Result};
-use crate::args::{ExternalSpec, Graph, Kind, NodeId, ObjectSpec, Prop, SchemaError};
+use crate::args::{Check, ExternalSpec, Graph, Kind, NodeId, ObjectSpec, Prop, SchemaError};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -19,6 +20,8 @@ pub(in crate::schema) struct Variant<'g> {
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
     /// Exactly one of its properties is given: the variants of this.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
+    /// What must also hold for it.
+    checks: Vec<&'g Check>,
 }
 
 /// The variants that have a property, by its name.
@@ -30,28 +33,39 @@ type Owners<'v, 'g> = Vec<(&'v Variant<'g>, &'g Prop)>;
 pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
-    let mut open = vec![(graph.root, Vec::new())];
-    while let Some((id, tags)) = open.pop() {
+    let mut open = vec![(graph.unchecked(graph.root), Vec::new(), Vec::new())];
+    while let Some((id, tags, mut checks)) = open.pop() {
         if out.len() + open.len() > MAX_VARIANTS {
             return None;
         }
         match graph.kind(id) {
             // An alternative of several unions is one way to give the arguments.
             _ if tags.is_empty() && !seen.insert(id) => {}
-            Kind::Object(object) => out.push(Variant { id, object, tags, external: None }),
+            Kind::Object(object) => out.push(Variant { id, object, tags, external: None, checks }),
             Kind::External(external) => {
                 if let Kind::Object(object) = graph.kind(external.object) {
                     let external = Some(external);
-                    out.push(Variant { id: external.map_or(id, |e| e.object), object, tags, external });
+                    out.push(Variant {
+                        id: external.map_or(id, |e| e.object),
+                        object,
+                        tags,
+                        external,
+                        checks,
+                    });
                 }
             }
             Kind::Tagged { tag, variants, .. } => open.extend(variants.iter().rev().map(|(name, id)| {
                 let mut tags = tags.clone();
                 tags.push((tag.as_str(), name.as_str()));
-                (*id, tags)
+                (*id, tags, checks.clone())
             })),
-            Kind::Checked(checked) => open.push((checked.base, tags)),
-            Kind::Union { branches, .. } => open.extend(branches.iter().rev().map(|id| (*id, tags.clone()))),
+            Kind::Union { branches, .. } => {
+                open.extend(branches.iter().rev().map(|id| (*id, tags.clone(), checks.clone())));
+            }
+            Kind::Checked(checked) => {
+                checks.extend(&checked.checks);
+                open.push((checked.base, tags, checks));
+            }
             _ => {}
         }
     }
@@ -72,7 +86,7 @@ impl<'g> Renderer<'g> {
             self.impossible("$ref", "a type that contains itself without a property in between");
         }
         self.open.push(self.graph.root);
-        let mut out = if let Kind::Object(_) = self.graph.kind(self.graph.root) {
+        let mut out = if self.graph.root_object().is_some() {
             self.written_out(self.graph.root)?
         } else {
             self.change("anyOf", ChangeKind::Rewritten);
@@ -119,6 +133,14 @@ impl<'g> Renderer<'g> {
             None => sets,
         };
         out.put("description", description.into());
+        let mut id = self.graph.root;
+        while let Kind::Checked(checked) = self.graph.kind(id) {
+            self.checks(&mut out, &checked.checks);
+            id = checked.base;
+        }
+        for check in variants.iter().flat_map(|variant| &variant.checks) {
+            self.change(keyword_of(check), ChangeKind::Dropped);
+        }
         Ok(out)
     }
 
@@ -304,6 +326,7 @@ pub(in crate::schema) fn takes_null(graph: &Graph, id: NodeId) -> bool {
         match graph.kind(id) {
             Kind::Any | Kind::Null | Kind::Nullable(_) => return true,
             Kind::Union { branches, .. } if seen.insert(id) => open.extend(branches),
+            Kind::Checked(checked) => open.push(checked.base),
             _ => {}
         }
     }

@@ -1,0 +1,53 @@
+//! Assertions of a schema from elsewhere about a value as a whole: in words, where those are short.
+
+use super::written::Written;
+use super::{ChangeKind, Renderer};
+use crate::args::{Check, cut};
+
+/// Names are quoted up to here.
+const MAX_NAMES: usize = 200;
+
+impl Renderer<'_> {
+    pub(super) fn checks(&mut self, out: &mut Written, checks: &[Check]) {
+        // What is checked by the schema as a whole is told by its own keywords.
+        if self.graph.whole.is_some() {
+            return;
+        }
+        for check in checks {
+            let words = match check {
+                Check::Not { given, .. } => not_given(given),
+                Check::Requires(name, others) => Some(format!("With `{name}`, give {}.", names(others))),
+                _ => None,
+            };
+            let kind = if words.is_some() { ChangeKind::Described } else { ChangeKind::Dropped };
+            self.change(keyword_of(check), kind);
+            out.words.extend(words);
+        }
+    }
+}
+
+/// The keyword that a check comes from.
+pub(super) fn keyword_of(check: &Check) -> &'static str {
+    match check {
+        Check::Also(_) => "allOf",
+        Check::Not { .. } => "not",
+        Check::If { .. } => "if",
+        Check::Contains { .. } => "contains",
+        Check::Names(_) => "propertyNames",
+        Check::Requires(..) => "dependentRequired",
+        Check::Depends(..) => "dependentSchemas",
+    }
+}
+
+fn not_given(given: &[String]) -> Option<String> {
+    match given {
+        [] => None,
+        [one] => Some(format!("Do not give `{one}`.")),
+        several => Some(format!("Do not give all of {}.", names(several))),
+    }
+}
+
+fn names(list: &[String]) -> String {
+    let quoted: Vec<String> = list.iter().map(|name| format!("`{name}`")).collect();
+    cut(&quoted.join(", "), MAX_NAMES)
+}
