@@ -13,6 +13,8 @@ mod exact;
 mod foreign;
 #[path = "args_foreign_hostile.rs"]
 mod foreign_hostile;
+#[path = "args_foreign_wild.rs"]
+mod foreign_wild;
 #[path = "args_knobs.rs"]
 mod knobs;
 #[path = "args_policies.rs"]

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
 /// Far above what each takes, because machines are busy.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(30);
+/// Ten times as many where the code is optimised.
+const TIMES: usize = if cfg!(debug_assertions) { 1 } else { 10 };
 
 fn compile(schema: &Value) -> Result<Plan, SchemaError> {
     let options = PlanOptions::default().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Keep);
@@ -164,24 +166,25 @@ fn deep_schemas_and_values() {
 
 #[test]
 fn many_members_items_and_patterns() {
-    let words: Vec<Value> = (0..100_000).map(|i| json!(format!("word-{i}"))).collect();
+    let words: Vec<Value> = (0..10_000 * TIMES).map(|i| json!(format!("word-{i}"))).collect();
     let mixed: Vec<Value> =
-        (0..30_000).map(|i| if i % 2 == 0 { json!(i) } else { json!({"n": i}) }).collect();
+        (0..3_000 * TIMES).map(|i| if i % 2 == 0 { json!(i) } else { json!({"n": i}) }).collect();
     let schema = json!({"type": "object", "properties": {
         "v": {"type": "array", "items": {"enum": words}}, "w": {"enum": mixed}, "s": {"uniqueItems": true}}});
     let plan = in_time("sets", || compile(&schema)).unwrap_or_else(|e| panic!("{e}"));
-    assert!(in_time("last word", || call(&plan, &json!(["word-99999"]))).is_ok());
+    assert!(in_time("last word", || call(&plan, &json!([format!("word-{}", 10_000 * TIMES - 1)]))).is_ok());
     assert!(in_time("no word", || call(&plan, &json!(vec!["word"; 100]))).is_err());
     assert!(
-        plan.parse::<Value>(r#"{"w":{"n":29999}}"#).is_ok()
+        plan.parse::<Value>(r#"{"w":{"n":2999}}"#).is_ok()
             && plan.parse::<Value>(r#"{"w":{"n":2}}"#).is_err()
     );
-    let items: Vec<Value> = (0..100_000).map(|i| json!({"n": i, "t": [format!("{i}")]})).collect();
+    let items: Vec<Value> = (0..10_000 * TIMES).map(|i| json!({"n": i, "t": [format!("{i}")]})).collect();
     let all = json!({"s": items}).to_string();
     assert!(in_time("all different", || plan.parse::<Value>(&all)).is_ok());
-    let last = all.replacen("99999", "99998", 2);
+    let end = 10_000 * TIMES - 1;
+    let last = all.replace(&end.to_string(), &(end - 1).to_string());
     let error = in_time("the last repeats", || plan.parse::<Value>(&last)).expect_err("repeats");
-    assert_eq!((error.issues()[0].path.as_str(), error.count()), ("/s/99999", 1));
+    assert_eq!((error.issues()[0].path.clone(), error.count()), (format!("/s/{end}"), 1));
 
     let patterns: Map<String, Value> =
         (0..400).map(|i| (format!("^k{i}_.*x$"), json!({"type": "integer"}))).collect();
@@ -198,11 +201,12 @@ fn many_members_items_and_patterns() {
         "contains": {"required": ["n"]}, "maxContains": 100_000}}});
     let plan = compile(&schema).unwrap_or_else(|e| panic!("{e}"));
     let mut items: Vec<Value> =
-        (0..20_000).map(|i| json!({"kind": "a", "n": format!("{}", i + 5)})).collect();
+        (0..2_000 * TIMES).map(|i| json!({"kind": "a", "n": format!("{}", i + 5)})).collect();
     assert!(in_time("conditions", || call(&plan, &items.clone().into())).is_ok());
-    items[19_999]["n"] = json!("4");
+    let end = items.len() - 1;
+    items[end]["n"] = json!("4");
     let error = in_time("one fails", || call(&plan, &items.into())).expect_err("too small");
-    assert_eq!((error.issues()[0].path.as_str(), error.count()), ("/v/19999/n", 1));
+    assert_eq!((error.issues()[0].path.clone(), error.count()), (format!("/v/{end}/n"), 1));
 }
 
 #[test]
@@ -222,7 +226,7 @@ fn what_is_left_to_the_whole_is_bounded_too() {
     let schema = json!({"type": "object", "anyOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {}}}],
         "unevaluatedProperties": false, "properties": {"list": {"items": {"type": "string"}}}});
     let plan = compile(&schema).unwrap_or_else(|e| panic!("{e}"));
-    let list: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
+    let list: Vec<String> = (0..2_000 * TIMES).map(|i| i.to_string()).collect();
     let text = json!({"a": 1, "list": list}).to_string();
     assert!(in_time("long list", || plan.parse::<Value>(&text)).is_ok());
 }

@@ -187,22 +187,53 @@ impl Plan {
     /// The plan of a schema that was written by hand or came from another program. It goes out to the model
     /// exactly as it is; arguments are parsed to a [`Value`].
     ///
-    /// Honoured (JSON Schema 2020-12 and draft-07):
-    /// `type` (also a list), `enum`, `const`, `properties`, `required`, `additionalProperties`, `patternProperties`
-    /// (one pattern), `minProperties`, `maxProperties`, `unevaluatedProperties: false`, `items` (also a list),
-    /// `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `uniqueItems`, `minLength`, `maxLength`, `pattern`,
-    /// `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `allOf`, `anyOf`, `oneOf`, `$ref`
-    /// to any place of the same document, boolean schemas.
-    /// Annotations and unknown keywords (`title`, `format`, `nullable`, `x-…`) are shown to the model but checked by nobody.
+    /// JSON Schema 2020-12 and draft-07, whose forms may be mixed. With [`Exact`](super::CoercionPolicy::Exact) and
+    /// [`Keep`](super::UnknownKeys::Keep) the plan accepts what JSON Schema accepts:
     ///
-    /// An object without `additionalProperties` is open in JSON Schema. Here it takes the keys it lists, unless it
-    /// lists none or the options say [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
+    /// | | |
+    /// |---|---|
+    /// | any value | `type` (also a list), `enum`, `const`, `allOf`, `anyOf`, `oneOf`, `not`, `if`/`then`/`else`, `true`, `false` |
+    /// | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` (exact in decimals) |
+    /// | strings | `minLength`, `maxLength` (code points), `pattern` (ECMA-262, in linear time) |
+    /// | arrays | `items` (also a list), `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `uniqueItems`, `contains`, `minContains`, `maxContains`, `unevaluatedItems`¹ |
+    /// | objects | `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`, `dependencies`, `unevaluatedProperties`¹ |
+    /// | references | `$ref` (beside it other keywords, before 2019 none), `$id`, `$anchor`, `$defs`, `definitions`, `$dynamicRef`¹ where it can only mean one place |
+    /// | shown, checked by nobody | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown keyword; a `required` that names no property is still required |
+    ///
+    /// ¹ Elsewhere only with the feature `full-schema`: beside alternatives or conditions that look at different
+    /// properties or items, and for references that depend on the way to them. Then the `jsonschema` crate checks the
+    /// value as a whole after coercion, and its errors join the report. Without the feature such a schema is refused.
+    ///
+    /// A few rules are the engine's own: the arguments are one JSON object whatever the schema says of its root; an integer
+    /// fits in 64 bits; a float of 2⁵³ and more is no integer, because it may have been rounded; a metaschema in
+    /// `$schema` is not read.
+    ///
+    /// An object without `additionalProperties` is open in JSON Schema. Here it takes the keys it lists, those that its
+    /// conditions speak about, and no others, unless it lists none or the options say
+    /// [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
+    ///
+    /// ```
+    /// use agent::args::{Plan, PlanOptions};
+    /// let schema = serde_json::json!({
+    ///     "type": "object",
+    ///     "properties": {"kind": {"enum": ["mail", "call"]}, "to": {"type": "string"}, "minutes": {"type": "integer"}},
+    ///     "required": ["kind"],
+    ///     "if": {"properties": {"kind": {"const": "call"}}},
+    ///     "then": {"required": ["minutes"]}
+    /// });
+    /// let plan = Plan::compile("contact", &schema, PlanOptions::default())?;
+    /// let error = plan.parse::<serde_json::Value>(r#"{"kind": "call"}"#).unwrap_err();
+    /// assert_eq!(error.issues()[0].path, "/minutes");
+    /// assert_eq!(error.issues()[0].problem, "required, but missing (when `kind` is \"call\")");
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
     ///
     /// # Errors
-    /// [`SchemaError`] for a keyword that would have to be checked and is not (`not`, `if`, `contains`,
-    /// `dependentRequired`, `propertyNames`, …), a pattern that cannot be checked in linear time, a reference out of
-    /// the document, combinations that multiply to more than 64 alternatives, a root that is no object, and schemas
-    /// that are too deep or too large.
+    /// [`SchemaError`] with keyword and place: for a keyword that would have to be checked and is not (see above;
+    /// `disallow`, `extends`, `divisibleBy` of old drafts), a keyword with a value that it cannot have (an unknown `type` such
+    /// as `"any"`, the `exclusiveMinimum: true` of draft-04, the `required: true` of draft-03), a pattern that cannot be
+    /// checked in linear time, a reference out of the document (nothing is ever fetched), a root that no object fits,
+    /// references in circles, and schemas that are too deep, too large or too much work.
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })

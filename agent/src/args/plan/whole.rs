@@ -71,7 +71,7 @@ mod full {
     use jsonschema::error::ValidationErrorKind as Kind;
     use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
     use serde_json::Value;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
     use std::sync::Arc;
 
     /// A schema with more values than this, or deeper, is not handed on.
@@ -154,6 +154,9 @@ mod full {
                 return vec![Issue::new(String::new(), IssueCode::Value, words)];
             }
             let mut out = Vec::new();
+            if asked == Asked::All && self.validator.is_valid(value) {
+                return out;
+            }
             for error in self.validator.iter_errors(value).take(MAX_ISSUES) {
                 if asked == Asked::All || self.is_unmodelled(&error) {
                     tell(&error, &mut out);
@@ -170,6 +173,8 @@ mod full {
         /// Follows every schema that a validator could look at, and counts.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
+            // The validator remembers what it found out about a value at the target of a reference.
+            let mut seen = HashSet::new();
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
                 let Value::Object(map) = schema else { continue };
@@ -182,6 +187,18 @@ mod full {
                 for (keyword, below) in map {
                     let before = open.len();
                     self.follow(keyword, below, value, depth + 1, &mut open);
+                    if keyword.ends_with("Ref") || keyword == "$ref" {
+                        let place = |value: &Value| std::ptr::from_ref(value).addr();
+                        let mut at = before;
+                        while let Some((target, value, _)) = open.get(at) {
+                            if seen.insert((place(target), place(value))) {
+                                at += 1;
+                            } else {
+                                open.swap_remove(at);
+                            }
+                        }
+                        continue;
+                    }
                     if twice {
                         open.extend_from_within(before..);
                     }

@@ -1,0 +1,156 @@
+//! Schemas as servers and generators write them: their habits, their slips, and what the model is told.
+
+use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
+use serde_json::{Value, json};
+
+fn compile(schema: &Value) -> Plan {
+    Plan::compile("t", schema, PlanOptions::default()).unwrap_or_else(|e| panic!("{e}\n{schema}"))
+}
+
+fn told(result: Result<agent::args::Parsed<Value>, InvalidArguments>) -> Vec<String> {
+    result.map(|p| p.value).expect_err("refused").issues().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn generators_that_write_null_beside_a_type() {
+    // zod and pydantic: a root reference, titles, nullable by `anyOf`, a constant as the tag.
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/Args",
+        "definitions": {
+            "Args": {"type": "object", "title": "Args", "additionalProperties": false, "required": ["path"], "properties": {
+                "path": {"type": "string", "title": "Path", "minLength": 1},
+                "head": {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}], "default": null, "title": "Head"},
+                "filter": {"anyOf": [{"$ref": "#/definitions/ByName"}, {"$ref": "#/definitions/BySize"}, {"type": "null"}], "default": null}
+            }},
+            "ByName": {"type": "object", "properties": {"kind": {"const": "name"}, "glob": {"type": "string"}}, "required": ["kind", "glob"]},
+            "BySize": {"type": "object", "properties": {"kind": {"const": "size"}, "most": {"type": "number"}}, "required": ["kind", "most"]}
+        }
+    });
+    let plan = compile(&schema);
+    let sent = r#"{"path": "a", "head": null, "filter": {"most": "1.5", "kind": "size"}}"#;
+    let parsed = plan.parse::<Value>(sent).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(parsed.value, json!({"path": "a", "head": null, "filter": {"most": 1.5, "kind": "size"}}));
+    assert_eq!(
+        told(plan.parse(r#"{"path": "", "haed": 1, "head": 0, "filter": {"kind": "date"}}"#)),
+        [
+            r#"/haed: unknown parameter; did you mean "head"?"#,
+            r#"/path: too short (0 characters); got string ""; expected string, >= 1 characters"#,
+            "/head: out of range; got number 0; expected integer >= 1",
+            r#"/filter/kind: not an allowed value; got string "date"; expected "name" | "size""#,
+        ]
+    );
+}
+
+#[test]
+fn slips_that_mean_no_harm() {
+    let schema = json!({
+        "type": "object", "required": ["a", "absent", "a"], "properties": {
+            "a": {"type": ["string", "null"], "default": 5, "nullable": true, "format": "no-such-format"},
+            "b": {"enum": ["x", "x", 1, 1.0, null], "examples": ["y"], "example": 3},
+            "c": {"type": "object"},
+            "d": {"type": "array"},
+            "e": {"items": {}, "uniqueItems": false},
+            "f": {"type": "object", "additionalProperties": {}},
+            "g": {},
+            "h": {"description": "no type", "default": "x"},
+            "i": {"enum": []},
+            "j": {"type": ["integer", "integer"], "$comment": "twice"},
+            "k": {"type": "string", "minimum": 3, "items": {"type": "string"}}
+        }
+    });
+    let plan = compile(&schema);
+    assert_eq!(plan.schema(), &schema);
+    let sent = r#"{"a": null, "absent": 1, "b": 1.0, "c": {"x": [1]}, "d": [1, "a"], "e": [1, 1], "f": {"y": 1}, "g": 1, "h": [], "j": "2", "k": "x"}"#;
+    plan.parse::<Value>(sent).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        told(plan.parse(r#"{"a": "x", "b": "z", "i": 1, "zz": 1}"#)),
+        [
+            "/zz: unknown parameter",
+            r#"/b: not an allowed value; got string "z"; expected "x" | "x" | 1 | 1.0 | null"#,
+            "/i: no value is allowed here; got number 1",
+            "/absent: required, but missing; expected any JSON value",
+        ]
+    );
+}
+
+#[test]
+fn slips_that_cannot_be_honoured() {
+    for (place, value, word) in [
+        ("type", json!("any"), "type"),
+        ("type", json!("float"), "type"),
+        ("type", json!("dict"), "type"),
+        ("type", json!("String"), "type"),
+        ("required", json!(true), "required"),
+        ("exclusiveMinimum", json!(true), "exclusiveMinimum"),
+        ("minimum", json!("0"), "minimum"),
+        ("properties", json!(["a"]), "properties"),
+        ("enum", json!({"a": 1}), "enum"),
+    ] {
+        let schema = json!({"type": "object", "properties": {"v": {place: value}}});
+        let error = Plan::compile("find", &schema, PlanOptions::default()).map(|_| ()).expect_err(word);
+        assert_eq!((error.keyword(), error.pointer(), error.tool()), (word, "/properties/v", "find"));
+    }
+}
+
+#[test]
+fn conditions_are_told_in_words() {
+    let plan = compile(&json!({
+        "type": "object", "required": ["kind"],
+        "properties": {
+            "kind": {"enum": ["mail", "call"]}, "to": {"type": "string"}, "minutes": {"type": "integer"}, "id": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}, "contains": {"pattern": "^#"}, "maxContains": 2},
+            "labels": {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}, "additionalProperties": {"type": "string"}}
+        },
+        "allOf": [
+            {"if": {"properties": {"kind": {"const": "mail"}}, "required": ["kind"]}, "then": {"required": ["to"], "properties": {"subject": {"type": "string"}}}},
+            {"if": {"properties": {"kind": {"const": "call"}}, "required": ["kind"]}, "then": {"properties": {"minutes": {"minimum": 5}}}}
+        ],
+        "dependentRequired": {"minutes": ["id"]},
+        "not": {"required": ["to", "minutes"]}
+    }));
+    // `subject` is known, though only a condition speaks about it.
+    let mail = r##"{"kind": "mail", "to": "a", "subject": "s", "tags": ["#x"]}"##;
+    assert!(plan.parse::<Value>(mail).is_ok());
+    assert_eq!(
+        told(plan.parse(r#"{"kind": "mail"}"#)),
+        [r#"/to: required, but missing (when `kind` is "mail"); expected string"#]
+    );
+    let all = r#"{"kind": "call", "to": "a", "minutes": 3, "tags": ["x"], "labels": {"A1": "b"}}"#;
+    let told_all = told(plan.parse(all));
+    for words in [
+        "/tags: too few items that are string matching ^#",
+        "/labels/A1: as a key: does not match the pattern",
+        r#"/minutes: out of range (when `kind` is "call"); got number 3"#,
+        "/id: required, but missing (when `minutes` is given)",
+        "must not have `to` and `minutes` together",
+    ] {
+        assert!(told_all.iter().any(|line| line.contains(words)), "{words}: {told_all:#?}");
+    }
+    // What was coerced is what is checked.
+    let call = plan
+        .parse::<Value>(r#"{"kind": "call", "minutes": "7", "id": "1"}"#)
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(call.value, json!({"kind": "call", "minutes": 7, "id": 1}));
+    assert!(
+        told(plan.parse(r#"{"kind": "call", "minutes": "4", "id": "1"}"#))[0]
+            .starts_with("/minutes: out of range")
+    );
+}
+
+#[test]
+fn what_the_whole_has_against_a_value_joins_the_report() {
+    let schema = json!({
+        "type": "object", "properties": {"n": {"type": "integer"}},
+        "anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "string"}}, "required": ["b"]}],
+        "unevaluatedProperties": false
+    });
+    let keep = PlanOptions::default().unknown(agent::args::UnknownKeys::Keep);
+    let plan = Plan::compile("t", &schema, keep.clone()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(plan.parse::<Value>(r#"{"n": "1", "a": "x", "b": "y"}"#).is_ok());
+    assert_eq!(told(plan.parse(r#"{"n": "1", "a": "x", "c": 1}"#)), ["/c: unknown parameter"]);
+    let told_both = told(plan.parse(r#"{"n": "x", "a": "x", "c": 1}"#));
+    assert_eq!(told_both, [r#"/n: wrong type; got string "x"; expected integer"#, "/c: unknown parameter"]);
+    let exact = keep.coercion(CoercionPolicy::Exact);
+    let plan = Plan::compile("t", &schema, exact).unwrap_or_else(|e| panic!("{e}"));
+    assert!(plan.parse::<Value>(r#"{"n": "1", "a": "x"}"#).is_err());
+}
