@@ -224,7 +224,6 @@ pub trait Verdict {
     fn verdict(self) -> Result<(), Violations>;
 }
 
-#[diagnostic::do_not_recommend]
 impl<E: Problem> Verdict for Result<(), E> {
     fn verdict(self) -> Result<(), Violations> {
         self.map_err(Problem::into_violations)
