@@ -181,6 +181,7 @@ fn shared_pointers() {
 }
 
 #[derive(ToolArgs, Debug, PartialEq)]
+#[expect(clippy::option_option, reason = "that is what is tested")]
 struct Optional {
     a: Option<Option<u8>>,
     b: Option<Box<Option<u8>>>,

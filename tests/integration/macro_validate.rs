@@ -1,6 +1,7 @@
 //! `#[arg(validate = …)]`: checks of typed values, and where what they find stands in the report.
 
 #![expect(dead_code, reason = "what is read is looked at as a whole, by `Debug`")]
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "a check takes a reference")]
 
 use crate::macro_support::{failure, text};
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
@@ -42,7 +43,7 @@ fn found(list: &[(&str, &str)]) -> Found {
 }
 
 fn is_even(n: &u32) -> Result<(), String> {
-    if n % 2 == 0 { Ok(()) } else { Err(format!("must be even, {n} is not")) }
+    if n.is_multiple_of(2) { Ok(()) } else { Err(format!("must be even, {n} is not")) }
 }
 
 fn is_plain(name: &str) -> Result<(), &'static str> {

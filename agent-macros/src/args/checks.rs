@@ -3,9 +3,10 @@
 use super::attr::{Place, TypeOptions, parse};
 use super::foreign::Serde;
 use crate::diag::Errors;
-use crate::path::{Private, hidden};
+use crate::path::{Private, hidden, ours};
+use crate::types;
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, Member, Path};
 
@@ -83,24 +84,38 @@ impl Checks {
         lend: impl Fn(&Member, TokenStream) -> TokenStream,
     ) -> TokenStream {
         let findings = hidden("findings");
-        let run = |field: &Field, value: &TokenStream| {
+        let (value, whole_value) = (hidden("value"), hidden("whole"));
+        // The names stand at the check, so that the compiler points there.
+        let placed = |name: &Ident, check: &TokenStream| {
+            let mut name = name.clone();
+            name.set_span(ours(types::span(check)));
+            name
+        };
+        let run = |field: &Field| {
             let steps = field.steps.iter().map(|step| step.tokens(private));
-            let (steps, checks, cfgs) = (quote!(&[#(#steps),*]), &field.checks, &field.cfgs);
-            quote!(#(#cfgs)* { #(#findings.field(#steps, #value, #checks);)* })
+            let steps = quote!(&[#(#steps),*]);
+            let calls = field.checks.iter().map(|check| {
+                let (at, value) = (ours(types::span(check)), placed(&value, check));
+                quote_spanned!(at=> #findings.field(#steps, #value, #check);)
+            });
+            quote!(#(#calls)*)
         };
         let fields = self.fields.iter().map(|field| {
-            let member = &field.member;
+            let (member, cfgs, run) = (&field.member, &field.cfgs, run(field));
             match &field.variant {
-                None => run(field, &lend(member, quote!(&self.#member))),
-                Some(variant) => {
-                    let value = hidden("value");
-                    let run = run(field, &quote!(#value));
-                    quote!(if let Self::#variant { #member: #value, .. } = self { #run })
+                None => {
+                    let lent = lend(member, quote!(&self.#member));
+                    quote!(#(#cfgs)* { let #value = #lent; #run })
                 }
+                Some(variant) => quote!(if let Self::#variant { #member: #value, .. } = self { #run }),
             }
         });
-        let whole = &self.whole;
-        quote!(#(#fields)* #(#findings.whole(self, #whole);)*)
+        let whole = self.whole.iter().map(ToTokens::to_token_stream).map(|check| {
+            let (at, whole) = (ours(types::span(&check)), placed(&whole_value, &check));
+            quote_spanned!(at=> #findings.whole(#whole, #check);)
+        });
+        let bound = (!self.whole.is_empty()).then(|| quote!(let #whole_value = self;));
+        quote!(#(#fields)* #bound #(#whole)*)
     }
 }
 

@@ -196,6 +196,7 @@ impl<A, const N: usize> Composed for [A; N] {}
 
 /// Does not compile for a map with other keys.
 #[track_caller]
+#[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {
     assert!(are, "a key of a JSON object is text, a number or a word of an enum: write a list of pairs");
 }

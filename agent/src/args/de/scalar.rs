@@ -1,7 +1,7 @@
 //! Scalars: checked, coerced where the rules of the node allow.
 
-use super::object::KeyText;
 use super::context::{Context, Path, refused};
+use super::object::KeyText;
 use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
@@ -255,15 +255,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             return Err(refused("type"));
         }
         let digits = access.next_value_seed(KeyText)?;
-        if let Ok(v) = digits.parse() {
-            self.visit_u64(v)
-        } else if let Ok(v) = digits.parse() {
-            self.visit_i64(v)
-        } else {
-            match digits.parse::<f64>() {
-                Ok(f) if f.is_finite() => self.visit_f64(f),
-                _ => Err(refused("range")),
-            }
+        match (digits.parse::<u64>(), digits.parse::<i64>(), digits.parse::<f64>()) {
+            (Ok(v), ..) => self.visit_u64(v),
+            (_, Ok(v), _) => self.visit_i64(v),
+            (.., Ok(f)) if f.is_finite() => self.visit_f64(f),
+            _ => Err(refused("range")),
         }
     }
 }

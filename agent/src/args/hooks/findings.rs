@@ -199,15 +199,15 @@ impl CheckFor<str> for Option<String> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<A> CheckFor<[A]> for Vec<A> {
-    fn checked(&self, check: &mut dyn FnMut(&[A])) {
+impl<T> CheckFor<[T]> for Vec<T> {
+    fn checked(&self, check: &mut dyn FnMut(&[T])) {
         check(self);
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<A> CheckFor<[A]> for Option<Vec<A>> {
-    fn checked(&self, check: &mut dyn FnMut(&[A])) {
+impl<T> CheckFor<[T]> for Option<Vec<T>> {
+    fn checked(&self, check: &mut dyn FnMut(&[T])) {
         if let Some(value) = self {
             check(value);
         }
@@ -224,7 +224,6 @@ pub trait Verdict {
     fn verdict(self) -> Result<(), Violations>;
 }
 
-#[diagnostic::do_not_recommend]
 impl<E: Problem> Verdict for Result<(), E> {
     fn verdict(self) -> Result<(), Violations> {
         self.map_err(Problem::into_violations)

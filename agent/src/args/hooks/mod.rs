@@ -25,9 +25,12 @@ pub(crate) const CHECKED: &str = "agent::Checked";
 /// More than this is not kept.
 const MAX_FOUND: usize = 10_000;
 
+/// None where nobody collects.
+type Aside = Option<Vec<Found>>;
+
 thread_local! {
     /// What was found in this thread's scope, which lives as long as one synchronous reading.
-    static ASIDE: RefCell<Option<Vec<Found>>> = const { RefCell::new(None) };
+    static ASIDE: RefCell<Aside> = const { RefCell::new(None) };
     /// Inside of alternatives that serde tries one after the other: there a refusal must be one.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
@@ -46,7 +49,7 @@ pub(crate) fn suspend() -> Before {
 
 /// What was before, restored also when a check panics.
 pub(crate) struct Before {
-    aside: Option<Option<Vec<Found>>>,
+    aside: Option<Aside>,
     suspended: bool,
 }
 

@@ -88,7 +88,7 @@ impl FromText for Base64 {
     type Error = String;
 
     fn from_text(text: &str) -> Result<Self, String> {
-        STANDARD.decode(text).map(Self).map_err(|error| what_is_wrong(text, error))
+        STANDARD.decode(text).map(Self).map_err(|error| what_is_wrong(text, &error))
     }
 
     fn nothing() -> Self {
@@ -97,12 +97,12 @@ impl FromText for Base64 {
 }
 
 /// In words that say what to send instead.
-fn what_is_wrong(text: &str, error: base64::DecodeError) -> String {
+fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     if text.starts_with("data:") {
         return "is not base64: send what stands after the comma of the `data:` URL".into();
     }
-    match error {
+    match *error {
         InvalidByte(_, b'-' | b'_') => {
             "is not base64: use the alphabet with `+` and `/`, not the one for URLs".into()
         }
