@@ -150,7 +150,7 @@ fn what_the_whole_has_against_a_value_joins_the_report() {
     assert_eq!(told(plan.parse(r#"{"n": "1", "a": "x", "c": 1}"#)), ["/c: unknown parameter"]);
     let told_both = told(plan.parse(r#"{"n": "x", "a": "x", "c": 1}"#));
     assert_eq!(told_both, [r#"/n: wrong type; got string "x"; expected integer"#, "/c: unknown parameter"]);
-    let exact = keep.coercion(CoercionPolicy::Exact);
+    let exact = keep.coercion(CoercionPolicy::exact());
     let plan = Plan::compile("t", &schema, exact).unwrap_or_else(|e| panic!("{e}"));
     assert!(plan.parse::<Value>(r#"{"n": "1", "a": "x"}"#).is_err());
 }

@@ -164,9 +164,9 @@ impl Plans {
     ) -> Result<Plans, SchemaError> {
         let options = PlanOptions::default();
         let [exact, strict, lenient] =
-            POLICIES.map(|policy| plan(options.clone().coercion(policy).unknown(unknown)));
+            POLICIES.map(|policy| plan(options.coercion(policy).unknown(unknown)));
         let other = if unknown == UnknownKeys::Keep { UnknownKeys::Deny } else { UnknownKeys::Keep };
-        let strip = plan(options.clone().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip))?;
+        let strip = plan(options.coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip))?;
         Ok(Plans { by_policy: [exact?, strict?, lenient?], others: [strip, plan(options.unknown(other))?] })
     }
 

@@ -187,7 +187,7 @@ impl Plan {
     /// The plan of a schema that was written by hand or came from another program. It goes out to the model
     /// exactly as it is; arguments are parsed to a [`Value`].
     ///
-    /// JSON Schema 2020-12 and draft-07, whose forms may be mixed. With [`Exact`](super::CoercionPolicy::Exact) and
+    /// JSON Schema 2020-12 and draft-07, whose forms may be mixed. With [`Exact`](super::CoercionPolicy::exact()) and
     /// [`Keep`](super::UnknownKeys::Keep) the plan accepts what JSON Schema accepts:
     ///
     /// | | |

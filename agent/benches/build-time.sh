@@ -1,0 +1,83 @@
+#!/bin/sh
+# How long a release build of 40 tools with 80 structs takes, against the same structs with the plain derives of serde
+# and schemars, parsed by serde_json. One after the other, dependencies built before; the median of three of each.
+# Usage: agent/benches/build-time.sh [lto]       writes to a scratch folder
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+lto=${1:+fat}
+
+crate() { # name dependencies
+    mkdir -p "$scratch/$1/src"
+    cat >"$scratch/$1/Cargo.toml" <<TOML
+[package]
+name = "$1"
+version = "0.0.0"
+edition = "2024"
+[workspace]
+[dependencies]
+$2
+[profile.release]
+lto = "${lto:-off}"
+TOML
+}
+
+field_types='String u32 Option<i64> Vec<String> bool f64'
+structs() { # derives
+    for n in $(seq 1 40); do
+        printf '/// Part %s.\n%s\npub struct Inner%s {\n' "$n" "$1" "$n"
+        i=0
+        for type in $field_types; do
+            i=$((i + 1))
+            printf '    /// Field %s.\n    pub f%s: %s,\n' "$i" "$i" "$type"
+        done
+        printf '}\n/// Arguments %s.\n%s\npub struct Args%s {\n    /// The part.\n    pub inner: Inner%s,\n    pub more: Vec<Inner%s>,\n    pub name: String,\n    pub count: Option<u32>,\n}\n' \
+            "$n" "$1" "$n" "$n" "$n"
+    done
+}
+
+crate plain 'serde = { version = "1", features = ["derive"] }
+serde_json = "1"
+schemars = "1"'
+{
+    structs '#[derive(serde::Deserialize, schemars::JsonSchema)]'
+    echo 'fn main() { let text = std::env::args().nth(1).unwrap_or_default(); let mut sum = 0;'
+    for n in $(seq 1 40); do
+        printf '    if let Ok(a) = serde_json::from_str::<Args%s>(&text) { sum += a.name.len() + a.more.len() + a.inner.f1.len(); }\n' "$n"
+        printf '    sum += schemars::schema_for!(Args%s).to_value().to_string().len();\n' "$n"
+    done
+    echo '    println!("{sum}"); }'
+} >"$scratch/plain/src/main.rs"
+
+crate tools "agent = { path = \"$root/agent\" }
+tokio = { version = \"1\", features = [\"rt\"] }"
+{
+    echo 'use agent::{Registry, ToolArgs, ToolContext, message::ToolCall, tool, tools};'
+    structs '#[derive(ToolArgs)]'
+    for n in $(seq 1 40); do
+        printf '/// Tool %s.\n#[tool]\nasync fn tool%s(args: Args%s) -> String { format!("{}{}{}", args.name, args.more.len(), args.inner.f1) }\n' "$n" "$n" "$n"
+    done
+    echo 'fn main() { let text = std::env::args().nth(1).unwrap_or_default();'
+    printf '    let registry = Registry::new(tools![tool1'
+    for n in $(seq 2 40); do printf ', tool%s' "$n"; done
+    echo ']).expect("tools");'
+    echo '    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");'
+    echo '    let result = runtime.block_on(registry.call(&ToolCall::new("1", "tool7", text), &ToolContext::default()));'
+    echo '    println!("{result:?}"); }'
+} >"$scratch/tools/src/main.rs"
+
+build() { # name
+    touch "$scratch/$1/src/main.rs"
+    start=$(date +%s%N)
+    cargo build --release -q --manifest-path "$scratch/$1/Cargo.toml" --target-dir "$scratch/target-$1"
+    echo $((($(date +%s%N) - start) / 1000000))
+}
+for name in plain tools; do build "$name" >/dev/null; done
+for round in 1 2 3; do
+    for name in plain tools; do build "$name" >>"$scratch/$name.ms"; done
+done
+median() { sort -n "$scratch/$1.ms" | sed -n 2p; }
+plain=$(median plain)
+tools=$(median tools)
+awk "BEGIN { printf \"release build (lto %s): plain %.1f s, tools %.1f s, ratio %.2f (goal 2)\n\", \"${lto:-off}\", $plain / 1000, $tools / 1000, $tools / $plain }"
