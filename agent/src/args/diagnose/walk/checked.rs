@@ -140,11 +140,9 @@ impl<'x> Judge<'x> {
     fn one(&self, check: &Check, doc: &'x Doc<'_>, verdict: &mut Verdict) {
         match (check, &doc.shape) {
             (Check::Also(node), _) => self.fit(*node, doc, None, verdict),
-            (Check::Not { node, given }, _) => {
-                if self.fits(*node, doc) {
-                    verdict.clash |= matches!(self.graph().kind(*node), Kind::Any);
-                    verdict.add(self.collect, || self.forbidden(*node, given, doc));
-                }
+            (Check::Not { node, given }, _) if self.fits(*node, doc) => {
+                verdict.clash |= matches!(self.graph().kind(*node), Kind::Any);
+                verdict.add(self.collect, || self.forbidden(*node, given, doc));
             }
             (Check::If { condition, then, otherwise, when }, _) => {
                 let (node, word) =
