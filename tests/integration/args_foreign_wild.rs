@@ -33,7 +33,7 @@ fn generators_that_write_null_beside_a_type() {
     assert_eq!(
         told(plan.parse(r#"{"path": "", "haed": 1, "head": 0, "filter": {"kind": "date"}}"#)),
         [
-            r#"/haed: unknown parameter; did you mean "head"?"#,
+            "/haed: unknown parameter",
             r#"/path: too short (0 characters); got string ""; expected string, >= 1 characters"#,
             "/head: out of range; got number 0; expected integer >= 1",
             r#"/filter/kind: not an allowed value; got string "date"; expected "name" | "size""#,
@@ -66,7 +66,7 @@ fn slips_that_mean_no_harm() {
         told(plan.parse(r#"{"a": "x", "b": "z", "i": 1, "zz": 1}"#)),
         [
             "/zz: unknown parameter",
-            r#"/b: not an allowed value; got string "z"; expected "x" | "x" | 1 | 1.0 | null"#,
+            r#"/b: not an allowed value; got string "z"; expected "x" | 1"#,
             "/i: no value is allowed here; got number 1",
             "/absent: required, but missing; expected any JSON value",
         ]
@@ -98,7 +98,7 @@ fn conditions_are_told_in_words() {
         "type": "object", "required": ["kind"],
         "properties": {
             "kind": {"enum": ["mail", "call"]}, "to": {"type": "string"}, "minutes": {"type": "integer"}, "id": {"type": "integer"},
-            "tags": {"type": "array", "items": {"type": "string"}, "contains": {"pattern": "^#"}, "maxContains": 2},
+            "tags": {"type": "array", "items": {"type": "string"}, "contains": {"type": "string", "pattern": "^#"}, "maxContains": 2},
             "labels": {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}, "additionalProperties": {"type": "string"}}
         },
         "allOf": [

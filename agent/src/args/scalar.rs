@@ -324,7 +324,9 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     if a == 0 || b == 0 {
         return a == 0;
     }
-    match u32::try_from(i64::from(a_power) - i64::from(b_power)) {
+    let apart = u32::try_from(i64::from(a_power) - i64::from(b_power));
+    #[expect(clippy::single_match_else, reason = "two cases of one size")]
+    match apart {
         // a * 10^n mod b; b has at most 17 digits, so nothing here is wider than 128 bits.
         Ok(mut n) => {
             let (mut out, mut ten) = (a % b, 10 % b);
@@ -420,7 +422,6 @@ fn same_number(x: &Number, y: &Number) -> bool {
     let whole = |n: &Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
     let is = |f: f64, whole: i128| f.fract() == 0.0 && f.abs() <= EXACT_FLOAT && f as i128 == whole;
     match (whole(x), whole(y), x.as_f64(), y.as_f64()) {
-        (Some(_), Some(_), ..) => false,
         (Some(whole), None, _, Some(f)) | (None, Some(whole), Some(f), _) => is(f, whole),
         (None, None, Some(x), Some(y)) => x == y,
         _ => false,

@@ -156,7 +156,12 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
             issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
-            let side = if doc.is_negative() { Side::Below } else { Side::Above };
+            let below = match (walk.graph.kind(id), doc.as_f64()) {
+                #[expect(clippy::cast_precision_loss, reason = "near enough to tell the side")]
+                (Kind::Int(spec), Some(sent)) => spec.min.is_some_and(|min| sent < min as f64),
+                _ => doc.is_negative(),
+            };
+            let side = if below { Side::Below } else { Side::Above };
             issue.expected = Some(limits(walk.graph, id, side));
         });
     }

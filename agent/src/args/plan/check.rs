@@ -38,7 +38,7 @@ const LOOKING_ASIDE: [&str; 4] =
 
 /// One more schema that has to fit what has arrived.
 pub(super) fn push_check(map: &mut Object, schema: Object) {
-    push(map, json!({ALSO: schema}));
+    push(map, Value::Object(Object::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
 }
 
 fn push(map: &mut Object, check: Value) {
@@ -217,7 +217,7 @@ impl Compiler<'_> {
         }
         for (keyword, value) in map {
             match (keyword.as_str(), value) {
-                ("properties", Value::Object(named)) => names.extend(named.keys().cloned()),
+                ("properties", Value::Object(inner)) => names.extend(inner.keys().cloned()),
                 ("required", Value::Array(list)) => {
                     names.extend(list.iter().filter_map(Value::as_str).map(String::from));
                 }
@@ -227,8 +227,8 @@ impl Compiler<'_> {
                 ("additionalProperties" | "unevaluatedProperties", value) if *value != json!(false) => {
                     names.insert(ANY_NAME.into());
                 }
-                ("dependentRequired" | "dependentSchemas" | "dependencies", Value::Object(named)) => {
-                    for (name, needs) in named {
+                ("dependentRequired" | "dependentSchemas" | "dependencies", Value::Object(inner)) => {
+                    for (name, needs) in inner {
                         names.insert(name.clone());
                         names.extend(
                             needs

@@ -4,7 +4,7 @@ use super::check::push_check;
 use super::compile::{Compiler, Object, Result, WIDE};
 use super::keywords::whole;
 use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
-use crate::args::scalar::{Num, decimal};
+use crate::args::scalar::{Num, decimal, same_json};
 use serde_json::Value;
 
 impl Compiler<'_> {
@@ -120,7 +120,7 @@ impl Compiler<'_> {
         rest.remove("const");
         let mut members: Vec<Value> = members.to_vec();
         if let (Some(Value::Array(set)), true) = (map.get("enum"), map.contains_key("const")) {
-            members.retain(|m| set.iter().any(|s| crate::args::scalar::same_json(s, m)));
+            members.retain(|m| set.iter().any(|s| same_json(s, m)));
         }
         members.retain(|m| fits_type(m, map.get("type")));
         rest.remove("type");
@@ -130,7 +130,17 @@ impl Compiler<'_> {
         Ok(self.set(members))
     }
 
-    fn set(&mut self, members: Vec<Value>) -> NodeId {
+    fn set(&mut self, mut members: Vec<Value>) -> NodeId {
+        // Told once; a long set is left as it is.
+        if self.foreign && members.len() <= MAX_COMPARED {
+            let mut told: Vec<Value> = Vec::with_capacity(members.len());
+            for member in members {
+                if !told.iter().any(|before| same_json(before, &member)) {
+                    told.push(member);
+                }
+            }
+            members = told;
+        }
         let (nulls, members): (Vec<Value>, Vec<Value>) = members.into_iter().partition(Value::is_null);
         let kind = if members.is_empty() {
             if nulls.is_empty() { Kind::Never } else { Kind::Null }
@@ -190,6 +200,9 @@ impl Compiler<'_> {
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, Kind::Never))
     }
 }
+
+/// Members of a set that are compared with each other.
+const MAX_COMPARED: usize = 100;
 
 /// Keywords that restrict values and would be lost beside a closed set.
 const RESTRICTING: [&str; 24] = [

@@ -56,11 +56,10 @@ fn without_dots(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or_default();
     for segment in path.split('/') {
         match segment {
-            "." => {}
             ".." if out.len() > 1 || out.first().is_some_and(|first| !first.is_empty()) => {
                 out.pop();
             }
-            ".." => {}
+            "." | ".." => {}
             segment => out.push(segment),
         }
     }

@@ -56,6 +56,11 @@ impl<'w> Walk<'w, '_> {
         }
         let pointer = self.pointer();
         for mut issue in verdict.issues {
+            if issue.code == IssueCode::Missing
+                && let Some(node) = named(graph, spec.base, &issue.path)
+            {
+                issue.expected = Some(signature(graph, node).into());
+            }
             issue.path.insert_str(0, &pointer);
             let known =
                 |before: &Issue| before.path == issue.path && (own.count > 0 || before.code == issue.code);
@@ -71,6 +76,14 @@ impl<'w> Walk<'w, '_> {
             }
         }
     }
+}
+
+/// The property that a pointer from an object leads to: what it takes is said where it is declared.
+fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
+    let Kind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
+    let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;
+    let name = name.replace("~1", "/").replace("~0", "~");
+    object.props.iter().find(|prop| prop.name == name).map(|prop| prop.node)
 }
 
 /// The value as it will arrive, as JSON text.
@@ -127,11 +140,9 @@ impl<'x> Judge<'x> {
     fn one(&self, check: &Check, doc: &'x Doc<'_>, verdict: &mut Verdict) {
         match (check, &doc.shape) {
             (Check::Also(node), _) => self.fit(*node, doc, None, verdict),
-            (Check::Not { node, given }, _) => {
-                if self.fits(*node, doc) {
-                    verdict.clash |= matches!(self.graph().kind(*node), Kind::Any);
-                    verdict.add(self.collect, || self.forbidden(*node, given, doc));
-                }
+            (Check::Not { node, given }, _) if self.fits(*node, doc) => {
+                verdict.clash |= matches!(self.graph().kind(*node), Kind::Any);
+                verdict.add(self.collect, || self.forbidden(*node, given, doc));
             }
             (Check::If { condition, then, otherwise, when }, _) => {
                 let (node, word) =
