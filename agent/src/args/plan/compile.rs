@@ -1,7 +1,9 @@
 //! JSON Schema to nodes: merge first, close after.
 
 use super::error::SchemaError;
-use super::finish::{Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects};
+use super::finish::{
+    Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
+};
 use super::keywords::{self, NOTES};
 use super::merge::merge;
 use super::node::{Kind, Node, NodeId, Notes, ObjectSpec, Rest};
