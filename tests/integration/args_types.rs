@@ -149,7 +149,10 @@ fn bytes_and_durations() {
     ok(r#"{"data":"aGk=","timeout":"1h 30m"}"#, job(5_400));
     ok(r#"{"data":"aGk=","timeout":"PT90S","more":null}"#, job(90));
     let sent = r#"{"data":"aGk","timeout":"5 parsecs","pause":"90","more":["AA==","A"]}"#;
-    bad::<Job>(sent, &[("/data", "value"), ("/timeout", "value"), ("/pause", "format"), ("/more/1", "value")]);
+    bad::<Job>(
+        sent,
+        &[("/data", "value"), ("/timeout", "value"), ("/pause", "format"), ("/more/1", "value")],
+    );
     let sent = r#"{"data":"aGk","timeout":"5 parsecs","pause":"2 years","more":["AA==","A"]}"#;
     bad::<Job>(sent, &[("/data", "value"), ("/timeout", "value"), ("/pause", "value"), ("/more/1", "value")]);
     let report = plan::<Job>(PlanOptions::default()).parse::<Job>(sent).expect_err("bad");

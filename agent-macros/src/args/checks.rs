@@ -104,8 +104,8 @@ impl Checks {
             let (member, cfgs, run) = (&field.member, &field.cfgs, run(field));
             match &field.variant {
                 None => {
-                    let value = lend(member, quote!(&self.#member));
-                    quote!(#(#cfgs)* { let #value = #value; #run })
+                    let reference = lend(member, quote!(&self.#member));
+                    quote!(#(#cfgs)* { let #value = #reference; #run })
                 }
                 Some(variant) => quote!(if let Self::#variant { #member: #value, .. } = self { #run }),
             }
