@@ -191,7 +191,7 @@ fn document() -> impl Strategy<Value = String> {
         ])
         .prop_map(str::to_owned),
         "\"([a-zé😀 ]|\\\\[\"\\\\/bfnrtux]|\\\\u[0-9a-fD]{4}|\\\\ud83d\\\\ude00|\\\\ud8|[\\x00-\\x1f]){0,6}\"",
-        any::<f64>().prop_map(|v| v.to_string()),
+        any::<f64>().prop_map(|v| json!(v).to_string()),
     ];
     let value = scalar.prop_recursive(5, 40, 5, |inner| {
         let blank = prop::sample::select(vec!["", " ", "\n\t"]);
