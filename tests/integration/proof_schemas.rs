@@ -344,3 +344,16 @@ proptest! {
         }
     }
 }
+
+/// Found by the fuzzer: `properties` says something about objects, and nothing about anything else.
+#[test]
+fn properties_without_a_type() {
+    let schema =
+        json!({"type": "object", "properties": {"t": {"properties": {"t": {"$ref": "#/properties/t"}}}}});
+    let options = PlanOptions::default().coercion(CoercionPolicy::exact()).unknown(UnknownKeys::Keep);
+    let plan = Plan::compile("t", &schema, options).unwrap();
+    assert!(plan.parse::<Value>(r#"{"t": [1, [2.5, []]]}"#).is_ok());
+    assert!(plan.parse::<Value>(r#"{"t": {"t": 1}}"#).is_ok());
+    let report = Agreement::new().samples(30).check_schema("t", &schema).unwrap();
+    assert!(report.holds(), "{report}");
+}
