@@ -191,7 +191,7 @@ fn document() -> impl Strategy<Value = String> {
         ])
         .prop_map(str::to_owned),
         "\"([a-zé😀 ]|\\\\[\"\\\\/bfnrtux]|\\\\u[0-9a-fD]{4}|\\\\ud83d\\\\ude00|\\\\ud8|[\\x00-\\x1f]){0,6}\"",
-        any::<f64>().prop_map(|v| v.to_string()),
+        any::<f64>().prop_map(|v| json!(v).to_string()),
     ];
     let value = scalar.prop_recursive(5, 40, 5, |inner| {
         let blank = prop::sample::select(vec!["", " ", "\n\t"]);
@@ -343,4 +343,17 @@ proptest! {
             }
         }
     }
+}
+
+/// Found by the fuzzer: `properties` says something about objects, and nothing about anything else.
+#[test]
+fn properties_without_a_type() {
+    let schema =
+        json!({"type": "object", "properties": {"t": {"properties": {"t": {"$ref": "#/properties/t"}}}}});
+    let options = PlanOptions::default().coercion(CoercionPolicy::exact()).unknown(UnknownKeys::Keep);
+    let plan = Plan::compile("t", &schema, options).unwrap();
+    assert!(plan.parse::<Value>(r#"{"t": [1, [2.5, []]]}"#).is_ok());
+    assert!(plan.parse::<Value>(r#"{"t": {"t": 1}}"#).is_ok());
+    let report = Agreement::new().samples(30).check_schema("t", &schema).unwrap();
+    assert!(report.holds(), "{report}");
 }
