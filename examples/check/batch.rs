@@ -14,7 +14,7 @@ const REMEMBERED: usize = 1000;
 ///
 /// # Errors
 /// When the input cannot be read or the output not written. A line that makes no sense is answered.
-pub(crate) fn run(mut input: impl BufRead, output: impl Write, defaults: &PlanOptions) -> io::Result<()> {
+pub(crate) fn run(mut input: impl BufRead, output: impl Write, defaults: PlanOptions) -> io::Result<()> {
     let mut output = io::BufWriter::new(output);
     let mut plans = Plans { defaults, known: HashMap::new() };
     let mut line = Vec::new();
@@ -54,13 +54,13 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-struct Plans<'d> {
-    defaults: &'d PlanOptions,
+struct Plans {
+    defaults: PlanOptions,
     /// By schema text, policy and treatment of unknown keys: the plan, or why there is none.
     known: HashMap<String, Result<Plan, String>>,
 }
 
-impl Plans<'_> {
+impl Plans {
     fn answer(&mut self, line: &[u8]) -> Value {
         let line: Value = match serde_json::from_slice(line) {
             Ok(line) => line,
@@ -102,7 +102,7 @@ impl Plans<'_> {
             (Some(_), Some(_)) => return Err("the line has both `text` and `arguments`".into()),
         };
         let word = |key: &str| line.get(key).filter(|v| !v.is_null()).map(|v| v.as_str().unwrap_or_default());
-        let mut options = *self.defaults;
+        let mut options = self.defaults;
         if let Some(policy) = word("policy") {
             let policy = policy.parse::<CoercionPolicy>();
             options = options.coercion(policy.map_err(|unknown| format!("`policy`: {unknown}"))?);

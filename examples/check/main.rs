@@ -43,7 +43,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     let options = Options::from_args(std::env::args_os().skip(1))?;
     let arguments = match &options.input {
         Input::Batch => {
-            until_closed(batch::run(io::stdin().lock(), io::stdout().lock(), &options.plan))?;
+            until_closed(batch::run(io::stdin().lock(), io::stdout().lock(), options.plan))?;
             return Ok(ExitCode::SUCCESS);
         }
         Input::Schema => return show(&options),

@@ -13,7 +13,8 @@ use std::time::Duration;
 use url::Url;
 use uuid::Uuid;
 
-const EVERY: [CoercionPolicy; 3] = [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
+const EVERY: [CoercionPolicy; 3] =
+    [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Formats {

@@ -127,7 +127,10 @@ async fn options_are_kept() {
     assert_eq!(tool.policy().effect, Effect::Pure);
     assert_eq!(tool.policy().timeout, Timeout::After(Duration::from_millis(1500)));
     let options = definition.plan().options();
-    assert_eq!((options.policy(), options.unknown_keys().name()), (agent::args::CoercionPolicy::lenient(), "keep"));
+    assert_eq!(
+        (options.policy(), options.unknown_keys().name()),
+        (agent::args::CoercionPolicy::lenient(), "keep")
+    );
     assert!(!failure(tools![AllOptions], "all-options", "{}").await.1.contains("secret"));
     assert!(all_options().await.is_err());
 }

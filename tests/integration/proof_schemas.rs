@@ -5,6 +5,7 @@ use agent::testing::{Agreement, Law, verify_call};
 use agent::{ToolArgs, Value, json};
 use proptest::prelude::*;
 use serde_json::Map;
+use std::fmt::Write as _;
 
 /// `PROPTEST_CASES` wins, for long runs.
 fn cases(count: u32) -> ProptestConfig {
@@ -326,8 +327,10 @@ proptest! {
             prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy, text, told);
             let mut stream = ArgumentStream::new(&plan);
             let mut told = String::new();
-            let _ = stream.push(&text, &mut |event| told.push_str(&format!("{event:?}")));
-            told.push_str(&format!("{stream:?} {:?}", stream.issues()));
+            let _ = stream.push(&text, &mut |event| {
+                let _ = write!(told, "{event:?}");
+            });
+            let _ = write!(told, "{stream:?} {:?}", stream.issues());
             prop_assert!(!told.contains("xyzzy") && !told.contains("7747"), "{} {}\n{}", policy, text, told);
         }
     }

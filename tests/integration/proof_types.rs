@@ -197,6 +197,7 @@ enum Either {
 #[expect(dead_code, reason = "only whether it parses matters")]
 struct Options {
     one: Option<u8>,
+    #[expect(clippy::option_option, reason = "what users write, too")]
     two: Option<Option<String>>,
     word: Option<Word>,
     inner: Option<Place>,

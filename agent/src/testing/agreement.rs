@@ -163,8 +163,7 @@ impl Plans {
         plan: impl Fn(PlanOptions) -> Result<Plan, SchemaError>,
     ) -> Result<Plans, SchemaError> {
         let options = PlanOptions::default();
-        let [exact, strict, lenient] =
-            POLICIES.map(|policy| plan(options.coercion(policy).unknown(unknown)));
+        let [exact, strict, lenient] = POLICIES.map(|policy| plan(options.coercion(policy).unknown(unknown)));
         let other = if unknown == UnknownKeys::Keep { UnknownKeys::Deny } else { UnknownKeys::Keep };
         let strip = plan(options.coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip))?;
         Ok(Plans { by_policy: [exact?, strict?, lenient?], others: [strip, plan(options.unknown(other))?] })
