@@ -282,9 +282,9 @@ async fn a_dynamic_tool_goes_through_the_same_engine() {
     assert_eq!(code(&refused), "invalid_arguments");
     assert!(refused.text().contains(r#"did you mean "mode"?"#), "{}", refused.text());
 
-    let bad =
-        DynamicTool::new("bad", "Bad.", json!({"type": "object", "not": {}}), run).unwrap_err().to_string();
-    assert!(bad.contains("not"), "{bad}");
+    let remote = json!({"type": "object", "properties": {"v": {"$ref": "https://example.com/v.json"}}});
+    let bad = DynamicTool::new("bad", "Bad.", remote, run).unwrap_err().to_string();
+    assert!(bad.contains("`$ref`") && bad.contains("/properties/v"), "{bad}");
     assert!(DynamicTool::new("bad name", "Bad.", schema.clone(), run).is_err());
     assert!(DynamicTool::new("blank", " ", schema, run).is_err());
 }
