@@ -14,7 +14,7 @@ use std::fmt;
 
 /// Values nest 127 deep, with alternatives in objects at each level: more is a schema that leads from alternatives to
 /// alternatives.
-const MAX_AGAIN: u32 = 260;
+pub(super) const MAX_AGAIN: u32 = 260;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline(never)]
@@ -70,11 +70,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
-        if !cx.has_passed(node, text) {
-            let document = Document::parse(text).map_err(nested)?;
-            let passed = diagnose::pass(cx.graph, checked.id, &document.root, path.is_root());
-            cx.remember(passed.ok_or_else(|| refused("check"))?);
-        }
+        cx.pass(path, node, checked, text).map_err(nested)?;
         let mut de = serde_json::Deserializer::from_str(text);
         cx.again.set(again + 1);
         let out = PlanDe { de: &mut de, cx, path, node: base }.read(visitor, hint);
@@ -94,6 +90,46 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         drop(items);
         let mut de = serde_json::Deserializer::from_str(raw.get());
         de.deserialize_seq(SequenceVisitor { visitor, cx, path, array }).map_err(nested)
+    }
+}
+
+impl<'c> Context<'c> {
+    /// The node to read this along, for whoever takes objects or lists.
+    pub(super) fn look_ahead(
+        &self,
+        path: &Path<'_>,
+        node: &'c Node,
+        text: &str,
+    ) -> Result<&'c Node, serde_json::Error> {
+        match &node.kind {
+            Kind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
+            Kind::Nullable(inner) => Ok(self.graph.node(*inner)),
+            Kind::Checked(checked) => {
+                if !self.silent {
+                    self.pass(path, node, checked, text)?;
+                }
+                Ok(self.graph.node(checked.base))
+            }
+            _ => {
+                let chosen = choose(self, path, node, text).ok_or_else(|| refused("no alternative fits"))?;
+                Ok(self.graph.node(chosen))
+            }
+        }
+    }
+
+    fn pass(
+        &self,
+        path: &Path<'_>,
+        node: &Node,
+        checked: &CheckedSpec,
+        text: &str,
+    ) -> Result<(), serde_json::Error> {
+        if !self.has_passed(node, text) {
+            let document = Document::parse(text)?;
+            let passed = diagnose::pass(self.graph, checked.id, &document.root, path.is_root());
+            self.remember(passed.ok_or_else(|| refused("check"))?);
+        }
+        Ok(())
     }
 }
 
@@ -142,13 +178,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
     text: &'de str,
     visitor: V,
 ) -> Result<V::Value, E> {
-    let sent: Value = serde_json::from_str(text).map_err(nested)?;
-    let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
-    if matches!(member, Value::Array(_) | Value::Object(_))
-        && Document::parse(text).is_ok_and(|document| document.root.repeated_key().is_some())
-    {
-        return Err(refused("duplicate"));
-    }
+    let (member, sent) = member(members, text, node).map_err(nested)?;
     let coerced = *member != sent;
     if coerced && let Some(rule) = rule_for(member) {
         cx.record(path, Noted::Value(sent.into()), Noted::Value(member.clone().into()), rule);
@@ -163,6 +193,22 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
         },
         _ => serde_json::Deserializer::from_str(text).deserialize_any(visitor).map_err(nested),
     }
+}
+
+/// The member of a closed set that was sent, and what was sent.
+fn member<'v>(
+    members: &'v [Value],
+    text: &str,
+    node: &Node,
+) -> Result<(&'v Value, Value), serde_json::Error> {
+    let sent: Value = serde_json::from_str(text)?;
+    let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
+    if matches!(member, Value::Array(_) | Value::Object(_))
+        && Document::parse(text).is_ok_and(|document| document.root.repeated_key().is_some())
+    {
+        return Err(refused("duplicate"));
+    }
+    Ok((member, sent))
 }
 
 /// How something else became this member of a closed set. Containers are only ever equal.

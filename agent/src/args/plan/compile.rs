@@ -8,7 +8,7 @@ use super::finish::{
 use super::identify::with_pointers;
 use super::keywords::{self, NOTES};
 use super::merge::merge;
-use super::node::{Kind, Node, NodeId, Notes};
+use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec};
 use super::pattern::Patterns;
 use super::{Graph, PlanOptions, Whole};
 use crate::args::policy::Rules;
@@ -151,6 +151,8 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         names,
         root,
         any,
+        any_object: ObjectSpec::any(any),
+        any_array: ArraySpec::any(any),
         options,
         foreign,
         whole: None,

@@ -65,6 +65,9 @@ pub(crate) struct Graph {
     pub(crate) root: NodeId,
     /// A node that takes anything.
     pub(crate) any: NodeId,
+    /// What it takes of objects and lists.
+    pub(crate) any_object: ObjectSpec,
+    pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
     /// Checks what the nodes do not model.

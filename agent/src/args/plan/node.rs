@@ -345,6 +345,11 @@ pub(crate) struct ArraySpec {
 }
 
 impl ArraySpec {
+    /// Any list of what `any` takes.
+    pub(super) fn any(any: NodeId) -> ArraySpec {
+        ArraySpec { prefix: Vec::new(), items: Some(any), min: 0, max: u64::MAX, unique: false }
+    }
+
     #[inline]
     pub(crate) fn item(&self, index: usize) -> Option<NodeId> {
         match self.prefix.get(index) {
@@ -404,6 +409,19 @@ pub(crate) enum Child {
 }
 
 impl ObjectSpec {
+    /// Any object of what `any` takes.
+    pub(super) fn any(any: NodeId) -> ObjectSpec {
+        ObjectSpec {
+            props: Vec::new(),
+            index: None,
+            patterns: Vec::new(),
+            rest: Rest::Accepted(any),
+            required: 0,
+            min: 0,
+            max: u64::MAX,
+        }
+    }
+
     /// Properties above this number are looked up by hash.
     pub(super) const SCAN: usize = 24;
 
