@@ -98,6 +98,24 @@ enum Size {
     Large,
 }
 
+/// Every rule that there is, by its word in an attribute.
+#[tool(
+    coerce = "exact + float_to_integer + text_to_integer + text_to_number + text_to_boolean + number_to_text \
+                 + fold_enum + to_closed_number + json_text_decoded + one_value_wrapped + null_as_absent \
+                 - null_as_empty"
+)]
+fn every_rule(v: i64) -> i64 {
+    v
+}
+
+#[test]
+fn attributes_know_every_rule() {
+    let registry = Registry::new(tools![every_rule]).expect("a registry");
+    let definition = registry.fetch("every_rule").expect("the tool").definition();
+    let want = CoercionRule::ALL.into_iter().fold(CoercionPolicy::exact(), CoercionPolicy::allow);
+    assert_eq!(definition.plan().options().policy(), want.forbid(CoercionRule::NullAsEmpty));
+}
+
 #[test]
 fn tools_and_parameters_have_their_own() {
     let registry = Registry::new(tools![order]).expect("a registry");

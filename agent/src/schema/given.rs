@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Keywords that restrict what is accepted and that no rendering writes.
-const UNSAID: [&str; 17] = [
+const UNSAID: [&str; 14] = [
     "not",
     "if",
     "then",
@@ -21,9 +21,6 @@ const UNSAID: [&str; 17] = [
     "unevaluatedItems",
     "$dynamicRef",
     "$recursiveRef",
-    "disallow",
-    "extends",
-    "divisibleBy",
 ];
 /// What providers refuse beside the `type` of the root.
 const NOT_AT_THE_ROOT: [&str; 3] = ["not", "enum", "const"];

@@ -1,5 +1,5 @@
-//! Types that ask for an object or a list. They can take no scalar, so nothing is compiled for one: three quarters of
-//! what every struct of a user would add to a release build.
+//! Types that ask for an object or a list. They can take no scalar, so nothing is compiled for one, which would be
+//! most of what every struct of a user adds to a release build (`benches/build-time.sh`).
 
 use super::buffered::MAX_AGAIN;
 use super::context::{nested, refused};
