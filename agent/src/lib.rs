@@ -50,6 +50,8 @@ pub mod message;
 pub mod model;
 #[cfg(feature = "runtime")]
 mod runtime;
+#[cfg(feature = "sse")]
+pub mod provider;
 pub mod schema;
 mod step_key;
 #[cfg(feature = "testing")]

@@ -182,11 +182,12 @@ impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for Whole<
 fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
     let AssistantMessage { content, model, usage, stop_reason, error, response_id, provider_data, .. } =
         message;
+    let raw = message.provider_stop_reason;
     let mut events = VecDeque::from([ModelEvent::ReplyStart { response_id, model: Some(model) }]);
     let parts = content.into_iter().enumerate();
     events.extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));
     events.extend(provider_data.map(|data| ModelEvent::MessageData { data }));
     events.push_back(ModelEvent::Usage { usage });
-    events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error });
+    events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error, raw });
     events
 }

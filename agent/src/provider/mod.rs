@@ -1,0 +1,3 @@
+//! Providers.
+
+pub mod sse;
