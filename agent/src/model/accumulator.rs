@@ -194,10 +194,14 @@ impl Accumulator {
                 return Err(ModelError::protocol(format!("part {index} of the reply changed its kind")));
             }
             let id = old.as_tool_call().map(|call| call.id.clone());
+            let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;
             // The one that listeners were told.
             if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
                 call.id = id;
+            }
+            if !is_told {
+                out.push_back(ModelEvent::Part { content_index: index, part: old.clone() });
             }
             return Ok(());
         }

@@ -33,6 +33,8 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     body: Option<String>,
+    /// Where the provider says something else than the kind.
+    retryable: Option<bool>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -84,6 +86,24 @@ impl ModelErrorKind {
             Self::Other => "model error",
         }
     }
+
+    /// The kind as a word for logs and programs, for example `rate_limit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::InvalidRequest => "invalid_request",
+            Self::ContextTooLong => "context_length",
+            Self::ContentFilter => "content_filter",
+            Self::Connection => "transport",
+            Self::Timeout => "timeout",
+            Self::Protocol => "protocol",
+            Self::Aborted => "cancelled",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// Kept of a body: enough to see what it is.
@@ -100,6 +120,7 @@ impl ModelError {
             request_id: None,
             retry_after: None,
             body: None,
+            retryable: None,
             source: None,
         };
         Self { inner: Arc::new(inner) }
@@ -140,6 +161,24 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
+    /// Takes secrets out of everything it shows: message, code, body.
+    #[cfg(feature = "http")]
+    pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
+        let clean = |text: &mut String| {
+            for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+                if text.contains(secret) {
+                    *text = text.replace(secret, "[redacted]");
+                }
+            }
+        };
+        self.edit(|inner| {
+            clean(&mut inner.message);
+            inner.code.iter_mut().for_each(clean);
+            inner.body.iter_mut().for_each(clean);
+            inner.request_id.iter_mut().for_each(clean);
+        })
+    }
+
     /// Sets the answer's body, cut to 2 KiB. The caller removes secrets first.
     pub fn with_body(self, body: &str) -> Self {
         let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
@@ -147,6 +186,11 @@ impl ModelError {
         let omitted =
             if rest.is_empty() { String::new() } else { format!("… ({} more bytes)", rest.len()) };
         self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
+    }
+
+    /// Says whether the same request may succeed a little later, where that does not follow from the kind.
+    pub fn with_retryable(self, retryable: bool) -> Self {
+        self.edit(|inner| inner.retryable = Some(retryable))
     }
 
     /// Sets what it came from.
@@ -237,7 +281,8 @@ impl ModelError {
     /// Whether the same request may well succeed a little later.
     pub fn is_retryable(&self) -> bool {
         use ModelErrorKind::{Connection, Overloaded, RateLimit, Server, Timeout};
-        matches!(self.kind(), RateLimit | Overloaded | Server | Connection | Timeout)
+        let by_kind = matches!(self.kind(), RateLimit | Overloaded | Server | Connection | Timeout);
+        self.inner.retryable.unwrap_or(by_kind)
     }
 }
 
@@ -257,7 +302,8 @@ impl fmt::Display for ModelError {
 
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, status, code, request_id, retry_after, body, source } = &*self.inner;
+        let Inner { kind, message, status, code, request_id, retry_after, body, retryable, source } =
+            &*self.inner;
         f.debug_struct("ModelError")
             .field("kind", kind)
             .field("message", message)
@@ -266,6 +312,7 @@ impl fmt::Debug for ModelError {
             .field("request_id", request_id)
             .field("retry_after", retry_after)
             .field("body", body)
+            .field("retryable", retryable)
             .field("source", source)
             .finish()
     }

@@ -80,6 +80,29 @@ impl ModelStream {
         Self::new(cx, info, Whole { reply: Some(Box::pin(reply)), events: VecDeque::new() })
     }
 
+    /// A reply from events that are known already: of a recording, or in a test.
+    ///
+    /// ```
+    /// use agent::message::StopReason;
+    /// use agent::model::{ModelEvent, ModelInfo, ModelStream, StepCx};
+    ///
+    /// # async fn example() -> Result<(), agent::model::ModelError> {
+    /// let events = [
+    ///     ModelEvent::TextDelta { content_index: 0, delta: "Hi".into() },
+    ///     ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: None },
+    /// ];
+    /// let stream = ModelStream::from_events(&StepCx::new(), &ModelInfo::default(), events.map(Ok));
+    /// assert_eq!(stream.reply().await?.text(), "Hi");
+    /// # Ok(()) }
+    /// ```
+    pub fn from_events<I>(cx: &StepCx, info: &ModelInfo, events: I) -> Self
+    where
+        I: IntoIterator<Item = Result<ModelEvent, ModelError>>,
+        I::IntoIter: Send + Unpin + 'static,
+    {
+        Self::new(cx, info, Known(events.into_iter()))
+    }
+
     /// The next event; none when the reply is complete, and after an error.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
@@ -154,6 +177,17 @@ impl fmt::Debug for ModelStream {
             .field("partial", self.partial())
             .field("error", &self.error)
             .finish_non_exhaustive()
+    }
+}
+
+/// Events that are known already.
+struct Known<I>(I);
+
+impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Known<I> {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.next())
     }
 }
 
