@@ -48,10 +48,10 @@ extern crate self as agent;
 pub mod args;
 pub mod message;
 pub mod model;
-#[cfg(feature = "runtime")]
-mod runtime;
 #[cfg(feature = "sse")]
 pub mod provider;
+#[cfg(feature = "runtime")]
+mod runtime;
 pub mod schema;
 mod step_key;
 #[cfg(feature = "testing")]
@@ -80,6 +80,28 @@ pub use agent_macros::tool;
 /// in users' errors.)
 pub type Value = serde_json::Value;
 pub use serde_json::json;
+
+/// A model of a provider by its name, with the key from the provider's variable of the environment.
+///
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`; each provider is a feature. A provider
+/// alone (`anthropic`) stands for the model that `ANTHROPIC_DEFAULT_MODEL` names. For another key, address, timeout:
+/// [`HttpModel::builder`](provider::http::HttpModel::builder).
+///
+/// ```no_run
+/// use agent::Assistant;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(agent::model("anthropic/claude-sonnet-5")?).build()?;
+/// println!("{}", assistant.prompt("Say hello.").await?.text());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Nobody knows the provider, or there is no key.
+#[cfg(feature = "http")]
+pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::BuildModelError> {
+    provider::http::HttpModel::builder(name).build()
+}
 
 pub use args::{Base64, HumanDuration, Violations};
 pub use model::ScriptedModel;

@@ -109,6 +109,12 @@ impl ModelErrorKind {
 /// Kept of a body: enough to see what it is.
 const MAX_BODY: usize = 2048;
 
+/// Where a body was cut.
+const CUT: &str = "… (";
+
+#[cfg(feature = "http")]
+const REDACTED: &str = "[redacted]";
+
 impl ModelError {
     /// An error of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
@@ -167,7 +173,14 @@ impl ModelError {
         let clean = |text: &mut String| {
             for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
                 if text.contains(secret) {
-                    *text = text.replace(secret, "[redacted]");
+                    *text = text.replace(secret, REDACTED);
+                }
+                // Where the body was cut, the beginning of a secret may stand.
+                let Some(cut) = text.rfind(CUT) else { continue };
+                let (head, tail) = text.split_at(cut);
+                let begun = secret.char_indices().skip(1).map(|(at, _)| &secret[..at]);
+                if let Some(begun) = begun.filter(|begun| head.ends_with(begun)).last() {
+                    *text = format!("{}{REDACTED}{tail}", &head[..head.len() - begun.len()]);
                 }
             }
         };
@@ -184,7 +197,7 @@ impl ModelError {
         let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
         let (head, rest) = body.split_at(cut);
         let omitted =
-            if rest.is_empty() { String::new() } else { format!("… ({} more bytes)", rest.len()) };
+            if rest.is_empty() { String::new() } else { format!("{CUT}{} more bytes)", rest.len()) };
         self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
     }
 
@@ -335,6 +348,17 @@ mod tests {
         let kept = error.body().unwrap();
         assert!(kept.starts_with("éé") && kept.ends_with("é… (1952 more bytes)"), "{kept}");
         assert_eq!(ModelError::protocol("x").with_body("short").body(), Some("short"));
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn secrets_are_taken_out_also_where_the_body_was_cut() {
+        for before in MAX_BODY - 12..MAX_BODY + 2 {
+            let body = format!("{}sk-secret!{}", "x".repeat(before), "y".repeat(50));
+            let error = ModelError::protocol("sk-secret!").with_body(&body).without_secrets(&["sk-secret!"]);
+            let shown = format!("{error:?}");
+            assert!(!shown.contains("sk") && !shown.contains("xs…"), "{before}: {shown}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Protocol;
+use crate::args::did_you_mean;
 
 /// What is known of a provider.
 #[derive(Clone, Copy)]
@@ -42,11 +43,49 @@ pub(super) const PROVIDERS: &[Provider] = &[
 /// # }
 /// ```
 pub fn protocol(name: &str) -> Option<Arc<dyn Protocol>> {
-    let found = PROVIDERS.iter().find(|provider| provider.name == name || (provider.protocol)().api() == name);
+    let found =
+        PROVIDERS.iter().find(|provider| provider.name == name || (provider.protocol)().api() == name);
     found.map(|provider| (provider.protocol)())
 }
 
 /// The names of the protocols that are compiled in.
 pub fn protocols() -> impl Iterator<Item = &'static str> {
     PROVIDERS.iter().map(|provider| (provider.protocol)().api())
+}
+
+/// A model whose provider nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; write `provider/model`, with one of these providers: {known}{}", hint(suggestion.as_deref()))]
+pub struct UnknownModel {
+    problem: String,
+    known: String,
+    suggestion: Option<String>,
+}
+
+fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+/// The provider and the model of `provider/model`. A provider alone stands for the model that the variable
+/// `PROVIDER_DEFAULT_MODEL` names.
+pub(super) fn find(name: &str) -> Result<(&'static Provider, String), UnknownModel> {
+    let (provider_name, model) =
+        name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
+    let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+    let unknown = |problem: String, suggestion: Option<String>| UnknownModel {
+        problem,
+        known: names.join(", "),
+        suggestion,
+    };
+    let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == provider_name) else {
+        let suggestion =
+            did_you_mean(provider_name, names.iter().copied()).first().map(|name| (*name).to_owned());
+        let problem = format!("there is no provider `{provider_name}` (each is a feature of this crate)");
+        return Err(unknown(problem, suggestion));
+    };
+    let by_default = || std::env::var(format!("{}_DEFAULT_MODEL", provider.name.to_uppercase())).ok();
+    match model.map(str::to_owned).or_else(by_default).filter(|model| !model.trim().is_empty()) {
+        Some(model) => Ok((provider, model)),
+        None => Err(unknown(format!("`{name}` names no model"), None)),
+    }
 }

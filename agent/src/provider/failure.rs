@@ -65,7 +65,8 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
 }
 
 /// Headers that name a request, the providers' own first.
-const REQUEST_IDS: [&str; 5] = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
+const REQUEST_IDS: [&str; 5] =
+    ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
 /// With the provider's id of the request, if the error has none and the answer has one.
 pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelError {
@@ -79,7 +80,8 @@ pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelEr
 /// The error that came in a stream, or in a body whose status was no error.
 pub(super) fn of_event(said: Said, raw: &Value) -> ModelError {
     let kind = said.kind.or(said.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
-    let message = said.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
+    let message =
+        said.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
     let mut error = ModelError::new(kind, message).with_body(&raw.to_string());
     if let Some(code) = said.code {
         error = error.with_code(code);

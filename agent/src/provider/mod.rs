@@ -6,6 +6,8 @@ pub mod anthropic;
 mod catalogue;
 #[cfg(feature = "http")]
 mod failure;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "openai")]
 pub mod openai;
 #[cfg(feature = "http")]
@@ -21,7 +23,7 @@ pub mod sse;
 mod tools;
 
 #[cfg(feature = "http")]
-pub use catalogue::{protocol, protocols};
+pub use catalogue::{UnknownModel, protocol, protocols};
 #[cfg(feature = "http")]
 pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]

@@ -139,6 +139,9 @@ impl<'a> Answer<'a> {
 
     /// The first header of this name, in lower case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }

@@ -96,7 +96,9 @@ impl ReplyReader {
         let chunk = if matches!(self.form, Form::Unknown) {
             self.body.extend_from_slice(chunk);
             // Headers lie; the first byte that is not blank does not.
-            let Some(first) = self.body.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Ok(()) };
+            let Some(first) = self.body.iter().find(|byte| !byte.is_ascii_whitespace()) else {
+                return Ok(());
+            };
             if matches!(first, b'{' | b'[' | b'<') {
                 self.form = Form::Body;
                 return Ok(());
@@ -173,6 +175,9 @@ fn is_success(status: u16) -> bool {
 
 impl std::fmt::Debug for ReplyReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplyReader").field("status", &self.status).field("read", &self.read).finish_non_exhaustive()
+        f.debug_struct("ReplyReader")
+            .field("status", &self.status)
+            .field("read", &self.read)
+            .finish_non_exhaustive()
     }
 }

@@ -21,7 +21,9 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
             }
             if source == Source::Reply {
                 // A field that says nothing is no state.
-                fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+                fields.retain(|_, value| {
+                    !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+                });
             }
             with_rest(Part::new(content), provider, fields, source)
         }
@@ -130,7 +132,11 @@ pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<
             if rest.is_none() {
                 return Ok(None);
             }
-            if *redacted { object(json!({"type": "redacted_thinking"})) } else { object(json!({"type": "thinking", "thinking": text})) }
+            if *redacted {
+                object(json!({"type": "redacted_thinking"}))
+            } else {
+                object(json!({"type": "thinking", "thinking": text}))
+            }
         }
         Content::ToolCall(call) => {
             let (id, input) = (safe_id(&call.id), arguments_object(&call.args));
@@ -141,7 +147,8 @@ pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<
             if place.is_assistant && place.is_2026 {
                 return Err("a document in a message of the assistant, which version 2026-10-21 refuses");
             }
-            let mut block = object(json!({"type": "document", "source": write_source(media, "application/pdf")}));
+            let mut block =
+                object(json!({"type": "document", "source": write_source(media, "application/pdf")}));
             if let Some(name) = &media.name {
                 block.insert("title".into(), name.clone().into());
             }

@@ -111,7 +111,10 @@ impl AnthropicDecoder {
         let content_index = self.parts;
         self.parts += 1;
         let Value::Object(mut block) = block else {
-            out.push(ModelEvent::Part { content_index, part: blocks::read(&self.provider, block, None, Source::Reply) });
+            out.push(ModelEvent::Part {
+                content_index,
+                part: blocks::read(&self.provider, block, None, Source::Reply),
+            });
             return;
         };
         let kind = match block.get("type").and_then(Value::as_str) {
@@ -154,7 +157,9 @@ impl AnthropicDecoder {
         let content_index = open.content_index;
         let owned = |key| text(delta, key).unwrap_or_default().to_owned();
         match (text(delta, "type").unwrap_or_default(), open.kind) {
-            ("text_delta", Kind::Text) => out.push(ModelEvent::TextDelta { content_index, delta: owned("text") }),
+            ("text_delta", Kind::Text) => {
+                out.push(ModelEvent::TextDelta { content_index, delta: owned("text") })
+            }
             ("thinking_delta", Kind::Thinking) => {
                 out.push(ModelEvent::ThinkingDelta { content_index, delta: owned("thinking") });
             }
@@ -293,9 +298,11 @@ impl Decoder for AnthropicDecoder {
             #[serde(borrow)]
             content: Option<Vec<&'a RawValue>>,
         }
-        let message: Value =
-            serde_json::from_slice(body).map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        if text(&message, "type") == Some("error") || message.get("error").is_some_and(|error| !error.is_null()) {
+        let message: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
+        if text(&message, "type") == Some("error")
+            || message.get("error").is_some_and(|error| !error.is_null())
+        {
             return Err(errors::of_event(&message));
         }
         let content = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content);

@@ -73,10 +73,15 @@ impl Encoder<'_> {
             set("output_config", output_config.into());
         }
         if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
-            set("system", match request.cache.system {
-                None => system.into(),
-                Some(mark) => json!([{"type": "text", "text": system, "cache_control": cache_control(mark)}]),
-            });
+            set(
+                "system",
+                match request.cache.system {
+                    None => system.into(),
+                    Some(mark) => {
+                        json!([{"type": "text", "text": system, "cache_control": cache_control(mark)}])
+                    }
+                },
+            );
         }
         let (tools, betas) = self.tools()?;
         if !tools.is_empty() {
@@ -104,7 +109,11 @@ impl Encoder<'_> {
         let settings = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
         for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             if self.protocol.version == AnthropicVersion::V2026_10_21 || thinks {
-                tracing::warn!(setting = name, model = self.model.model, "Anthropic does not take this setting here: left out");
+                tracing::warn!(
+                    setting = name,
+                    model = self.model.model,
+                    "Anthropic does not take this setting here: left out"
+                );
             } else {
                 set(name, value.into());
             }
@@ -133,7 +142,10 @@ impl Encoder<'_> {
             return Ok(Thought { thinking, effort: Some(models::effort(name, level)), max_tokens });
         }
         if self.is_forced() {
-            tracing::warn!(model = name, "a forced choice of tools and thinking exclude each other: thinking left out");
+            tracing::warn!(
+                model = name,
+                "a forced choice of tools and thinking exclude each other: thinking left out"
+            );
             return Ok(plain);
         }
         let budget = if wanted < max_tokens { wanted } else { max_tokens.saturating_sub(1) };
@@ -217,9 +229,14 @@ impl Encoder<'_> {
                 betas.push("code-execution-2025-08-25");
                 json!({"type": "code_execution_20250825", "name": "code_execution"})
             }
-            ManagedTool::Other { provider, definition } if *provider == self.model.provider => definition.clone(),
+            ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
+                definition.clone()
+            }
             ManagedTool::Other { provider, .. } => {
-                return Err(invalid(format!("a tool of `{provider}` cannot be run by `{}`", self.model.provider)));
+                return Err(invalid(format!(
+                    "a tool of `{provider}` cannot be run by `{}`",
+                    self.model.provider
+                )));
             }
         })
     }
@@ -231,7 +248,8 @@ impl Encoder<'_> {
         for message in &self.request.messages {
             match &**message {
                 Message::User(user) => {
-                    let rest = user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+                    let rest =
+                        user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
                     let rest = rest.and_then(|data| data.data.get("message"));
                     self.user(&mut messages, "user", &user.content, rest, takes_results)?;
                     takes_results = false;
@@ -273,7 +291,9 @@ impl Encoder<'_> {
         takes: bool,
     ) -> Result<(), ModelError> {
         let content = self.content(parts, self.place(false))?;
-        if takes && let Some(blocks) = messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
+        if takes
+            && let Some(blocks) = messages.last_mut().and_then(|message| message["content"].as_array_mut())
+        {
             match content {
                 Value::Array(more) => blocks.extend(more),
                 text => blocks.push(json!({"type": "text", "text": text})),

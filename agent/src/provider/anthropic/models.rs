@@ -62,7 +62,8 @@ pub(super) fn budget(thinking: Thinking) -> u64 {
 /// numbers.
 fn version(model: &str) -> Option<(u32, u32)> {
     let name = model.split("claude").nth(1)?;
-    let mut numbers = name.split(['-', '.', '@', ':']).map(|word| word.parse::<u32>().ok().filter(|n| *n < 100));
+    let mut numbers =
+        name.split(['-', '.', '@', ':']).map(|word| word.parse::<u32>().ok().filter(|n| *n < 100));
     let major = numbers.find_map(|number| number)?;
     Some((major, numbers.next().flatten().unwrap_or(0)))
 }

@@ -121,8 +121,9 @@ impl Reader<'_> {
         };
         let role = take_text(&mut fields, "role").unwrap_or_default();
         let content = fields.shift_remove("content").unwrap_or_default();
-        let rest = (!fields.is_empty())
-            .then(|| ProviderData::new(self.provider, Map::from_iter([("message".to_owned(), fields.into())])));
+        let rest = (!fields.is_empty()).then(|| {
+            ProviderData::new(self.provider, Map::from_iter([("message".to_owned(), fields.into())]))
+        });
         match role.as_str() {
             "assistant" => {
                 let mut assistant = AssistantMessage::new(self.parts(content));
@@ -169,9 +170,10 @@ impl Reader<'_> {
     fn parts(&self, content: Value) -> Vec<Part> {
         match content {
             Value::String(text) => vec![Part::text(text)],
-            Value::Array(blocks) => {
-                blocks.into_iter().map(|block| blocks::read(self.provider, block, None, Source::Request)).collect()
-            }
+            Value::Array(blocks) => blocks
+                .into_iter()
+                .map(|block| blocks::read(self.provider, block, None, Source::Request))
+                .collect(),
             _ => Vec::new(),
         }
     }

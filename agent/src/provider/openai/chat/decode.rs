@@ -212,7 +212,9 @@ impl ChatDecoder {
 
     /// A call, or a piece of one. Pieces belong together by index; ids and names are never overwritten by empty ones.
     fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
-        if !matches!(text(piece, "type"), None | Some("" | "function")) && piece.get("function").is_none_or(Value::is_null) {
+        if !matches!(text(piece, "type"), None | Some("" | "function"))
+            && piece.get("function").is_none_or(Value::is_null)
+        {
             let part = Part::opaque(self.provider.as_str(), piece.clone());
             out.push(ModelEvent::Part { content_index: self.parts, part });
             self.parts += 1;
@@ -346,8 +348,8 @@ impl Decoder for ChatDecoder {
     }
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
         self.chunk(&value, out)?;
         if !self.has_choice {
             return Err(failure::no_reply(body, "it has no `choices`"));
@@ -384,7 +386,8 @@ fn usage(raw: Value) -> Usage {
         &["reasoning_tokens"],
     ]);
     let total = count(&["total_tokens"]);
-    let is_apart = reasoning > 0 && total == input.checked_add(said).and_then(|sum| sum.checked_add(reasoning));
+    let is_apart =
+        reasoning > 0 && total == input.checked_add(said).and_then(|sum| sum.checked_add(reasoning));
     let output = if is_apart { said.saturating_add(reasoning) } else { said };
     let mut usage = Usage::new(input, output);
     usage.reasoning = reasoning;

@@ -60,12 +60,15 @@ impl Encoder<'_> {
         let tools = self.tools()?;
         if !tools.is_empty() {
             set("tools", tools.into());
-            set("tool_choice", match &request.tool_choice {
-                ToolChoice::Auto => "auto".into(),
-                ToolChoice::None => "none".into(),
-                ToolChoice::Required => "required".into(),
-                ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
-            });
+            set(
+                "tool_choice",
+                match &request.tool_choice {
+                    ToolChoice::Auto => "auto".into(),
+                    ToolChoice::None => "none".into(),
+                    ToolChoice::Required => "required".into(),
+                    ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
+                },
+            );
             if let Some(parallel) = request.parallel_tool_calls.filter(|_| compat.parallel_tool_calls) {
                 set("parallel_tool_calls", parallel.into());
             }
@@ -89,7 +92,11 @@ impl Encoder<'_> {
         for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
             let Some(value) = value else { continue };
             if is_reasoning {
-                tracing::warn!(setting = key, model = name, "a reasoning model does not take this setting: left out");
+                tracing::warn!(
+                    setting = key,
+                    model = name,
+                    "a reasoning model does not take this setting: left out"
+                );
             } else {
                 set(key, value.into());
             }
@@ -139,7 +146,9 @@ impl Encoder<'_> {
                     let own = &self.model.provider;
                     return Err(invalid(format!("a tool of `{provider}` cannot be run by `{own}`")));
                 }
-                ManagedTool::WebFetch(_) => return Err(invalid("Chat Completions cannot read the web".to_owned())),
+                ManagedTool::WebFetch(_) => {
+                    return Err(invalid("Chat Completions cannot read the web".to_owned()));
+                }
                 ManagedTool::CodeExecution => {
                     return Err(invalid("Chat Completions cannot run code".to_owned()));
                 }
@@ -162,7 +171,8 @@ impl Encoder<'_> {
             }
             match &**message {
                 Message::User(user) => {
-                    let data = user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+                    let data =
+                        user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
                     self.said("user", &user.content, data.map(|data| &data.data), &mut messages)?;
                 }
                 Message::Custom(custom) => {
@@ -212,8 +222,8 @@ impl Encoder<'_> {
         }
         let mut content = Vec::new();
         for part in parts {
-            let written =
-                write(part, provider).map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
+            let written = write(part, provider)
+                .map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
             content.extend(written);
         }
         Ok(content.into())
@@ -221,7 +231,8 @@ impl Encoder<'_> {
 
     fn assistant(&self, message: &AssistantMessage) -> Result<Option<Value>, ModelError> {
         let provider = self.model.provider.as_str();
-        let data = message.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data);
+        let data =
+            message.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data);
         let (mut said, mut calls, mut thoughts) = (Vec::new(), Vec::new(), Object::new());
         let mut refusal = String::new();
         for part in &message.content {
@@ -248,7 +259,8 @@ impl Encoder<'_> {
                 _ => {}
             }
         }
-        let is_list = said.iter().any(|part| part.provider_data_of(provider).is_some() || part.as_text().is_none());
+        let is_list =
+            said.iter().any(|part| part.provider_data_of(provider).is_some() || part.as_text().is_none());
         let content = if said.is_empty() {
             Value::Null
         } else if is_list {
@@ -304,13 +316,15 @@ impl Encoder<'_> {
             }
             shown.push(json!({"type": "text", "text": note}));
             for part in media {
-                let written =
-                    write(part, provider).map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
+                let written = write(part, provider)
+                    .map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
                 shown.extend(written);
             }
         }
         // There is no other way to say it here.
-        if result.is_error && let Value::String(text) = &mut content {
+        if result.is_error
+            && let Value::String(text) = &mut content
+        {
             text.insert_str(0, "Error: ");
         }
         let mut wire = Object::new();

@@ -35,7 +35,8 @@ fn said(body: &Value) -> Said {
         .or_else(|| error.get("detail").filter(|detail| !detail.is_null()).map(Value::to_string));
     let number = |key| error.get(key).and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
     let status = number("status_code").or_else(|| number("code")).or_else(|| number("status"));
-    let status = status.and_then(|status| u16::try_from(status).ok()).filter(|status| (300..=599).contains(status));
+    let status =
+        status.and_then(|status| u16::try_from(status).ok()).filter(|status| (300..=599).contains(status));
     let code = match error.get("code") {
         Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
         Some(Value::Number(code)) => Some(code.to_string()),
@@ -57,7 +58,9 @@ fn kind(word: &str) -> Option<K> {
         "context_length_exceeded" | "string_above_max_length" => K::ContextTooLong,
         "content_filter" | "content_policy_violation" | "ResponsibleAIPolicyViolation" => K::ContentFilter,
         "invalid_api_key" | "authentication_error" | "permission_error" | "account_deactivated" => K::Auth,
-        "rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota" | "tokens" | "requests" => K::RateLimit,
+        "rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota" | "tokens" | "requests" => {
+            K::RateLimit
+        }
         "overloaded_error" | "engine_overloaded_error" | "engine_overloaded" | "overloaded" => K::Overloaded,
         "server_error" | "internal_server_error" | "api_error" | "internal_error" => K::Server,
         "timeout" | "timeout_error" => K::Timeout,
@@ -68,7 +71,12 @@ fn kind(word: &str) -> Option<K> {
 
 /// Servers without a code for it.
 fn is_too_long(message: &str) -> bool {
-    ["maximum context length", "context length exceeded", "exceeds the available context size", "exceed context limit"]
-        .iter()
-        .any(|words| message.contains(words))
+    [
+        "maximum context length",
+        "context length exceeded",
+        "exceeds the available context size",
+        "exceed context limit",
+    ]
+    .iter()
+    .any(|words| message.contains(words))
 }

@@ -5,7 +5,8 @@ use crate::model::Thinking;
 /// Whether a model is known not to reason. Of names that nobody knows it is not known.
 pub(super) fn never_reasons(model: &str) -> bool {
     let name = name(model);
-    ["gpt-3", "gpt-4", "chatgpt-4"].iter().any(|family| name.starts_with(family)) || name.contains("-chat-latest")
+    ["gpt-3", "gpt-4", "chatgpt-4"].iter().any(|family| name.starts_with(family))
+        || name.contains("-chat-latest")
 }
 
 /// Whether a model is known to reason unless told otherwise: it takes no sampling settings then, and its system

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{OpenAiChat, encode};
 use crate::message::{
-    AssistantMessage, Blob, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData, ToolArguments,
-    ToolResultMessage, UserMessage,
+    AssistantMessage, Blob, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
+    ToolArguments, ToolResultMessage, UserMessage,
 };
 use crate::model::{
     ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, ToolChoice,
@@ -34,7 +34,10 @@ pub(super) fn request(
     let role = encode::system_role(&protocol.compat, model);
     let system = messages.next_if(|message| {
         let plain = message.as_object().is_some_and(|fields| fields.len() == 2);
-        plain && role != "user" && text(message, "role") == Some(role) && some_text(message, "content").is_some()
+        plain
+            && role != "user"
+            && text(message, "role") == Some(role)
+            && some_text(message, "content").is_some()
     });
     let mut reader = Reader { provider, tools_of_calls: HashMap::new(), messages: Vec::new() };
     for message in messages {
@@ -77,10 +80,12 @@ pub(super) fn request(
     request.tool_choice = match given.get("tool_choice") {
         Some(Value::String(word)) if word == "none" => ToolChoice::None,
         Some(Value::String(word)) if word == "required" => ToolChoice::Required,
-        Some(choice) if choice.is_object() => match choice.get("function").and_then(|function| text(function, "name")) {
-            Some(name) => ToolChoice::Tool(name.to_owned()),
-            None => ToolChoice::Auto,
-        },
+        Some(choice) if choice.is_object() => {
+            match choice.get("function").and_then(|function| text(function, "name")) {
+                Some(name) => ToolChoice::Tool(name.to_owned()),
+                None => ToolChoice::Auto,
+            }
+        }
         _ => ToolChoice::Auto,
     };
     let info = ModelInfo::new(provider, protocol.api(), model);
