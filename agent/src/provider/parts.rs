@@ -63,8 +63,6 @@ pub(super) fn resource_text(resource: &Resource) -> Option<String> {
     match &resource.body {
         ResourceBody::Text(text) => Some(text.clone()),
         ResourceBody::Data(_) => None,
-        #[expect(unreachable_patterns, reason = "open to other crates, closed here")]
-        _ => None,
     }
 }
 

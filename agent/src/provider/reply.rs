@@ -110,10 +110,10 @@ impl ReplyReader {
         };
         match &mut self.form {
             Form::Stream(parser) => {
-                let mut decoded = Ok(());
+                let mut outcome = Ok(());
                 let decoder = &mut self.decoder;
-                let parsed = parser.push(chunk, |event| decode(decoder, &mut decoded, &event, out));
-                decoded
+                let parsed = parser.push(chunk, |event| decode(decoder, &mut outcome, &event, out));
+                outcome
                     .and(parsed.map_err(|error| ModelError::protocol(error.to_string()).with_source(error)))
                     .map_err(|error| self.named(error))
             }
@@ -140,10 +140,10 @@ impl ReplyReader {
         }
         let result = match &mut self.form {
             Form::Stream(parser) => {
-                let mut decoded = Ok(());
+                let mut outcome = Ok(());
                 let decoder = &mut self.decoder;
-                parser.finish(|event| decode(decoder, &mut decoded, &event, out));
-                decoded.and_then(|()| self.decoder.finish(out))
+                parser.finish(|event| decode(decoder, &mut outcome, &event, out));
+                outcome.and_then(|()| self.decoder.finish(out))
             }
             _ => self.decoder.body(&self.body, out),
         };
@@ -160,12 +160,12 @@ impl ReplyReader {
 /// One event, unless one before it failed.
 fn decode(
     decoder: &mut Box<dyn Decoder>,
-    decoded: &mut Result<(), ModelError>,
+    outcome: &mut Result<(), ModelError>,
     event: &SseEvent<'_>,
     out: &mut Vec<ModelEvent>,
 ) {
-    if decoded.is_ok() {
-        *decoded = decoder.event(event, out);
+    if outcome.is_ok() {
+        *outcome = decoder.event(event, out);
     }
 }
 

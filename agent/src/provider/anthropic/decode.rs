@@ -158,7 +158,7 @@ impl AnthropicDecoder {
         let owned = |key| text(delta, key).unwrap_or_default().to_owned();
         match (text(delta, "type").unwrap_or_default(), open.kind) {
             ("text_delta", Kind::Text) => {
-                out.push(ModelEvent::TextDelta { content_index, delta: owned("text") })
+                out.push(ModelEvent::TextDelta { content_index, delta: owned("text") });
             }
             ("thinking_delta", Kind::Thinking) => {
                 out.push(ModelEvent::ThinkingDelta { content_index, delta: owned("thinking") });

@@ -33,15 +33,11 @@ pub(super) fn always_thinks(model: &str) -> bool {
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     let has_xhigh = version(model).is_none_or(|version| version >= (4, 7));
     match thinking {
-        Thinking::None | Thinking::Minimal | Thinking::Low => "low",
-        Thinking::Medium => "medium",
-        Thinking::High => "high",
+        Thinking::None | Thinking::Minimal | Thinking::Low | Thinking::Budget(..=2047) => "low",
+        Thinking::Medium | Thinking::Budget(..=12_000) => "medium",
         Thinking::XHigh if has_xhigh => "xhigh",
-        Thinking::XHigh => "high",
+        Thinking::High | Thinking::XHigh | Thinking::Budget(_) => "high",
         Thinking::Max => "max",
-        Thinking::Budget(..=2047) => "low",
-        Thinking::Budget(..=12_000) => "medium",
-        Thinking::Budget(_) => "high",
     }
 }
 

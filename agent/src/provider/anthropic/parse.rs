@@ -130,7 +130,7 @@ impl Reader<'_> {
                 for call in assistant.tool_calls() {
                     self.tools_of_calls.insert(call.id.clone(), call.name.clone());
                 }
-                assistant.provider = self.provider.to_owned();
+                self.provider.clone_into(&mut assistant.provider);
                 assistant.provider_data = rest;
                 self.messages.push(assistant.into());
             }

@@ -56,13 +56,11 @@ impl Exchange {
 
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
-            if self.delivered
-                || !matches!(self.phase, Phase::Reading(..))
-                || self.events.iter().any(is_content)
+            let is_held = !self.delivered && matches!(self.phase, Phase::Reading(..));
+            if (!is_held || self.events.iter().any(is_content))
+                && let Some(event) = self.next_event()
             {
-                if let Some(event) = self.next_event() {
-                    return Some(Ok(event));
-                }
+                return Some(Ok(event));
             }
             match std::mem::replace(&mut self.phase, Phase::Over) {
                 Phase::Over => return None,

@@ -48,9 +48,12 @@ pub struct HttpOptions {
     pub proxy: Proxy,
     /// Who asks.
     pub user_agent: String,
-    pub(super) on_retry: Option<Arc<dyn Fn(&Retry<'_>) + Send + Sync>>,
-    pub(super) on_usage: Option<Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>>,
+    pub(super) on_retry: Option<OnRetry>,
+    pub(super) on_usage: Option<OnUsage>,
 }
+
+type OnRetry = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
+type OnUsage = Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>;
 
 /// What stands between this program and the provider.
 #[derive(Clone, Debug, Default)]

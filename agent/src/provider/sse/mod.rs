@@ -151,15 +151,15 @@ impl SseParser {
     fn split_line<'c>(&mut self, bytes: &'c [u8]) -> Option<(&'c [u8], &'c [u8])> {
         let at = memchr2(b'\n', b'\r', bytes)?;
         let (line, end) = bytes.split_at(at);
-        Some(match end {
-            [b'\r', b'\n', rest @ ..] => (line, rest),
+        let rest = match end {
             [b'\r'] => {
                 self.after_cr = true;
-                (line, &[])
+                &[]
             }
-            [_, rest @ ..] => (line, rest),
+            [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
             [] => return None,
-        })
+        };
+        Some((line, rest))
     }
 
     fn keep_line(&mut self, bytes: &[u8]) -> Result<(), SseError> {

@@ -367,10 +367,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'stat
         Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
         _ => return Ok(None),
     };
-    let mut written = match written {
-        Value::Object(map) => map,
-        _ => return Ok(None),
-    };
+    let Value::Object(mut written) = written else { return Ok(None) };
     add_rest(&mut written, rest);
     Ok(Some(written.into()))
 }

@@ -173,7 +173,7 @@ impl Reader<'_> {
         for call in message.tool_calls() {
             self.tools_of_calls.insert(call.id.clone(), call.name.clone());
         }
-        message.provider = self.provider.to_owned();
+        self.provider.clone_into(&mut message.provider);
         message.provider_data = self.rest(fields, data);
         message
     }
