@@ -38,6 +38,8 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
+//! * `anthropic`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
+//! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
 //! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
@@ -48,6 +50,8 @@ extern crate self as agent;
 pub mod args;
 pub mod message;
 pub mod model;
+#[cfg(feature = "sse")]
+pub mod provider;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
@@ -78,6 +82,28 @@ pub use agent_macros::tool;
 /// in users' errors.)
 pub type Value = serde_json::Value;
 pub use serde_json::json;
+
+/// A model of a provider by its name, with the key from the provider's variable of the environment.
+///
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`; each provider is a feature. A provider
+/// alone (`anthropic`) stands for the model that `ANTHROPIC_DEFAULT_MODEL` names. For another key, address, timeout:
+/// [`HttpModel::builder`](provider::http::HttpModel::builder).
+///
+/// ```no_run
+/// use agent::Assistant;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(agent::model("anthropic/claude-sonnet-5")?).build()?;
+/// println!("{}", assistant.prompt("Say hello.").await?.text());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Nobody knows the provider, or there is no key.
+#[cfg(feature = "http")]
+pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::BuildModelError> {
+    provider::http::HttpModel::builder(name).build()
+}
 
 pub use args::{Base64, HumanDuration, Violations};
 pub use model::ScriptedModel;

@@ -27,4 +27,6 @@ mod models;
 mod proof_schemas;
 mod proof_slips;
 mod proof_types;
+mod provider_faults;
+mod provider_support;
 mod registry;

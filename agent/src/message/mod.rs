@@ -32,7 +32,7 @@ mod words;
 
 pub use arguments::{ToolArguments, ToolCall};
 pub use by_role::Message;
-pub use content::{Content, Opaque, ProviderData, ProviderTool};
+pub use content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
 pub use conversation::Conversation;
 pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
 pub use part::Part;
