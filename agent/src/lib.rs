@@ -87,6 +87,7 @@ pub use runtime::{
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
+pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
@@ -101,6 +102,7 @@ pub use tool::outcome::{
 pub use tool::output::{Control, Json, ToolOutput};
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
+pub use tool::progress::{Progress, ToolUpdate};
 pub use tool::registry::{CallError, CheckedCall, Registry};
 pub use tool::set::{IntoTools, ToolSet};
 pub use tool::state::{DuplicateState, StateKey};

@@ -165,6 +165,12 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
+/// Does not compile when a parameter without a name is not the whole argument object.
+#[track_caller]
+pub const fn needs_name(whole: bool, advice: &'static str) {
+    assert!(whole, "{}", advice);
+}
+
 /// Does not compile when the struct is no argument object.
 #[track_caller]
 pub const fn whole_object(object: bool) {

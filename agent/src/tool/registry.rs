@@ -180,6 +180,36 @@ impl Registry {
         RegistryError::none_of(missing.collect())
     }
 
+    /// Whether the examples of all tools are calls that would run. For a test:
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Looks up a word.
+    /// #[tool(examples({"word": "owl"}, {"wrod": "eagle"}))]
+    /// fn look_up(word: String) -> String {
+    ///     word
+    /// }
+    ///
+    /// let registry = Registry::new(tools![look_up])?;
+    /// let error = registry.check_examples().unwrap_err();
+    /// assert!(error.to_string().starts_with("example 2 of tool `look_up`: Invalid arguments"));
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Lists every example that would be refused, with the report.
+    pub fn check_examples(&self) -> Result<(), RegistryError> {
+        let refused = self.inner.tools.iter().flat_map(|tool| {
+            let definition = tool.definition();
+            definition.examples().iter().enumerate().filter_map(move |(n, example)| {
+                let report = tool.validate(&example.to_string()).err()?;
+                Some(RegistryProblem::Example { tool: definition.name().to_owned(), number: n + 1, report })
+            })
+        });
+        RegistryError::none_of(refused.collect())
+    }
+
     /// Checks a call without running it.
     ///
     /// # Errors
