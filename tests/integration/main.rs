@@ -33,4 +33,5 @@ mod proof_schemas;
 mod proof_slips;
 mod proof_types;
 mod registry;
+mod tool_builder;
 mod tool_context;

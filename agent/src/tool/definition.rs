@@ -178,6 +178,12 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
+    /// The same with other parameters.
+    pub(super) fn with_plan(mut self, plan: Plan) -> Self {
+        Arc::make_mut(&mut self.inner).plan = plan;
+        self
+    }
+
     /// Checks the arguments by these options, where the plan's own say nothing.
     ///
     /// # Errors
@@ -341,6 +347,14 @@ pub enum DefinitionError {
     /// A model chooses tools by their descriptions.
     #[error("the description is empty: say what the tool does")]
     NoDescription,
+    /// A parameter that was declared at run time cannot be.
+    #[error("parameter {name:?}: {reason}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The schema cannot be compiled; says where and why.
     #[error(transparent)]
     Schema(#[from] SchemaError),
