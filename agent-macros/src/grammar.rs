@@ -147,7 +147,6 @@ fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");
     }
-    let known = listed(keys.known, "and");
     // What other libraries call it.
     let elsewhere = [
         (&["min", "max", "minimum", "maximum"][..], "range", "write `range(1..=50)`"),
@@ -166,8 +165,8 @@ fn unknown(name: &str, keys: Keys) -> String {
         return format!("unknown option `{name}`: {advice}");
     }
     match nearest(name, keys.known) {
-        Some(near) => format!("unknown option `{name}`: did you mean `{near}`? Known are {known}"),
-        None => format!("unknown option `{name}`: known are {known}"),
+        Some(near) => format!("unknown option `{name}`: did you mean `{near}`?"),
+        None => format!("unknown option `{name}`: known are {}", listed(keys.known, "and")),
     }
 }
 

@@ -78,7 +78,8 @@ impl Lowering<'_> {
             Kind::Output => ("output", ["skip", "skip_serializing", "serialize_with", "with"]),
             Kind::Direct => return,
         };
-        if others.iter().any(|key| serde.has(key)) || schemars_has(&field.attrs, "with") {
+        let described = self.kind == Kind::Args && schemars_has(&field.attrs, "with");
+        if others.iter().any(|key| serde.has(key)) || described {
             return;
         }
         let (ty, inner) = (&field.ty, types::innermost(&field.ty));

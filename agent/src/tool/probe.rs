@@ -142,6 +142,13 @@ impl<T: ?Sized> Advised for Rc<T> {
         Some("state is shared between threads: write `&T` and give `.state(value)`");
 }
 
+impl<T, E> Advised for Result<T, E> {
+    const BY_VALUE: Option<&'static str> =
+        Some("a model sends values, no errors: write the type of the value, or an enum of your own");
+    const BY_REFERENCE: Option<&'static str> =
+        Some("`&T` is state from the context: for an argument write the type of the value");
+}
+
 impl Advised for ToolContext {
     const BY_VALUE: Option<&'static str> = Some("the context is lent to the tool: write `&ToolContext`");
     const BY_REFERENCE: Option<&'static str> = None;
