@@ -158,7 +158,8 @@ impl Assistant {
 
     /// The next request.
     pub(super) fn request(&self) -> ModelRequest {
-        let messages = self.state().conversation.for_request();
+        let recipient = crate::message::Recipient::default();
+        let messages = crate::message::HandOff::of(&self.state().conversation, recipient).messages().clone();
         ModelRequest { messages, ..self.config().request.clone() }
     }
 
