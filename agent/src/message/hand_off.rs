@@ -122,7 +122,7 @@ impl HandOff {
                     Some(message.clone())
                 } else {
                     let mut result = result.clone();
-                    if let Some((_, to)) = name {
+                    if let Some(to) = name {
                         result.call_id = to;
                     }
                     result.content = content.unwrap_or(result.content);
