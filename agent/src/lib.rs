@@ -46,6 +46,7 @@
 extern crate self as agent;
 
 pub mod args;
+pub mod loop_core;
 pub mod message;
 pub mod model;
 #[cfg(feature = "runtime")]
@@ -80,13 +81,17 @@ pub type Value = serde_json::Value;
 pub use serde_json::json;
 
 pub use args::{Base64, HumanDuration, Violations};
+pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
-    Assistant, AssistantBuilder, BuildError, Event, EventKind, Prompt, RunError, RunOutput, RunStop,
+    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Delivery, EventStream,
+    HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, Run, RunError, RunHandle, RunOutput,
+    Subscription, ToolCallInfo,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
+pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
@@ -101,6 +106,7 @@ pub use tool::outcome::{
 pub use tool::output::{Control, Json, ToolOutput};
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
+pub use tool::progress::{Progress, ToolUpdate};
 pub use tool::registry::{CallError, CheckedCall, Registry};
 pub use tool::set::{IntoTools, ToolSet};
 pub use tool::state::{DuplicateState, StateKey};

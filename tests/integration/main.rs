@@ -10,7 +10,7 @@ mod assistant;
 mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
-mod assistant_vectors;
+
 mod dialects;
 mod macro_arguments;
 mod macro_blocks;
@@ -28,3 +28,4 @@ mod proof_schemas;
 mod proof_slips;
 mod proof_types;
 mod registry;
+mod runtime_scenarios;

@@ -2,9 +2,12 @@
 
 use super::cancel::{CancelToken, Cancelled};
 use super::executor::Executor;
+use super::progress::{Progress, ToolUpdate};
 use super::state::{DuplicateState, StateKey, StateMap};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a cancelled body may go on before it is dropped, unless
@@ -41,6 +44,9 @@ struct Inner {
     cancel_grace: Duration,
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
+    progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
+    /// Set when the call is over: what is told later is dropped.
+    is_over: Arc<AtomicBool>,
     /// Of the run; shadows `shared`.
     state: StateMap,
     /// Of the registry.
@@ -108,6 +114,38 @@ impl ToolContext {
         self.inner.max_attempts
     }
 
+    /// Tells whoever watches the call how far it is. Without anybody who watches, and after the end of the call, it
+    /// does nothing.
+    ///
+    /// ```
+    /// use agent::{Progress, ToolContext};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let sink = seen.clone();
+    /// let cx = ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress)).build()?;
+    /// cx.progress(Progress::new("reading").of(3, 10));
+    /// assert_eq!(seen.lock().unwrap()[0].message, "reading");
+    /// # Ok(()) }
+    /// ```
+    pub fn progress(&self, progress: Progress) {
+        let Some(sink) = &self.inner.progress else { return };
+        if self.inner.is_over.load(Ordering::Acquire) {
+            return;
+        }
+        let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress);
+        // Who watches a tool cannot make it fail.
+        if catch_unwind(AssertUnwindSafe(|| sink(update))).is_err() {
+            tracing::error!(tool = self.tool(), "what receives the progress of tools panicked");
+        }
+    }
+
+    /// The call is over: what its body tells from now on is dropped.
+    pub(super) fn close(&self) {
+        self.inner.is_over.store(true, Ordering::Release);
+    }
+
     /// Whether the caller wants the call to stop.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
@@ -147,15 +185,8 @@ impl ToolContext {
         inner.call_id = call_id.into();
         inner.tool = tool.clone();
         inner.cancel = inner.cancel.child();
+        inner.is_over = Arc::default();
         inner.shared = shared.clone();
-        Self { inner: Arc::new(inner) }
-    }
-
-    /// The same context for one step.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn with_idempotency_key(&self, key: String) -> Self {
-        let mut inner = (*self.inner).clone();
-        inner.idempotency_key = Some(key.into());
         Self { inner: Arc::new(inner) }
     }
 
@@ -185,6 +216,8 @@ impl Default for Inner {
             cancel_grace: CANCEL_GRACE,
             default_timeout: None,
             executor: crate::default_executor(),
+            progress: None,
+            is_over: Arc::default(),
             state: StateMap::default(),
             shared: StateMap::default(),
         }
@@ -293,6 +326,12 @@ impl ToolContextBuilder {
     /// Where blocking work and waiting go; tokio's with the feature `runtime`.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.inner.executor = executor;
+        self
+    }
+
+    /// Receives what bodies tell by [`ToolContext::progress`]. It runs in the body, so it hands on and does not wait.
+    pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
+        self.inner.progress = Some(Arc::new(receive));
         self
     }
 

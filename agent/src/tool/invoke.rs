@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tracing::Span;
 
 /// What the model reads when a tool keeps its errors to itself.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
@@ -163,13 +164,22 @@ struct Call<'a> {
     body: Option<BoxFuture<'a, ToolReply>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
+    /// What the body logs stands in it, on whatever thread it runs.
+    span: Span,
 }
 
 impl<'a> Call<'a> {
     fn start(tool: &'a dyn Tool, arguments: &'a str, cx: &'a ToolContext) -> Self {
-        match catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx))) {
-            Ok(body) => Self { body: Some(body), panicked: None, cx },
-            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx },
+        // Names of the OpenTelemetry conventions for generative AI.
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = cx.tool(),
+            gen_ai.tool.call.id = cx.call_id(),
+        );
+        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx)))) {
+            Ok(body) => Self { body: Some(body), panicked: None, cx, span },
+            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx, span },
         }
     }
 
@@ -178,7 +188,7 @@ impl<'a> Call<'a> {
             return Err(message);
         }
         let Some(body) = &mut self.body else { return Ok(Poll::Pending) };
-        match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task))) {
+        match self.span.in_scope(|| catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task)))) {
             Ok(poll) => Ok(poll),
             Err(payload) => {
                 self.finish();
@@ -197,7 +207,8 @@ impl<'a> Call<'a> {
 
     fn finish(&mut self) {
         let body = self.body.take();
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(body))) {
+        self.cx.close();
+        if let Err(payload) = self.span.in_scope(|| catch_unwind(AssertUnwindSafe(|| drop(body)))) {
             tracing::error!(panic = %panic_text(payload), "a tool panicked while it was stopped");
         }
     }

@@ -9,6 +9,7 @@
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
 
+pub(crate) mod approval;
 pub(crate) mod arguments;
 pub(crate) mod cancel;
 #[cfg(feature = "macros")]
@@ -32,6 +33,7 @@ pub(crate) mod policy;
 #[cfg(feature = "macros")]
 pub(crate) mod probe;
 pub(crate) mod problem;
+pub(crate) mod progress;
 pub(crate) mod registry;
 #[cfg(feature = "macros")]
 pub(crate) mod schemas;
