@@ -28,4 +28,5 @@ mod proof_schemas;
 mod proof_slips;
 mod proof_types;
 mod registry;
+mod runtime_core;
 mod runtime_scenarios;

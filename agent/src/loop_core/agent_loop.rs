@@ -481,8 +481,10 @@ impl AgentLoop {
         }
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
-        match turns.or_else(|| self.exceeded()).filter(|_| goes_on) {
-            Some(reached) => self.finish(End::Limit(reached)),
+        match turns.or_else(|| self.exceeded()) {
+            Some(reached) if goes_on => self.finish(End::Limit(reached)),
+            // A message that came since is not asked for: it could not be answered.
+            Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(go_on == Some(true)),
         }
     }

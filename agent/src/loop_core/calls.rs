@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
-use super::batch::State;
+use super::batch::{Slot, State};
 use super::guard::Repeat;
 use super::{
     AgentLoop, ApprovalDecision, ApprovalRequest, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit,
@@ -185,7 +185,17 @@ impl AgentLoop {
         };
         let Some(ord) = ord else { return Err(Protocol::WrongKind { wanted: self.phase.wanted() }) };
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
-        if !self.batch.segment.contains(&at) {
+        // One after the other, in call order: the end of a call that does not run is right behind its start.
+        let open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
+        let is_first = |at| {
+            self.batch
+                .segment
+                .clone()
+                .zip(self.batch.current())
+                .find(|(_, slot)| open(slot))
+                .is_none_or(|(first, _)| at <= first)
+        };
+        if !self.batch.segment.contains(&at) || (self.phase == Phase::Prepare && !is_first(at)) {
             return Err(Protocol::NoSuchCall { ord });
         }
         match note {
