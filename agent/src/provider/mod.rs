@@ -36,6 +36,8 @@ mod reply;
 #[cfg(feature = "http")]
 mod schema;
 pub mod sse;
+#[cfg(all(test, any(feature = "anthropic", feature = "openai")))]
+mod test_support;
 #[cfg(feature = "http")]
 mod tools;
 
