@@ -26,7 +26,7 @@
 //!
 //! | to | look at |
 //! | --- | --- |
-//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`DynamicTool`]; by hand [`Tool`] |
+//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`ToolBuilder`], [`DynamicTool`]; by hand [`Tool`] |
 //! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
 //! | know what is accepted, coerced and reported | [`args`] |
 //! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
@@ -113,7 +113,9 @@ pub use runtime::{
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
+pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
+pub use tool::builder::ToolBuilder;
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
@@ -125,10 +127,13 @@ pub use tool::outcome::{
     DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
 };
 pub use tool::output::{Control, Json, ToolOutput};
+pub use tool::parameters::Parameters;
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
+pub use tool::progress::{Progress, ToolUpdate};
 pub use tool::registry::{CallError, CheckedCall, Registry};
 pub use tool::set::{IntoTools, ToolSet};
+pub use tool::source::Source;
 pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 

@@ -2,9 +2,13 @@
 
 use super::cancel::{CancelToken, Cancelled};
 use super::executor::Executor;
+use super::progress::{Progress, ToolUpdate};
+use super::source::Source;
 use super::state::{DuplicateState, StateKey, StateMap};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a cancelled body may go on before it is dropped, unless
@@ -35,12 +39,16 @@ struct Inner {
     idempotency_key: Option<Arc<str>>,
     run_id: Option<Arc<str>>,
     session_id: Option<Arc<str>>,
+    source: Option<Source>,
     attempt: u32,
     max_attempts: u32,
     cancel: CancelToken,
     cancel_grace: Duration,
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
+    progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
+    /// Set when the call is over: what is told later is dropped.
+    is_over: Arc<AtomicBool>,
     /// Of the run; shadows `shared`.
     state: StateMap,
     /// Of the registry.
@@ -98,6 +106,11 @@ impl ToolContext {
         self.inner.session_id.as_deref()
     }
 
+    /// On whose behalf the call is made.
+    pub fn source(&self) -> Option<&Source> {
+        self.inner.source.as_ref()
+    }
+
     /// Which attempt at running the body this is, from 1.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
@@ -106,6 +119,38 @@ impl ToolContext {
     /// How many attempts there are at most.
     pub fn max_attempts(&self) -> u32 {
         self.inner.max_attempts
+    }
+
+    /// Tells whoever watches the call how far it is. Without anybody who watches, and after the end of the call, it
+    /// does nothing.
+    ///
+    /// ```
+    /// use agent::{Progress, ToolContext};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let sink = seen.clone();
+    /// let cx = ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress)).build()?;
+    /// cx.progress(Progress::new("reading").of(3, 10));
+    /// assert_eq!(seen.lock().unwrap()[0].message, "reading");
+    /// # Ok(()) }
+    /// ```
+    pub fn progress(&self, progress: Progress) {
+        let Some(sink) = &self.inner.progress else { return };
+        if self.inner.is_over.load(Ordering::Acquire) {
+            return;
+        }
+        let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress);
+        // Who watches a tool cannot make it fail.
+        if catch_unwind(AssertUnwindSafe(|| sink(update))).is_err() {
+            tracing::error!(tool = self.tool(), "what receives the progress of tools panicked");
+        }
+    }
+
+    /// The call is over: what its body tells from now on is dropped.
+    pub(super) fn close(&self) {
+        self.inner.is_over.store(true, Ordering::Release);
     }
 
     /// Whether the caller wants the call to stop.
@@ -147,6 +192,7 @@ impl ToolContext {
         inner.call_id = call_id.into();
         inner.tool = tool.clone();
         inner.cancel = inner.cancel.child();
+        inner.is_over = Arc::default();
         inner.shared = shared.clone();
         Self { inner: Arc::new(inner) }
     }
@@ -179,12 +225,15 @@ impl Default for Inner {
             idempotency_key: None,
             run_id: None,
             session_id: None,
+            source: None,
             attempt: 1,
             max_attempts: 1,
             cancel: CancelToken::new(),
             cancel_grace: CANCEL_GRACE,
             default_timeout: None,
             executor: crate::default_executor(),
+            progress: None,
+            is_over: Arc::default(),
             state: StateMap::default(),
             shared: StateMap::default(),
         }
@@ -265,6 +314,12 @@ impl ToolContextBuilder {
         self
     }
 
+    /// On whose behalf calls are made.
+    pub fn source(mut self, source: Source) -> Self {
+        self.inner.source = Some(source);
+        self
+    }
+
     /// Which attempt this is, from 1, and how many there are at most.
     pub fn attempt(mut self, attempt: u32, max_attempts: u32) -> Self {
         self.inner.attempt = attempt;
@@ -293,6 +348,12 @@ impl ToolContextBuilder {
     /// Where blocking work and waiting go; tokio's with the feature `runtime`.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.inner.executor = executor;
+        self
+    }
+
+    /// Receives what bodies tell by [`ToolContext::progress`]. It runs in the body, so it hands on and does not wait.
+    pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
+        self.inner.progress = Some(Arc::new(receive));
         self
     }
 

@@ -3,6 +3,7 @@
 use super::BoxFuture;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
+use super::error::ToolError;
 use super::outcome::{FailureCode, ToolOutcome, ToolReply};
 use super::policy::{Timeout, ToolPolicy};
 use super::traits::Tool;
@@ -12,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tracing::Span;
 
 /// What the model reads when a tool keeps its errors to itself.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
@@ -32,6 +34,11 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         tracing::error!(tool = cx.tool(), state = missing.name(), "the application gives no such state");
         return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.");
     }
+    let prepared = match prepared(tool, arguments) {
+        Ok(prepared) => prepared,
+        Err(error) => return failed(FailureCode::PREPARE_ERROR, error.message()),
+    };
+    let arguments = prepared.as_deref().unwrap_or(arguments);
     let limit = match policy.timeout {
         Timeout::After(limit) => Some(limit),
         Timeout::Inherit => cx.default_timeout(),
@@ -72,6 +79,15 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
     }
     redact(&policy, cx, &mut reply.outcome);
     reply
+}
+
+/// The arguments as the tool wants them checked, where it changes them. A panic is an error like any other.
+pub(super) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
+    catch_unwind(AssertUnwindSafe(|| tool.prepare(arguments))).unwrap_or_else(|panic| {
+        let panic = panic_text(panic);
+        tracing::error!(tool = tool.definition().name(), %panic, "a tool panicked while it prepared arguments");
+        Err(ToolError::new("The tool could not prepare the arguments."))
+    })
 }
 
 fn failed(code: FailureCode, message: impl Into<String>) -> ToolReply {
@@ -163,13 +179,22 @@ struct Call<'a> {
     body: Option<BoxFuture<'a, ToolReply>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
+    /// What the body logs stands in it, on whatever thread it runs.
+    span: Span,
 }
 
 impl<'a> Call<'a> {
     fn start(tool: &'a dyn Tool, arguments: &'a str, cx: &'a ToolContext) -> Self {
-        match catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx))) {
-            Ok(body) => Self { body: Some(body), panicked: None, cx },
-            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx },
+        // Names of the OpenTelemetry conventions for generative AI.
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = cx.tool(),
+            gen_ai.tool.call.id = cx.call_id(),
+        );
+        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx)))) {
+            Ok(body) => Self { body: Some(body), panicked: None, cx, span },
+            Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx, span },
         }
     }
 
@@ -178,7 +203,7 @@ impl<'a> Call<'a> {
             return Err(message);
         }
         let Some(body) = &mut self.body else { return Ok(Poll::Pending) };
-        match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task))) {
+        match self.span.in_scope(|| catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task)))) {
             Ok(poll) => Ok(poll),
             Err(payload) => {
                 self.finish();
@@ -197,7 +222,8 @@ impl<'a> Call<'a> {
 
     fn finish(&mut self) {
         let body = self.body.take();
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(body))) {
+        self.cx.close();
+        if let Err(payload) = self.span.in_scope(|| catch_unwind(AssertUnwindSafe(|| drop(body)))) {
             tracing::error!(panic = %panic_text(payload), "a tool panicked while it was stopped");
         }
     }

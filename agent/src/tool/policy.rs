@@ -1,5 +1,6 @@
 //! How a tool may be run: facts for whoever runs it, never for the model.
 
+use super::approval::Approval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -49,11 +50,38 @@ pub struct ToolPolicy {
     pub timeout: Timeout,
     /// Whether the text of the body's errors is kept from the model.
     pub redact_errors: bool,
+    /// How often the body may be started for one call when something outside of it goes wrong: a crash, a lost engine.
+    /// A body with the effect [`Once`](Effect::Once) is never started again. `None`: what the driver says.
+    pub max_attempts: Option<u32>,
+    /// How many more calls a model gets in a run after bad arguments, or after the body asked for a
+    /// [better call](crate::ToolError::retry). `None`: what the driver says.
+    pub max_retries: Option<u32>,
+    /// Whether a call waits for somebody's word.
+    pub approval: Approval,
+    /// Whether nothing else of the same reply runs beside it.
+    pub exclusive: bool,
+    /// Whether a completed result is kept for the same arguments. `None`: what the driver says.
+    pub cache: Option<bool>,
+    /// Whether the same call may be made over and over, as when something is polled.
+    pub allow_repeat: bool,
+    /// Longer results are cut, in bytes. `None`: what the driver says.
+    pub max_result_bytes: Option<usize>,
 }
 
 impl ToolPolicy {
     /// Every value at its default.
-    pub const DEFAULT: Self = Self { effect: Effect::Once, timeout: Timeout::Inherit, redact_errors: false };
+    pub const DEFAULT: Self = Self {
+        effect: Effect::Once,
+        timeout: Timeout::Inherit,
+        redact_errors: false,
+        max_attempts: None,
+        max_retries: None,
+        approval: Approval::Never,
+        exclusive: false,
+        cache: None,
+        allow_repeat: false,
+        max_result_bytes: None,
+    };
 
     /// Sets what running it does to the world.
     pub fn with_effect(mut self, effect: Effect) -> Self {
@@ -76,6 +104,48 @@ impl ToolPolicy {
     /// Keeps the text of the body's errors from the model.
     pub fn with_redacted_errors(mut self) -> Self {
         self.redact_errors = true;
+        self
+    }
+
+    /// Sets how often the body may be started for one call.
+    pub fn with_max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Sets how many more calls a model gets after one that was no good.
+    pub fn with_max_retries(mut self, retries: u32) -> Self {
+        self.max_retries = Some(retries);
+        self
+    }
+
+    /// Sets whether a call waits for somebody's word.
+    pub fn with_approval(mut self, approval: Approval) -> Self {
+        self.approval = approval;
+        self
+    }
+
+    /// Lets nothing else of the same reply run beside it.
+    pub fn with_exclusive(mut self) -> Self {
+        self.exclusive = true;
+        self
+    }
+
+    /// Sets whether a completed result is kept for the same arguments.
+    pub fn with_cache(mut self, cache: bool) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Lets the same call be made over and over.
+    pub fn with_repeats(mut self) -> Self {
+        self.allow_repeat = true;
+        self
+    }
+
+    /// Sets how long a result may be, in bytes.
+    pub fn with_max_result_bytes(mut self, bytes: usize) -> Self {
+        self.max_result_bytes = Some(bytes);
         self
     }
 }

@@ -1,0 +1,76 @@
+//! Whether a call waits for somebody's word.
+
+use super::arguments::Argument;
+use crate::args::Plan;
+use std::fmt;
+use std::sync::Arc;
+
+/// Whether a call of a tool has to be approved before it runs. `#[tool(approval = …)]` sets it.
+///
+/// ```
+/// use agent::{Approval, Registry, tool, tools};
+///
+/// /// Pays an invoice.
+/// #[tool(approval = when(|amount: &u64| *amount > 100))]
+/// fn pay(invoice: String, amount: u64) -> String {
+///     format!("{invoice}: {amount}")
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Registry::new(tools![pay])?;
+/// let tool = registry.fetch("pay")?;
+/// let plan = tool.definition().plan();
+/// let approval = &tool.policy().approval;
+/// assert!(approval.is_needed(plan, r#"{"invoice": "7", "amount": 500}"#));
+/// assert!(!approval.is_needed(plan, r#"{"invoice": "7", "amount": 99}"#));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Approval {
+    /// It runs at once.
+    #[default]
+    Never,
+    /// Every call waits.
+    Always,
+    /// It depends on the arguments.
+    When(ApprovalRule),
+}
+
+impl Approval {
+    /// A rule over the arguments: the argument type of the tool, or a [`Value`](crate::Value).
+    pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
+        // Arguments that cannot be read are nobody's to wave through.
+        Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
+            plan.parse::<A>(arguments).map_or(true, |parsed| rule(&parsed.value))
+        })))
+    }
+
+    /// Whether a call with these arguments waits. They are JSON text that fits `plan`, the plan of the tool; text that does
+    /// not fit waits.
+    pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::When(rule) => (rule.0)(plan, arguments),
+        }
+    }
+}
+
+/// A rule over the arguments of a call, made by [`Approval::when`]. Two are equal when one is a clone of the other.
+#[derive(Clone)]
+pub struct ApprovalRule(Arc<Rule>);
+
+type Rule = dyn Fn(&Plan, &str) -> bool + Send + Sync;
+
+impl PartialEq for ApprovalRule {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for ApprovalRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApprovalRule")
+    }
+}

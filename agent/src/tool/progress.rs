@@ -1,0 +1,92 @@
+//! What a running body tells of how far it is.
+
+use crate::message::Part;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How far a body is. It goes to whoever watches the run, never to the model.
+///
+/// ```
+/// use agent::{Progress, ToolContext, tool};
+///
+/// /// Reads all pages.
+/// #[tool]
+/// async fn read_pages(pages: Vec<String>, cx: &ToolContext) -> usize {
+///     for (n, _page) in pages.iter().enumerate() {
+///         cx.progress(Progress::new("reading").of(n + 1, pages.len()));
+///     }
+///     pages.len()
+/// }
+///
+/// # fn main() {
+/// assert_eq!(Progress::new("reading").of(3, 10).fraction(), Some(0.3));
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What is being done, in words.
+    pub message: String,
+    /// How much is done, in any unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<u64>,
+    /// How much there is to do, in the same unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// What is there of the result already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Part>,
+}
+
+impl Progress {
+    /// A text alone.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// So much of so much. A negative number counts as none.
+    pub fn of(mut self, done: impl TryInto<u64>, total: impl TryInto<u64>) -> Self {
+        self.total = Some(total.try_into().unwrap_or(0));
+        self.at(done)
+    }
+
+    /// So much, of nobody knows how much. A negative number counts as none.
+    pub fn at(mut self, done: impl TryInto<u64>) -> Self {
+        self.done = Some(done.try_into().unwrap_or(0));
+        self
+    }
+
+    /// Shows a part of the result that is there already.
+    pub fn with_content(mut self, content: impl IntoIterator<Item = Part>) -> Self {
+        self.content.extend(content);
+        self
+    }
+
+    /// The share that is done, from 0 to 1, where both numbers are known.
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
+    pub fn fraction(&self) -> Option<f64> {
+        match (self.done?, self.total?) {
+            (_, 0) => None,
+            (done, total) => Some((done as f64 / total as f64).min(1.0)),
+        }
+    }
+}
+
+/// The [`Progress`] of one call, as [`on_progress`](crate::ToolContextBuilder::on_progress) receives it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolUpdate {
+    /// The id of the call.
+    pub call_id: Arc<str>,
+    /// The name of the tool.
+    pub tool: Arc<str>,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+impl ToolUpdate {
+    pub(super) fn new(call_id: &Arc<str>, tool: &Arc<str>, progress: Progress) -> Self {
+        Self { call_id: call_id.clone(), tool: tool.clone(), progress }
+    }
+}
