@@ -330,6 +330,45 @@ async fn keys_come_from_values_callbacks_and_the_environment() {
     assert!(error.contains("did you mean `anthropic`?") && error.contains("openai"), "{error}");
 }
 
+/// Adds a note.
+#[agent::tool(coerce = "exact")]
+fn note(text: String, title: Option<String>) -> String {
+    format!("{title:?}: {text}")
+}
+
+/// A stream of one call, then one of plain text.
+fn call_then_text(arguments: &str, finish: &str) -> [Vec<Step>; 2] {
+    let delta = agent::json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "note", "arguments": arguments}}]}}]});
+    let end = agent::json!({"choices": [{"delta": {}, "finish_reason": finish}]});
+    [answer(200, &[], format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n")), answer(200, &[], CHAT)]
+}
+
+#[tokio::test]
+async fn an_assistant_runs_whole_calls_and_never_cut_ones() {
+    for (finish, runs) in [("tool_calls", true), ("stop", true), ("length", false)] {
+        let server = Server::new(call_then_text(r#"{"text": "x"}"#, finish)).await;
+        let assistant = agent::Assistant::builder(server.openai().build().unwrap())
+            .tools(agent::tools![note])
+            .build()
+            .unwrap();
+        assert_eq!(assistant.prompt("Note it.").await.unwrap().text(), "Hello");
+        let told = server.requests()[1].contains("None: x");
+        assert_eq!(told, runs, "{finish}: {}", server.requests()[1]);
+    }
+}
+
+#[tokio::test]
+async fn null_for_an_absent_parameter_of_a_strict_tool_is_absent() {
+    let server = Server::new(call_then_text(r#"{"text": "x", "title": null}"#, "tool_calls")).await;
+    let registry = agent::Registry::new(agent::tools![note]).unwrap();
+    let request = hi().with_tools(registry.definitions()).with_strict_tools(true);
+    let stream = server.openai().build().unwrap().stream(&StepCx::new(), &request);
+    let reply = stream.reply().await.unwrap();
+    assert!(server.requests()[0].contains(r#""strict":true"#));
+    assert_eq!(reply.tool_calls().map(|call| call.args.text()).collect::<Vec<_>>(), [r#"{"text":"x"}"#]);
+    assert_eq!(reply.tool_calls().next().unwrap().id, "c1");
+}
+
 #[tokio::test]
 async fn a_proxy_is_asked_when_there_is_one() {
     let proxy = Server::new([answer(200, &[], CHAT)]).await;

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use super::client::HttpClient;
 use super::exchange::Exchange;
 use super::options::HttpOptions;
+use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::provider::catalogue::{self, UnknownModel};
@@ -177,8 +178,8 @@ impl Inner {
 
 impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        let request = self.inner.encode(cx, request);
-        let exchange = Exchange::new(self.inner.clone(), request);
+        let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
+        let exchange = Exchange::new(self.inner.clone(), self.inner.encode(cx, request), restorer);
         ModelStream::new(cx, &self.inner.info, exchange.into_stream())
     }
 
