@@ -48,6 +48,7 @@
 extern crate self as agent;
 
 pub mod args;
+pub mod loop_core;
 pub mod message;
 pub mod model;
 #[cfg(feature = "sse")]
@@ -106,10 +107,13 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::Bu
 }
 
 pub use args::{Base64, HumanDuration, Violations};
+pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
-    Assistant, AssistantBuilder, BuildError, Event, EventKind, Prompt, RunError, RunOutput, RunStop,
+    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Delivery, EventStream,
+    HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, Run, RunError, RunHandle, RunOutput,
+    Subscription, ToolCallInfo,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

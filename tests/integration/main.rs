@@ -10,7 +10,7 @@ mod assistant;
 mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
-mod assistant_vectors;
+
 mod dialects;
 mod macro_actions;
 mod macro_arguments;
@@ -36,5 +36,7 @@ mod provider_faults;
 mod provider_recordings;
 mod provider_support;
 mod registry;
+mod runtime_core;
+mod runtime_scenarios;
 mod tool_builder;
 mod tool_context;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{ManagedTool, PromptCache, Thinking};
 use crate::ToolDefinition;
-use crate::message::Message;
+use crate::message::{Message, MessageList};
 
 /// What a model is asked. Absent settings are the provider's to decide.
 ///
@@ -30,7 +30,7 @@ pub struct ModelRequest {
     /// The system prompt.
     pub system: Option<Arc<str>>,
     /// The conversation, oldest first.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: MessageList,
     /// The tools the model may ask for, in the order it is shown them.
     pub tools: Arc<[ToolDefinition]>,
     /// Tools that the provider runs itself.
@@ -66,7 +66,7 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// A request of these messages.
     pub fn new<M: Into<Arc<Message>>>(messages: impl IntoIterator<Item = M>) -> Self {
-        Self { messages: messages.into_iter().map(Into::into).collect(), ..Self::default() }
+        Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
 
     /// Sets the system prompt.
