@@ -291,6 +291,14 @@ async fn keys_are_shown_nowhere() {
     let dead = dead.base_url("http://user:sk-secret-key@127.0.0.1:9/?k=sk-secret-key").build().unwrap();
     let error = ask(&dead).await.1.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("sk-secret"), "{error:?}");
+    let builder = HttpModel::builder("openai/x").key("sk-secret-key").header("api-key", "sk-secret-2");
+    let builder = builder.base_url("http://127.0.0.1:9/?k=sk-secret-key");
+    assert!(!format!("{builder:?}").contains("sk-secret"));
+    let server = Server::new([answer(401, &[], "{\"error\": \"not with sk-secret-2\"}")]).await;
+    let model = server.openai().header("api-key", "sk-secret-2").build().unwrap();
+    let error = ask(&model).await.1.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("sk-secret"), "{error:?}");
+    assert!(server.requests()[0].contains("api-key: sk-secret-2"));
     let malformed = HttpModel::builder("openai/x").key("sk-secret\nkey").build().unwrap();
     let error = ask(&malformed).await.1.unwrap_err();
     assert!(error.is_auth() && !format!("{error} {error:?}").contains("sk-secret"), "{error:?}");

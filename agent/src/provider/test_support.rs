@@ -1,4 +1,5 @@
 //! Reading a body as the transport does, without one.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::task::{Context, Poll, Waker};
 

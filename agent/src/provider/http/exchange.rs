@@ -109,6 +109,8 @@ impl Exchange {
             Err(error) => return Phase::Failed(error),
         };
         let url = self.request.url(&self.model.base_url);
+        let secrets: Vec<(&str, Secret)> =
+            secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
         match client.attempt(&url, &self.request, &secrets, deadline).await {
             Ok(answer) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);

@@ -19,6 +19,7 @@ fn stream(chunks: &[Value]) -> String {
 }
 
 /// A chunk of this delta.
+#[expect(clippy::needless_pass_by_value, reason = "written in place")]
 fn delta(delta: Value) -> Value {
     json!({"id": "c1", "model": "gpt-x", "choices": [{"index": 0, "delta": delta, "finish_reason": null}], "obfuscation": "x"})
 }
@@ -262,7 +263,8 @@ fn errors_are_told_apart_in_all_their_forms() {
     );
     let beside = json!({"choices": [{"delta": {"content": ""}, "finish_reason": null}], "error": {"code": 502, "message": "busy"}});
     for (tail, kind, status) in [(event, K::Overloaded, 503), (done(&[beside]), K::Server, 502)] {
-        let (partial, error) = read(&api(), "test", 200, (stream(&[said.clone()]) + &tail).as_bytes());
+        let (partial, error) =
+            read(&api(), "test", 200, (stream(std::slice::from_ref(&said)) + &tail).as_bytes());
         let error = error.unwrap();
         assert_eq!(
             (partial.text().as_str(), error.kind(), error.status(), error.message()),
