@@ -74,7 +74,8 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
         quote!({ let _ = #this; ::core::unreachable!() })
     };
     let (cfgs, quiet) = (cfgs(&block.attrs), quiet());
-    let tools = published(&block, options.set.as_ref(), &body, &private);
+    let unnamed = options.is_further && options.set.is_none();
+    let tools = (!unnamed).then(|| published(&block, options.set.as_ref(), &body, &private));
     let errors = errors.finish();
     quote! {
         #errors
