@@ -204,7 +204,7 @@ async fn a_tool_can_end_the_run() {
     assert_eq!((output.stop, output.turns), (RunStop::Terminated, 1));
     let both = || reply().tool_call("finish", "{}").tool_call("finish", "{}");
     let model = ScriptedModel::new([both().tool_call("fast", "{}"), both()]);
-    let output = assistant(&model).build().unwrap().prompt("go").await.unwrap();
+    let output = assistant(&model).loop_guard(None).build().unwrap().prompt("go").await.unwrap();
     assert_eq!((output.stop, output.turns), (RunStop::Terminated, 2));
 }
 

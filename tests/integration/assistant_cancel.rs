@@ -22,7 +22,7 @@ async fn a_cancelled_run_gives_every_call_its_result() {
         token.cancel("user stop");
     });
     let (result, ()) = tokio::join!(run.into_future(), stop);
-    assert!(matches!(result, Err(RunError::Aborted { reason }) if reason == "user stop"));
+    assert!(matches!(result, Err(RunError::Aborted { reason, .. }) if reason == "user stop"));
     assert_eq!(
         outline(&assistant)[2..],
         ["fast fast done", "slow slow done", "wait interrupted(aborted)", "deaf interrupted(aborted)",]
@@ -119,7 +119,7 @@ async fn one_prompt_at_a_time_and_reset_waits_for_it() {
     sleep(Duration::from_millis(10)).await;
     assert!(assistant.prompt("me too").await.unwrap_err().is_busy());
     assistant.reset().await;
-    assert!(matches!(first.await.unwrap(), Err(RunError::Aborted { reason }) if reason == "reset"));
+    assert!(matches!(first.await.unwrap(), Err(RunError::Aborted { reason, .. }) if reason == "reset"));
     assert!(assistant.messages().is_empty());
     assistant.wait_until_idle().await;
     assert_eq!(assistant.prompt("again").await.unwrap().text(), "ok");

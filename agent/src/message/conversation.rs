@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::by_role::Message;
+use super::list::MessageList;
 
 /// The messages of a conversation, oldest first. It outlives runs.
 ///
@@ -29,7 +30,7 @@ use super::by_role::Message;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
-    messages: Vec<Arc<Message>>,
+    messages: MessageList,
     /// Stored fields this version does not know.
     extra: Map<String, Value>,
 }
@@ -83,35 +84,26 @@ impl Conversation {
         self.messages.clear();
     }
 
-    /// What a request is made of: everything but replies that failed or were aborted, and what no model sees.
-    ///
-    /// ```
-    /// use agent::message::{Conversation, CustomMessage, Message};
-    ///
-    /// let mut conversation = Conversation::from_iter([Message::user("Hi")]);
-    /// conversation.push(Message::Custom(CustomMessage::new("note", "seen")));
-    /// assert_eq!(conversation.for_request().len(), 1);
-    /// ```
-    pub fn for_request(&self) -> Vec<Arc<Message>> {
-        let is_sent = |message: &Message| match message {
-            Message::User(_) | Message::ToolResult(_) => true,
-            Message::Assistant(message) => !message.stop_reason.is_failure(),
-            Message::Custom(message) => message.for_model.is_some(),
-            Message::Unknown(_) => false,
-        };
-        self.messages.iter().filter(|message| is_sent(message)).cloned().collect()
+    /// The messages as a list that can be kept: one reference count, no copy.
+    pub fn list(&self) -> MessageList {
+        self.messages.clone()
+    }
+
+    /// Replaces the messages; stored fields that this version does not know stay.
+    pub(super) fn set_messages(&mut self, messages: Vec<Arc<Message>>) {
+        self.messages = messages.into();
     }
 }
 
 impl<M: Into<Arc<Message>>> FromIterator<M> for Conversation {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
-        Self { messages: messages.into_iter().map(Into::into).collect(), extra: Map::new() }
+        Self { messages: messages.into_iter().collect(), extra: Map::new() }
     }
 }
 
 impl<M: Into<Arc<Message>>> Extend<M> for Conversation {
     fn extend<I: IntoIterator<Item = M>>(&mut self, messages: I) {
-        self.messages.extend(messages.into_iter().map(Into::into));
+        self.messages.extend(messages);
     }
 }
 
@@ -146,6 +138,6 @@ impl<'de> Deserialize<'de> for Conversation {
         }
         let messages = extra.shift_remove("messages").ok_or_else(|| D::Error::missing_field("messages"))?;
         let messages = Vec::<Message>::deserialize(messages).map_err(D::Error::custom)?;
-        Ok(Self { messages: messages.into_iter().map(Arc::new).collect(), extra })
+        Ok(Self { messages: messages.into_iter().collect(), extra })
     }
 }

@@ -23,22 +23,30 @@ mod arguments;
 mod by_role;
 mod content;
 mod conversation;
+mod hand_off;
 pub(crate) mod json;
+mod list;
 mod media;
 mod part;
+mod repair;
 mod roles;
 mod usage;
 mod words;
 
 pub use arguments::{ToolArguments, ToolCall};
 pub use by_role::Message;
-pub use content::{Content, Opaque, ProviderData, ProviderTool};
+pub use content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
 pub use conversation::Conversation;
+pub use hand_off::{HandOff, Recipient};
+pub use list::MessageList;
 pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
 pub use part::Part;
+pub use repair::Repair;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};
 pub use words::{OutcomeKind, StopReason};
 
+#[cfg(test)]
+mod repair_tests;
 #[cfg(test)]
 mod tests;

@@ -108,6 +108,10 @@ fn failed_replies_and_private_messages_are_not_sent() {
         Message::Unknown(json!({"role": "moderator"})),
         Message::assistant("a"),
     ]);
-    let texts: Vec<_> = conversation.for_request().iter().map(|message| message.text()).collect();
+    let texts: Vec<_> = HandOff::of(&conversation, Recipient::default())
+        .messages()
+        .iter()
+        .map(|message| message.text())
+        .collect();
     assert_eq!(texts, ["q", "heed this", "a"]);
 }

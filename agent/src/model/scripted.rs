@@ -30,10 +30,19 @@ use crate::message::{Content, Part, StopReason, ToolArguments, Usage};
 #[derive(Clone)]
 pub struct ScriptedModel {
     info: ModelInfo,
-    chunk_size: usize,
+    chunks: Chunks,
     state: Arc<Mutex<State>>,
     /// Apart from the state, so that it may ask for the requests itself.
     fallback: Arc<Mutex<Option<Fallback>>>,
+}
+
+/// In which pieces a reply comes.
+#[derive(Clone, Copy)]
+struct Chunks {
+    /// How many characters a delta has at most.
+    size: usize,
+    /// Whether arguments come in deltas.
+    streams_arguments: bool,
 }
 
 /// What answers once the list is used up.
@@ -72,7 +81,8 @@ impl ScriptedModel {
 
     fn make(state: State, fallback: Option<Fallback>) -> Self {
         let info = ModelInfo::new("scripted", "scripted", "scripted");
-        Self { info, chunk_size: 12, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
+        let chunks = Chunks { size: 12, streams_arguments: true };
+        Self { info, chunks, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
     }
 
     /// Sets who the model says it is.
@@ -84,7 +94,13 @@ impl ScriptedModel {
     /// Sets how many characters a delta has at most; 12 by default, at least 1. `usize::MAX` gives each part in
     /// one piece.
     pub fn with_chunk_size(mut self, characters: usize) -> Self {
-        self.chunk_size = characters.max(1);
+        self.chunks.size = characters.max(1);
+        self
+    }
+
+    /// Gives the arguments of a call only when it is whole, without deltas, as some providers do.
+    pub fn with_whole_arguments(mut self) -> Self {
+        self.chunks.streams_arguments = false;
         self
     }
 
@@ -146,7 +162,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Model for ScriptedModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        ModelStream::new(cx, &self.info, self.take_reply(request).play(self.chunk_size))
+        ModelStream::new(cx, &self.info, self.take_reply(request).play(self.chunks))
     }
 
     fn info(&self) -> &ModelInfo {
@@ -277,16 +293,16 @@ impl Reply {
         self
     }
 
-    fn play(self, chunk_size: usize) -> Play {
+    fn play(self, chunks: Chunks) -> Play {
         let mut events = VecDeque::new();
         for (content_index, part) in self.parts.into_iter().enumerate() {
-            play_part(content_index, part, chunk_size, &mut events);
+            play_part(content_index, part, chunks, &mut events);
         }
         if let Some(usage) = self.usage {
             events.push_back(Ok(ModelEvent::Usage { usage }));
         }
         match self.end {
-            End::Stop(reason) => events.push_back(Ok(ModelEvent::Stop { reason, detail: None })),
+            End::Stop(reason) => events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None })),
             End::Error(error) => events.push_back(Err(error)),
             End::Hang => return Play { events, hangs: true },
         }
@@ -297,12 +313,12 @@ impl Reply {
 fn play_part(
     content_index: usize,
     part: Part,
-    chunk_size: usize,
+    chunks: Chunks,
     events: &mut VecDeque<Result<ModelEvent, ModelError>>,
 ) {
     let deltas = |text: &str, event: fn(usize, String) -> ModelEvent| {
         let chars: Vec<char> = text.chars().collect();
-        let chunks = chars.chunks(chunk_size).map(|chunk| Ok(event(content_index, chunk.iter().collect())));
+        let chunks = chars.chunks(chunks.size).map(|chunk| Ok(event(content_index, chunk.iter().collect())));
         chunks.collect::<Vec<_>>()
     };
     match &part.content {
@@ -321,7 +337,7 @@ fn play_part(
         Content::ToolCall(call) => {
             let (id, name) = (call.id.clone(), call.name.clone());
             events.push_back(Ok(ModelEvent::ToolCallStart { content_index, id, name }));
-            let args = call.args.text();
+            let args = if chunks.streams_arguments { call.args.text() } else { "" };
             events.extend(deltas(args, |content_index, delta| ModelEvent::ToolCallDelta {
                 content_index,
                 delta,

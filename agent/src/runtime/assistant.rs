@@ -1,4 +1,4 @@
-//! The assistant: what it is made of, and its conversation.
+//! The assistant: what it is made of, its conversation, its queues.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,16 +6,21 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::listener::Listener;
-use super::{AssistantBuilder, Prompt, RunError};
-use crate::message::{Conversation, Message, UserMessage};
+use super::approval::Approver;
+use super::cache::ResultCache;
+use super::hooks::Hooks;
+use super::listener::{EventStream, Listener, Listeners, Subscription};
+use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
+use super::{AssistantBuilder, Prompt, Run, RunError};
+use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
+use crate::message::{Conversation, HandOff, Message, Recipient, UserMessage};
 use crate::model::{Model, ModelRequest};
 use crate::{CancelToken, Registry, ToolDefinition};
 
 /// A model with tools and a conversation.
 ///
-/// Clones are the same assistant. One prompt is answered at a time; the conversation goes on from prompt to prompt.
-/// It needs a tokio runtime with its clock.
+/// Clones are the same assistant; [`fork`](Self::fork) makes another one. One prompt is answered at a time; the
+/// conversation goes on from prompt to prompt. It needs a tokio runtime with its clock.
 ///
 /// ```
 /// use agent::Assistant;
@@ -39,24 +44,46 @@ pub(super) struct Config {
     /// What every request has in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
-    pub(super) listeners: Arc<[Listener]>,
-    pub(super) max_turns: u32,
+    pub(super) rules: Arc<LoopConfig>,
+    pub(super) hooks: Vec<Arc<dyn Hooks>>,
+    pub(super) approver: Option<Approver>,
+    /// Those of the builder; an assistant begins with them.
+    pub(super) listeners: Listeners,
+    pub(super) steering_mode: QueueMode,
+    pub(super) follow_up_mode: QueueMode,
     pub(super) max_concurrency: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
+    /// Whether results are cached that do not say so themselves.
+    pub(super) cache: bool,
 }
 
 struct Shared {
-    config: Config,
+    config: Arc<Config>,
     state: Mutex<State>,
     idle: Notify,
+    /// Wakes the run when a message steers.
+    steered: Notify,
 }
 
-#[derive(Default)]
-struct State {
+/// What changes. During a run the conversation is in the loop.
+pub(super) struct State {
     conversation: Conversation,
-    /// The token of the run that is going on.
-    active: Option<CancelToken>,
+    /// Whether the conversation is to be looked at before the next run.
+    is_suspect: bool,
+    active: Option<Active>,
+    pub(super) steering: MessageQueue,
+    pub(super) follow_ups: MessageQueue,
+    listeners: Listeners,
+    /// What the model is sent of the conversation, kept from request to request.
+    hand_off: HandOff,
+    last_error: Option<String>,
+    pub(super) cache: ResultCache,
+}
+
+struct Active {
+    core: AgentLoop,
+    cancel: CancelToken,
 }
 
 impl Assistant {
@@ -65,20 +92,122 @@ impl Assistant {
         AssistantBuilder::new(Arc::new(model))
     }
 
-    pub(super) fn new(config: Config) -> Self {
-        Self { shared: Arc::new(Shared { config, state: Mutex::default(), idle: Notify::new() }) }
+    pub(super) fn new(config: Arc<Config>, conversation: Conversation) -> Self {
+        let info = config.model.info();
+        let recipient = Recipient::new(&*info.provider, &*info.api, &*info.model);
+        let state = State {
+            conversation,
+            is_suspect: true,
+            active: None,
+            steering: MessageQueue::default(),
+            follow_ups: MessageQueue::default(),
+            listeners: config.listeners.clone(),
+            hand_off: HandOff::new(recipient),
+            last_error: None,
+            cache: ResultCache::default(),
+        };
+        let state = Mutex::new(state);
+        Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }
+    }
+
+    /// Another assistant of the same model, tools, hooks and limits, whose conversation begins as this one's is now.
+    /// From here each goes its own way, with queues, subscriptions and a result cache of its own. It costs little: one
+    /// for each user of a server.
+    ///
+    /// ```
+    /// # use agent::{Assistant, RunError};
+    /// # async fn example(template: Assistant) -> Result<(), RunError> {
+    /// let (ann, bob) = (template.fork(), template.fork());
+    /// tokio::try_join!(ann.prompt("I am Ann").into_future(), bob.prompt("I am Bob").into_future())?;
+    /// # Ok(()) }
+    /// ```
+    pub fn fork(&self) -> Self {
+        Self::new(self.shared.config.clone(), self.messages())
     }
 
     /// Asks: text, parts, or a message. Nothing happens until the prompt is awaited.
     ///
     /// Dropping the future cancels the run; the conversation stays sound.
     pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
-        Prompt::new(self.clone(), input.into())
+        Prompt::new(self.clone(), Some(input.into()))
     }
 
-    /// The conversation so far. The messages are shared, not copied.
+    /// Asks, and tells what happens: a stream of events that drives the run as it is read. Short for
+    /// `prompt(input).stream()`.
+    ///
+    /// ```
+    /// # use agent::{Assistant, EventKind, RunError};
+    /// # async fn example(assistant: Assistant) -> Result<(), RunError> {
+    /// let mut run = assistant.run("Tell me a story");
+    /// while let Some(event) = run.next().await {
+    ///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
+    ///         print!("{}", update.text_delta().unwrap_or_default());
+    ///     }
+    /// }
+    /// println!("{} tokens", run.output().await?.usage.total);
+    /// # Ok(()) }
+    /// ```
+    pub fn run(&self, input: impl Into<UserMessage>) -> Run {
+        self.prompt(input).stream()
+    }
+
+    /// Goes on from the conversation as it is. Where its last message is the assistant's, a queued message is taken
+    /// first: from the steering queue, else from the follow-ups.
+    ///
+    /// The prompt fails, before any event, with [`RunError::NothingToContinue`] or
+    /// [`RunError::LastMessageIsAssistant`].
+    pub fn continue_run(&self) -> Prompt {
+        Prompt::new(self.clone(), None)
+    }
+
+    /// Says something to the run that goes on: it is heard before the next request. While idle it waits for the first
+    /// turn of the next run.
+    pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
+        let receipt = self.state().steering.push(message.into());
+        self.shared.steered.notify_one();
+        receipt
+    }
+
+    /// Says something that is heard when the run would end.
+    pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
+        self.state().follow_ups.push(message.into())
+    }
+
+    /// The messages that wait in a queue, oldest first.
+    pub fn queued(&self, queue: Queue) -> Vec<Arc<Message>> {
+        self.state().queue(queue).messages()
+    }
+
+    /// Takes all messages out of a queue; their receipts say so.
+    pub fn clear_queue(&self, queue: Queue) {
+        self.state().queue(queue).clear();
+    }
+
+    /// Takes the message of this id out of its queue; says whether it was there.
+    pub fn remove_queued(&self, id: &str) -> bool {
+        let mut state = self.state();
+        state.steering.remove(id) || state.follow_ups.remove(id)
+    }
+
+    /// The conversation so far, that of the run that goes on included. The messages are shared, not copied.
     pub fn messages(&self) -> Conversation {
-        self.state().conversation.clone()
+        let state = self.state();
+        match &state.active {
+            Some(active) => active.core.conversation().clone(),
+            None => state.conversation.clone(),
+        }
+    }
+
+    /// The calls that have begun and not ended: id and tool.
+    pub fn pending_calls(&self) -> Vec<(String, String)> {
+        let state = self.state();
+        let calls = state.active.iter().flat_map(|active| active.core.running_calls());
+        calls.map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
+    }
+
+    /// Why the last run failed, until the next one begins.
+    pub fn last_error(&self) -> Option<String> {
+        self.state().last_error.clone()
     }
 
     /// What the model is shown of the tools, in its order.
@@ -96,15 +225,16 @@ impl Assistant {
         self.state().active.is_some()
     }
 
-    /// Cancels the run that is going on, if there is one. Its prompt ends with [`RunError::Aborted`].
+    /// Cancels the run that is going on, if there is one. Its prompt ends with [`RunError::Aborted`]. Messages in
+    /// queues stay there.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
-        let active = self.state().active.clone();
+        let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
             run.cancel(reason);
         }
     }
 
-    /// Waits until no prompt is being answered.
+    /// Waits until no prompt is being answered, and every listener has returned.
     pub async fn wait_until_idle(&self) {
         loop {
             // Made before the look, so that a run which ends in between is not missed.
@@ -116,55 +246,173 @@ impl Assistant {
         }
     }
 
-    /// Begins a new conversation: cancels the run that is going on, waits for its end, and forgets all messages.
+    /// Begins anew: cancels the run that is going on, waits for its end, and forgets all messages, queued ones and
+    /// cached results included.
     pub async fn reset(&self) {
         loop {
             let idle = self.shared.idle.notified();
-            {
-                let mut state = self.state();
-                if state.active.is_none() {
-                    state.conversation.clear();
-                    return;
-                }
+            if self.forget() {
+                return;
             }
             self.cancel("reset");
             idle.await;
         }
     }
 
-    pub(super) fn config(&self) -> &Config {
+    fn forget(&self) -> bool {
+        let mut state = self.state();
+        if state.active.is_some() {
+            return false;
+        }
+        state.conversation.clear();
+        state.steering.clear();
+        state.follow_ups.clear();
+        state.cache.clear();
+        state.last_error = None;
+        true
+    }
+
+    /// Tells a function of every event, in order, until the subscription is dropped. The run waits for it, so it should
+    /// not block; when it panics it is not called again, and the run goes on.
+    pub fn subscribe(&self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
+        self.subscribe_listener(Listener::new(on_event))
+    }
+
+    /// The same for an asynchronous function: the run waits until it is done.
+    pub fn subscribe_async<F>(
+        &self,
+        on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static,
+    ) -> Subscription
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.subscribe_listener(Listener::asynchronous(on_event))
+    }
+
+    /// The events from now on, to be read elsewhere; it ends after the next `agent_end`.
+    pub fn events(&self) -> EventStream {
+        EventStream::pair(|listener| self.subscribe_listener(listener))
+    }
+
+    fn subscribe_listener(&self, listener: Listener) -> Subscription {
+        let mut state = self.state();
+        let listener = state.listeners.add(listener);
+        if let Some(active) = &mut state.active {
+            active.core.mute(false);
+        }
+        let shared = Arc::downgrade(&self.shared);
+        Subscription::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                Assistant { shared }.state().listeners.remove(&listener);
+            }
+        })
+    }
+
+    pub(super) fn config(&self) -> &Arc<Config> {
         &self.shared.config
     }
 
+    /// Whether anybody is told of events.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.state().listeners.is_empty()
+    }
+
+    pub(super) async fn steered(&self) {
+        self.shared.steered.notified().await;
+    }
+
+    /// Begins a run; gives the queued messages that it began with.
+    ///
     /// # Errors
-    /// A run is going on.
-    pub(super) fn begin_run(&self, cancel: CancelToken) -> Result<(), RunError> {
+    /// A run is going on, or there is nothing to continue.
+    pub(super) fn begin_run(
+        &self,
+        run_id: Arc<str>,
+        prompts: Option<Vec<Message>>,
+        cancel: CancelToken,
+        is_watched: bool,
+    ) -> Result<Vec<Queued>, RunError> {
+        let config = &self.shared.config;
         let mut state = self.state();
         if state.active.is_some() {
             return Err(RunError::Busy);
         }
-        state.active = Some(cancel);
-        Ok(())
+        if std::mem::take(&mut state.is_suspect) {
+            for repair in state.conversation.repair() {
+                tracing::warn!(%run_id, %repair, "the conversation was repaired");
+            }
+        }
+        let (mut taken, mut polls) = (Vec::new(), true);
+        let prompts = match prompts {
+            Some(prompts) => prompts.into_iter().map(Arc::new).collect(),
+            None => match state.conversation.last() {
+                None => return Err(RunError::NothingToContinue),
+                Some(Message::Assistant(_)) => {
+                    taken = state.steering.take(config.steering_mode);
+                    polls = taken.is_empty();
+                    if taken.is_empty() {
+                        taken = state.follow_ups.take(config.follow_up_mode);
+                    }
+                    if taken.is_empty() {
+                        return Err(RunError::LastMessageIsAssistant);
+                    }
+                    taken.iter().map(|queued| queued.message.clone()).collect()
+                }
+                Some(_) => Vec::new(),
+            },
+        };
+        let conversation = std::mem::take(&mut state.conversation);
+        let is_muted = !is_watched && state.listeners.is_empty();
+        let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
+        if !polls {
+            core = core.without_first_poll();
+        }
+        state.last_error = None;
+        state.active = Some(Active { core, cancel });
+        Ok(taken)
     }
 
-    pub(super) fn end_run(&self) {
-        self.state().active = None;
+    /// The loop of the run that goes on, with the rest of the state.
+    pub(super) fn with_run<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
+        let mut state = self.state();
+        let State { active, steering, follow_ups, listeners, hand_off, cache, .. } = &mut *state;
+        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache };
+        active.as_mut().map(|active| then(&mut active.core, &mut rest))
+    }
+
+    /// The run is over: its conversation is the assistant's.
+    pub(super) fn end_run(&self, error: Option<String>) -> Option<AgentLoop> {
+        let mut state = self.state();
+        let core = state.active.take()?.core;
+        state.conversation = core.conversation().clone();
+        state.is_suspect = core.end().is_none();
+        state.last_error = error;
+        drop(state);
         self.shared.idle.notify_waiters();
-    }
-
-    pub(super) fn push(&self, message: Arc<Message>) {
-        self.state().conversation.push(message);
-    }
-
-    /// The next request.
-    pub(super) fn request(&self) -> ModelRequest {
-        let messages = self.state().conversation.for_request();
-        ModelRequest { messages, ..self.config().request.clone() }
+        Some(core)
     }
 
     /// Never held while anything of the application runs, so nothing can panic under it.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The state of an assistant beside its loop.
+pub(super) struct Rest<'a> {
+    pub(super) steering: &'a mut MessageQueue,
+    pub(super) follow_ups: &'a mut MessageQueue,
+    pub(super) listeners: &'a Listeners,
+    pub(super) hand_off: &'a mut HandOff,
+    pub(super) cache: &'a mut ResultCache,
+}
+
+impl State {
+    fn queue(&mut self, queue: Queue) -> &mut MessageQueue {
+        match queue {
+            Queue::Steering => &mut self.steering,
+            Queue::FollowUp => &mut self.follow_ups,
+        }
     }
 }
 
@@ -174,7 +422,7 @@ impl fmt::Debug for Assistant {
         f.debug_struct("Assistant")
             .field("model", config.model.info())
             .field("tools", &config.registry)
-            .field("messages", &self.state().conversation.len())
+            .field("messages", &self.messages().len())
             .finish_non_exhaustive()
     }
 }

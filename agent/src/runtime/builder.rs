@@ -4,15 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Assistant;
-use super::Event;
+use super::approval::{Approver, Decision};
 use super::assistant::Config;
-use super::listener::Listener;
+use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
+use super::listener::{Listener, Listeners};
+use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
+use crate::loop_core::{
+    ApprovalRequest, Event, LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, TurnSummary, UsageLimits,
+};
+use crate::message::{Conversation, CustomMessage, MessageList, Part};
 use crate::model::{Model, ModelRequest};
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
-use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
+use crate::{
+    CancelToken, Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolOutcome, ToolSet,
+};
 
 /// How long a tool may take that does not say so itself.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -36,8 +43,14 @@ pub struct AssistantBuilder {
     state_per_prompt: Vec<StateKey>,
     /// What was wrong on the way here.
     problems: Vec<RegistryProblem>,
-    listeners: Vec<Listener>,
-    max_turns: u32,
+    listeners: Listeners,
+    conversation: Conversation,
+    rules: LoopConfig,
+    hooks: Vec<Arc<dyn Hooks>>,
+    approver: Option<Approver>,
+    steering_mode: QueueMode,
+    follow_up_mode: QueueMode,
+    cache: bool,
     max_concurrency: usize,
     tool_timeout: Duration,
     cancel_grace: Duration,
@@ -52,8 +65,14 @@ impl AssistantBuilder {
             state: StateMap::default(),
             state_per_prompt: Vec::new(),
             problems: Vec::new(),
-            listeners: Vec::new(),
-            max_turns: 50,
+            listeners: Listeners::default(),
+            conversation: Conversation::new(),
+            rules: LoopConfig::default(),
+            hooks: Vec::new(),
+            approver: None,
+            steering_mode: QueueMode::default(),
+            follow_up_mode: QueueMode::default(),
+            cache: false,
             max_concurrency: 16,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
@@ -108,7 +127,7 @@ impl AssistantBuilder {
 
     /// How many replies a prompt may take; 50 by default, at least 1.
     pub fn max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = turns.max(1);
+        self.rules.max_turns = turns.max(1);
         self
     }
 
@@ -136,7 +155,156 @@ impl AssistantBuilder {
     /// Adds a function that is told of every event, in order. The run waits for it, so it should not block; when it
     /// panics it is not called again, and the run goes on.
     pub fn on_event(mut self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        self.listeners.push(Listener::new(on_event));
+        self.listeners.add(Listener::new(on_event));
+        self
+    }
+
+    /// Begins with this conversation. One that is not sound is [repaired](Conversation::repair) when the first prompt
+    /// comes.
+    pub fn conversation(mut self, conversation: Conversation) -> Self {
+        self.conversation = conversation;
+        self
+    }
+
+    /// What a run may use: requests, tool calls, tokens, time, money. Nothing is limited by default.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::{Assistant, UsageLimits};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).limits(limits).build()?;
+    /// let error = assistant.prompt("Hi").await.unwrap_err();
+    /// assert!(error.to_string().starts_with("the limit of 0 requests is reached"));
+    /// # Ok(()) }
+    /// ```
+    pub fn limits(mut self, limits: UsageLimits) -> Self {
+        self.rules.limits = limits;
+        self
+    }
+
+    /// What is done about a model that makes the same call again and again; `None` switches it off. By default the third
+    /// equal call with an equal result is refused, and the fifth ends the run.
+    pub fn loop_guard(mut self, guard: Option<LoopGuard>) -> Self {
+        self.rules.loop_guard = guard;
+        self
+    }
+
+    /// How many more tries a tool gets in a run after bad arguments, where it says nothing itself; 2 by default.
+    pub fn max_retries(mut self, tries: u32) -> Self {
+        self.rules.max_retries = tries;
+        self
+    }
+
+    /// Runs the calls of a reply one after the other.
+    pub fn sequential(mut self) -> Self {
+        self.rules.sequential = true;
+        self
+    }
+
+    /// What a steering message does to the calls of the turn it arrives in.
+    pub fn steering_policy(mut self, policy: SteeringPolicy) -> Self {
+        self.rules.steering = policy;
+        self
+    }
+
+    /// How many steering messages a turn begins with; one by default.
+    pub fn steering_mode(mut self, mode: QueueMode) -> Self {
+        self.steering_mode = mode;
+        self
+    }
+
+    /// How many follow-ups a turn begins with; one by default.
+    pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
+        self.follow_up_mode = mode;
+        self
+    }
+
+    /// Keeps completed results for calls of the same tool with the same arguments, until the assistant is
+    /// [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
+    pub fn cache_results(mut self) -> Self {
+        self.cache = true;
+        self
+    }
+
+    /// Adds hooks. The order in which they are added is the order in which they are asked.
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.hooks.push(Arc::new(hooks));
+        self
+    }
+
+    /// Adds a hook that gives other messages for a request: [`Hooks::transform_context`].
+    pub fn transform_context<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(MessageList, CancelToken) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<MessageList, HookError>> + Send + 'static,
+    {
+        self.hooks(TransformContext(hook))
+    }
+
+    /// Adds a hook that says what a model is sent of the application's own messages: [`Hooks::convert`].
+    pub fn convert(self, hook: impl Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync + 'static) -> Self {
+        self.hooks(Convert(hook))
+    }
+
+    /// Adds a hook that changes a request: [`Hooks::before_request`].
+    pub fn before_request<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
+    {
+        self.hooks(BeforeRequest(hook))
+    }
+
+    /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::{Assistant, BeforeCall};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .before_tool_call(|call| async move {
+    ///         let is_fine = call.args()["path"].as_str().is_none_or(|path| !path.starts_with('/'));
+    ///         Ok(if is_fine { BeforeCall::Continue } else { BeforeCall::block("only relative paths") })
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn before_tool_call<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ToolCallInfo) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<BeforeCall, HookError>> + Send + 'static,
+    {
+        self.hooks(BeforeToolCall(hook))
+    }
+
+    /// Adds a hook that changes results: [`Hooks::after_tool_call`].
+    pub fn after_tool_call<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ToolCallInfo, ToolOutcome) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<AfterCall, HookError>> + Send + 'static,
+    {
+        self.hooks(AfterToolCall(hook))
+    }
+
+    /// Adds a hook that says whether a run goes on: [`Hooks::on_turn_end`].
+    pub fn on_turn_end<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(TurnSummary) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<bool>, HookError>> + Send + 'static,
+    {
+        self.hooks(OnTurnEnd(hook))
+    }
+
+    /// Says who decides on calls that need approval. All calls of a segment that need it are asked about together,
+    /// before any of them runs. Without it, such calls suspend the run.
+    pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
+    where
+        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Decision> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
         self
     }
 
@@ -155,16 +323,25 @@ impl AssistantBuilder {
         RegistryError::none_of(problems)?;
         let mut request = self.request;
         request.tools = registry.definitions();
-        Ok(Assistant::new(Config {
+        let mut rules = self.rules;
+        rules.tools =
+            request.tools.iter().filter_map(|tool| Some(entry(&**registry.get(tool.name())?))).collect();
+        let config = Config {
             model: self.model,
             request,
             registry,
-            listeners: self.listeners.into(),
-            max_turns: self.max_turns,
+            rules: Arc::new(rules),
+            hooks: self.hooks,
+            approver: self.approver,
+            listeners: self.listeners,
+            steering_mode: self.steering_mode,
+            follow_up_mode: self.follow_up_mode,
+            cache: self.cache,
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,
-        }))
+        };
+        Ok(Assistant::new(Arc::new(config), self.conversation))
     }
 }
 
@@ -174,7 +351,18 @@ impl fmt::Debug for AssistantBuilder {
             .field("model", self.model.info())
             .field("request", &self.request)
             .field("tools", &self.tools)
-            .field("max_turns", &self.max_turns)
+            .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
+}
+
+/// What the loop knows of a tool.
+fn entry(tool: &dyn Tool) -> (String, ToolEntry) {
+    let (definition, policy) = (tool.definition(), tool.policy());
+    let mut entry = ToolEntry::default();
+    entry.exclusive = policy.exclusive;
+    entry.max_retries = policy.max_retries;
+    entry.allow_repeat = policy.allow_repeat;
+    entry.fingerprint = crate::loop_core::Signature::of(definition.name(), definition.parameters()).short();
+    (definition.name().to_owned(), entry)
 }

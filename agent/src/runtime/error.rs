@@ -1,5 +1,6 @@
 //! Why a run did not end well.
 
+use crate::loop_core::LimitReached;
 use crate::model::ModelError;
 use crate::{DuplicateState, RegistryError};
 
@@ -13,6 +14,12 @@ pub enum RunError {
     /// Another prompt is being answered. It is not touched.
     #[error("the assistant is busy with another prompt")]
     Busy,
+    /// There is no message to go on from.
+    #[error("there is nothing to continue: the conversation is empty")]
+    NothingToContinue,
+    /// The model has answered, and no message waits for it.
+    #[error("there is nothing to continue: the last message is the assistant's and no message is queued")]
+    LastMessageIsAssistant,
     /// Tools need state that neither the assistant nor the prompt has.
     #[error("the prompt lacks state: {0}")]
     MissingState(#[source] RegistryError),
@@ -22,22 +29,29 @@ pub enum RunError {
     /// The model did not answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
-    /// The model still asked for tools in the last allowed turn.
-    #[error(
-        "the limit of {max_turns} turns is reached ({turns} used) and the model has not finished; \
-         prompt again to go on from here"
-    )]
-    MaxTurns {
-        /// The limit.
-        max_turns: u32,
-        /// How many were used.
-        turns: u32,
+    /// The request could not be made: a hook failed.
+    #[error("the request could not be made: {message}")]
+    #[non_exhaustive]
+    Request {
+        /// How it failed.
+        message: String,
     },
+    /// A limit was reached.
+    #[error("{0} and the model has not finished; prompt again to go on from here")]
+    Limit(LimitReached),
     /// The run was cancelled.
     #[error("the run was aborted: {reason}")]
+    #[non_exhaustive]
     Aborted {
         /// Why.
         reason: String,
+    },
+    /// The answer does not fit the type that was asked for.
+    #[error("the answer does not fit: {message}")]
+    #[non_exhaustive]
+    Output {
+        /// The report of the last try.
+        message: String,
     },
 }
 
@@ -54,7 +68,15 @@ impl RunError {
 
     /// Whether a limit ended the run.
     pub fn is_limit(&self) -> bool {
-        matches!(self, Self::MaxTurns { .. })
+        matches!(self, Self::Limit(_))
+    }
+
+    /// The limit that ended the run, if one did.
+    pub fn as_limit(&self) -> Option<&LimitReached> {
+        match self {
+            Self::Limit(reached) => Some(reached),
+            _ => None,
+        }
     }
 
     /// The error of the model, if it was one.
@@ -62,6 +84,22 @@ impl RunError {
         match self {
             Self::Model(error) => Some(error),
             _ => None,
+        }
+    }
+
+    /// The error in a word.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::NothingToContinue => "nothing_to_continue",
+            Self::LastMessageIsAssistant => "last_message_is_assistant",
+            Self::MissingState(_) => "missing_state",
+            Self::DuplicateState(_) => "duplicate_state",
+            Self::Model(_) => "model",
+            Self::Request { .. } => "request",
+            Self::Limit(_) => "limit",
+            Self::Aborted { .. } => "aborted",
+            Self::Output { .. } => "output",
         }
     }
 }

@@ -1,56 +1,238 @@
 //! Who is told what happens in a run.
 
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 
-use super::{Event, EventKind};
+use futures_core::Stream;
 
-/// A function that is told of every event, until it panics.
+use crate::BoxFuture;
+use crate::loop_core::{Event, EventKind};
+
+/// Somebody who is told of events, until it panics or unsubscribes.
 pub(super) struct Listener {
-    on_event: Box<dyn Fn(&Event) + Send + Sync>,
+    tell: Tell,
     is_gone: AtomicBool,
+}
+
+enum Tell {
+    Call(Box<dyn Fn(&Event) + Send + Sync>),
+    Await(Box<dyn Fn(Arc<Event>) -> BoxFuture<'static, ()> + Send + Sync>),
+    Send(Arc<Buffer>),
 }
 
 impl Listener {
     pub(super) fn new(on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self { on_event: Box::new(on_event), is_gone: AtomicBool::new(false) }
+        Self::of(Tell::Call(Box::new(on_event)))
     }
 
-    fn tell(&self, event: &Event) {
+    pub(super) fn asynchronous<F>(on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::of(Tell::Await(Box::new(move |event| Box::pin(on_event(event)))))
+    }
+
+    fn of(tell: Tell) -> Self {
+        Self { tell, is_gone: AtomicBool::new(false) }
+    }
+
+    /// Tells it. What is left to wait for is returned; where that panics, [`leave`](Self::leave) is to be called.
+    pub(super) fn tell(&self, event: &Arc<Event>) -> Option<BoxFuture<'_, ()>> {
         if self.is_gone.load(Ordering::Acquire) {
-            return;
+            return None;
         }
-        if catch_unwind(AssertUnwindSafe(|| (self.on_event)(event))).is_err() {
-            self.is_gone.store(true, Ordering::Release);
-            tracing::error!(run_id = %event.run_id, "a listener panicked and is not told of anything any more");
+        let told = catch_unwind(AssertUnwindSafe(|| match &self.tell {
+            Tell::Call(call) => {
+                call(event);
+                None
+            }
+            Tell::Await(call) => Some(call(event.clone())),
+            Tell::Send(buffer) => buffer.send(event),
+        }));
+        match told {
+            Ok(rest) => rest,
+            Err(_) => {
+                self.leave();
+                None
+            }
+        }
+    }
+
+    /// It panicked.
+    pub(super) fn leave(&self) {
+        self.is_gone.store(true, Ordering::Release);
+        tracing::error!("a listener panicked and is not told of anything any more");
+    }
+}
+
+/// Being told of events. Dropping it ends that; [`forever`](Self::forever) keeps it as long as the assistant.
+#[must_use = "dropping a subscription ends it"]
+pub struct Subscription {
+    end: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Subscription {
+    pub(super) fn new(end: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { end: Some(Box::new(end)) }
+    }
+
+    /// Goes on as long as the assistant.
+    pub fn forever(mut self) {
+        self.end = None;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
         }
     }
 }
 
-/// Numbers the events of one run and tells them in the order of subscription.
-pub(super) struct Events {
-    run_id: Arc<str>,
-    seq: u64,
-    listeners: Arc<[Listener]>,
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
 }
 
-impl Events {
-    pub(super) fn new(run_id: Arc<str>, listeners: Arc<[Listener]>) -> Self {
-        Self { run_id, seq: 0, listeners }
+/// How many events wait for a slow reader before the run waits for it.
+const MAX_WAITING: usize = 256;
+
+/// Events on their way to a reader.
+struct Buffer {
+    inner: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Arc<Event>>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    is_closed: bool,
+}
+
+impl Buffer {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing that can panic runs under it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn run_id(&self) -> &Arc<str> {
-        &self.run_id
-    }
-
-    /// Events carry copies; nothing is made when nobody listens.
-    pub(super) fn tell(&mut self, turn: u32, kind: impl FnOnce() -> EventKind) {
-        self.seq += 1;
-        if self.listeners.is_empty() {
-            return;
+    fn send(self: &Arc<Self>, event: &Arc<Event>) -> Option<BoxFuture<'static, ()>> {
+        let mut waiting = self.lock();
+        if waiting.is_closed {
+            return None;
         }
-        let event = Event { run_id: self.run_id.clone(), turn, seq: self.seq, kind: kind() };
-        self.listeners.iter().for_each(|listener| listener.tell(&event));
+        waiting.events.push_back(event.clone());
+        let (reader, is_full) = (waiting.reader.take(), waiting.events.len() > MAX_WAITING);
+        drop(waiting);
+        reader.into_iter().for_each(Waker::wake);
+        if !is_full {
+            return None;
+        }
+        let buffer = self.clone();
+        Some(Box::pin(poll_fn(move |cx| {
+            let mut waiting = buffer.lock();
+            if waiting.is_closed || waiting.events.len() <= MAX_WAITING {
+                return Poll::Ready(());
+            }
+            waiting.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })))
+    }
+}
+
+/// The events of an assistant, from run to run. It ends after the `agent_end` of a run.
+///
+/// A reader that is slow makes the run wait for it; dropping the stream ends that.
+#[must_use = "a stream does nothing until it is read"]
+pub struct EventStream {
+    buffer: Arc<Buffer>,
+    is_over: bool,
+    _subscription: Subscription,
+}
+
+impl EventStream {
+    /// A listener, and the stream of what it is told.
+    pub(super) fn pair(subscribe: impl FnOnce(Listener) -> Subscription) -> Self {
+        let buffer = Arc::new(Buffer { inner: Mutex::default() });
+        let subscription = subscribe(Listener::of(Tell::Send(buffer.clone())));
+        Self { buffer, is_over: false, _subscription: subscription }
+    }
+
+    /// The next event.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Arc<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let mut waiting = self.buffer.lock();
+        let event = waiting.events.pop_front();
+        let writer = waiting.writer.take();
+        if event.is_none() {
+            waiting.reader = Some(cx.waker().clone());
+        }
+        drop(waiting);
+        writer.into_iter().for_each(Waker::wake);
+        let Some(event) = event else { return Poll::Pending };
+        self.is_over = matches!(event.kind, EventKind::AgentEnd { .. });
+        Poll::Ready(Some(event))
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        let mut waiting = self.buffer.lock();
+        waiting.is_closed = true;
+        let (events, writer) = (std::mem::take(&mut waiting.events), waiting.writer.take());
+        drop(waiting);
+        drop(events);
+        writer.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStream").field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}
+
+/// The listeners of an assistant, in the order of subscription.
+#[derive(Clone, Default)]
+pub(super) struct Listeners {
+    list: Arc<[Arc<Listener>]>,
+}
+
+impl Listeners {
+    pub(super) fn add(&mut self, listener: Listener) -> Weak<Listener> {
+        let listener = Arc::new(listener);
+        let weak = Arc::downgrade(&listener);
+        self.list = self.list.iter().cloned().chain([listener]).collect();
+        weak
+    }
+
+    pub(super) fn remove(&mut self, listener: &Weak<Listener>) {
+        self.list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Listener>> {
+        self.list.iter()
     }
 }

@@ -1,18 +1,36 @@
-//! The assistant on tokio: a model, tools, and the loop between them.
+//! The assistant on tokio: a model, tools, and what drives the [loop](crate::loop_core) between them.
 
+mod approval;
+mod ask;
 mod assistant;
 mod builder;
+mod cache;
+mod drive;
 mod error;
-mod event;
 mod executor;
+mod hooks;
 mod listener;
+mod prepare;
+mod progress;
 mod prompt;
-mod run;
+mod queue;
+mod segment;
+mod stop;
 
+pub use approval::Decision;
 pub use assistant::Assistant;
 pub use builder::{AssistantBuilder, BuildError};
 pub use error::RunError;
-pub use event::{Event, EventKind};
-pub use prompt::{Prompt, RunOutput, RunStop};
+pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
+pub use listener::{EventStream, Subscription};
+pub use prompt::{Prompt, Run, RunHandle, RunOutput};
+pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 
 pub(crate) use executor::TokioExecutor;
+
+/// Unlike any other: 128 bits from the standard library's source of hash keys.
+fn new_id(kind: &str) -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let random = || RandomState::new().hash_one(std::time::SystemTime::now());
+    format!("{kind}_{:016x}{:016x}", random(), random())
+}

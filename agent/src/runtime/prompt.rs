@@ -1,28 +1,45 @@
 //! One prompt and its answer.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::run::Run;
-use super::{Assistant, RunError};
+use super::drive::{Driver, Watcher};
+use super::{Assistant, Receipt, RunError};
+use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
 use crate::message::{Message, Usage, UserMessage};
 use crate::{BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
+use futures_core::Stream;
 
-/// A prompt that waits to be awaited. Made by [`Assistant::prompt`].
+/// A prompt that waits to be awaited, or read as a [stream](Self::stream). Made by [`Assistant::prompt`].
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
     assistant: Assistant,
-    input: UserMessage,
+    /// None goes on from the conversation.
+    input: Option<Vec<Message>>,
     context: ToolContextBuilder,
     cancel: CancelToken,
+    run_id: Arc<str>,
 }
 
 impl Prompt {
-    pub(super) fn new(assistant: Assistant, input: UserMessage) -> Self {
-        Self { assistant, input, context: ToolContext::builder(), cancel: CancelToken::new() }
+    pub(super) fn new(assistant: Assistant, input: Option<UserMessage>) -> Self {
+        Self {
+            assistant,
+            input: input.map(|input| vec![Message::User(input)]),
+            context: ToolContext::builder(),
+            cancel: CancelToken::new(),
+            run_id: super::new_id("run").into(),
+        }
+    }
+
+    /// Adds another message to what the run begins with, of the user or of the application.
+    pub fn with_message(mut self, message: impl Into<Message>) -> Self {
+        self.input.get_or_insert_default().push(message.into());
+        self
     }
 
     /// Gives tools a value for this prompt alone; it shadows the assistant's of that type.
@@ -56,22 +73,31 @@ impl Prompt {
         self
     }
 
-    async fn run(self) -> Result<RunOutput, RunError> {
-        let run_id = new_run_id();
-        // A child: ending this run must not end others that share the token.
+    /// The run as a stream of events. It is driven by reading it.
+    pub fn stream(mut self) -> Run {
+        // A token that a handle can cancel without ending others that share it.
         let cancel = self.cancel.child();
-        let config = self.assistant.config();
+        self.cancel = cancel.clone();
+        let handle = RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel };
+        let watcher = Watcher::default();
+        let run = Box::pin(self.execute(Some(watcher.clone())));
+        Run { running: Some(run), watcher, handle, result: None }
+    }
+
+    async fn execute(self, watcher: Option<Watcher>) -> Result<RunOutput, RunError> {
+        let Self { assistant, input, context, cancel, run_id } = self;
+        // A child: ending this run must not end others that share the token.
+        let cancel = cancel.child();
+        let config = assistant.config();
         let mut context =
-            self.context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
+            context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
         if crate::default_executor().sleep(Duration::ZERO).is_some() {
             context = context.default_timeout(config.tool_timeout);
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        let context = context.build()?;
-        config.registry.check_state(&context).map_err(RunError::MissingState)?;
-        self.assistant.begin_run(cancel.clone())?;
-        Run::new(self.assistant, run_id, cancel, context).execute(vec![Message::User(self.input)]).await
+        let driver = Driver::new(assistant, run_id, cancel, context, watcher)?;
+        driver.execute(input).await
     }
 }
 
@@ -80,7 +106,7 @@ impl IntoFuture for Prompt {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+        Box::pin(self.execute(None))
     }
 }
 
@@ -90,28 +116,104 @@ impl fmt::Debug for Prompt {
     }
 }
 
-/// Unlike any other: 128 bits from the standard library's source of hash keys.
-fn new_run_id() -> Arc<str> {
-    use std::hash::{BuildHasher as _, RandomState};
-    let random = || RandomState::new().hash_one(std::time::SystemTime::now());
-    format!("run_{:016x}{:016x}", random(), random()).into()
+/// A run: a stream of its events, and in the end its [output](Self::output). Reading drives it; the run never is ahead of
+/// its reader. Dropping it cancels the run and leaves a sound conversation.
+#[must_use = "a run does nothing until it is read"]
+pub struct Run {
+    running: Option<BoxFuture<'static, Result<RunOutput, RunError>>>,
+    watcher: Watcher,
+    handle: RunHandle,
+    result: Option<Result<RunOutput, RunError>>,
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RunStop {
-    /// The model was done.
-    Completed,
-    /// A tool ended it.
-    Terminated,
-    /// A limit was reached.
-    Limit,
-    /// It was cancelled.
-    Aborted,
-    /// The model failed.
-    Error,
+impl Run {
+    /// The next event; none when the run is over, and when it did not begin.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// What can be done to the run from elsewhere.
+    pub fn handle(&self) -> RunHandle {
+        self.handle.clone()
+    }
+
+    /// What the run came to. Reads the events that were not read.
+    ///
+    /// # Errors
+    /// As those of an awaited [`Prompt`].
+    pub async fn output(mut self) -> Result<RunOutput, RunError> {
+        while self.next().await.is_some() {}
+        // There is a result once the events are over.
+        self.result.take().unwrap_or_else(|| Err(RunError::Aborted { reason: "the run is gone".to_owned() }))
+    }
+}
+
+impl Stream for Run {
+    type Item = Arc<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Some(event) = this.watcher.take() {
+            return Poll::Ready(Some(event));
+        }
+        let Some(running) = &mut this.running else { return Poll::Ready(None) };
+        if let Poll::Ready(result) = running.as_mut().poll(cx) {
+            this.running = None;
+            this.result = Some(result);
+            return Poll::Ready(this.watcher.take());
+        }
+        match this.watcher.take() {
+            Some(event) => Poll::Ready(Some(event)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("run_id", &self.handle.run_id).finish_non_exhaustive()
+    }
+}
+
+/// What can be done to a run from elsewhere.
+#[derive(Clone)]
+pub struct RunHandle {
+    assistant: Assistant,
+    run_id: Arc<str>,
+    cancel: CancelToken,
+}
+
+impl RunHandle {
+    /// The run's id, as in its events.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Ends the run. The first reason counts.
+    pub fn cancel(&self, reason: impl Into<Arc<str>>) {
+        self.cancel.cancel(reason);
+    }
+
+    /// As [`Assistant::steer`].
+    pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
+        self.assistant.steer(message)
+    }
+
+    /// As [`Assistant::follow_up`].
+    pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
+        self.assistant.follow_up(message)
+    }
+
+    /// The run as it stands, to be stored; none when it is not the one that goes on.
+    pub fn snapshot(&self) -> Option<AgentLoop> {
+        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.clone())).flatten()
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle").field("run_id", &self.run_id).finish_non_exhaustive()
+    }
 }
 
 /// What a prompt came to.
@@ -128,6 +230,10 @@ pub struct RunOutput {
     pub turns: u32,
     /// How it ended.
     pub stop: RunStop,
+    /// What was changed in the arguments of its calls so that they fit, for each call where anything was.
+    pub coercions: Vec<CallCoercions>,
+    /// Where the run is suspended, what goes on.
+    pub snapshot: Option<Box<AgentLoop>>,
 }
 
 impl RunOutput {

@@ -197,14 +197,6 @@ impl ToolContext {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The same context for one step.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn with_idempotency_key(&self, key: String) -> Self {
-        let mut inner = (*self.inner).clone();
-        inner.idempotency_key = Some(key.into());
-        Self { inner: Arc::new(inner) }
-    }
-
     /// Starts from this context, to change some of it.
     pub fn to_builder(&self) -> ToolContextBuilder {
         ToolContextBuilder { inner: (*self.inner).clone(), duplicate: None }

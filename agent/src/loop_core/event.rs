@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use super::RunStop;
+use super::{PendingCall, RunStop};
 use crate::args::Coercion;
 use crate::message::{Message, StopReason, ToolArguments, ToolCall, ToolResultMessage, Usage};
 use crate::model::ModelEvent;
-use crate::{Control, ToolResult};
+use crate::{Control, Progress, ToolResult};
 
 /// One thing that happens in a run.
 ///
@@ -31,15 +31,20 @@ pub struct Event {
 /// What happens in a run. A run is
 ///
 /// ```text
-/// agent_start turn+ agent_end
-/// turn    := turn_start prompts? reply? calls? turn_end
-/// prompts := (message_start message_end)+
-/// reply   := message_start message_update* message_end
-/// calls   := (tool_execution_start tool_execution_end?)+ tool_execution_end* (message_start message_end)+
+/// stream    := agent_start turn+ agent_end
+/// turn      := turn_start inject* ( assistant segment* )? turn_end
+/// inject    := message_start message_end                               of a user or custom message
+/// assistant := message_start message_update* message_end
+/// segment   := preflight+ approvals? running results
+/// preflight := tool_execution_start tool_execution_end?                an end here: the call does not run
+/// approvals := approval_required+ ( run_suspended run_resumed )* ( approval_resolved tool_execution_end? )*
+/// running   := ( tool_execution_update | tool_execution_end )*
+///            | running run_suspended run_resumed running               deferred calls
+/// results   := ( message_start message_end )+                          one for each call of the segment
 /// ```
 ///
-/// Each call has one start, in call order, and one end, in the order they finish; an end right after its start
-/// is that of a call that does not run. The results follow in call order.
+/// Each call has one start, in call order, then updates, one end (in the order they finish), and one result (in call
+/// order, at the end of its segment). `agent_end` is the last event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -68,6 +73,9 @@ pub enum EventKind {
         /// The message.
         #[serde(serialize_with = "shared")]
         message: Arc<Message>,
+        /// Its id in the queue that it came through.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queued_id: Option<String>,
     },
     /// A call begins. As JSON: `call_id`, `tool`, `args`.
     #[non_exhaustive]
@@ -76,14 +84,53 @@ pub enum EventKind {
         #[serde(flatten, serialize_with = "call_fields")]
         call: ToolCall,
     },
+    /// A call is so far, as its body tells.
+    #[non_exhaustive]
+    ToolExecutionUpdate {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// How far.
+        partial: Progress,
+    },
+    /// A call waits for a decision.
+    #[non_exhaustive]
+    ApprovalRequired {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// The checked arguments.
+        args: ToolArguments,
+        /// Names the request.
+        request_id: String,
+    },
+    /// It was decided.
+    #[non_exhaustive]
+    ApprovalResolved {
+        /// The call's id.
+        call_id: String,
+        /// How.
+        decision: ApprovalDecision,
+        /// Whether it runs with changed arguments.
+        edited: bool,
+    },
     /// A call ended. As JSON: the fields of the result message, `coercions`, and `control` where it says anything.
     #[non_exhaustive]
     ToolExecutionEnd {
         /// How, and what was changed in the arguments so that they fit.
         #[serde(flatten, serialize_with = "result_fields")]
         result: ToolResult,
+        /// Whether the run goes on.
+        #[serde(skip_serializing_if = "goes_on")]
+        control: Control,
         /// Whether the tool's body had its turn; false when the call was refused before.
         ran: bool,
+        /// Whether the result is that of an earlier call.
+        cached: bool,
+        /// Which attempt it was, from 1.
+        attempt: u32,
         /// How long it took.
         duration_ms: u64,
     },
@@ -97,6 +144,14 @@ pub enum EventKind {
         /// What the turn took.
         usage: Usage,
     },
+    /// The run waits for decisions or results from outside.
+    #[non_exhaustive]
+    RunSuspended {
+        /// Which.
+        pending: Vec<PendingCall>,
+    },
+    /// It goes on.
+    RunResumed,
     /// The run is over.
     #[non_exhaustive]
     AgentEnd {
@@ -112,12 +167,26 @@ pub enum EventKind {
     },
 }
 
+/// What was decided on a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDecision {
+    /// It may run.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
 fn shared<T: Serialize + ?Sized, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
     value.as_ref().serialize(serializer)
 }
 
 fn all_shared<S: Serializer>(messages: &[Arc<Message>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(messages.iter().map(Arc::as_ref))
+}
+
+fn goes_on(control: &Control) -> bool {
+    *control == Control::Continue
 }
 
 fn call_fields<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::Error> {
@@ -136,10 +205,6 @@ fn result_fields<S: Serializer>(result: &ToolResult, serializer: S) -> Result<S:
         #[serde(flatten)]
         message: Option<ToolResultMessage>,
         coercions: &'a [Coercion],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        control: Option<Control>,
     }
-    let control = result.outcome.output().map(|output| output.control);
-    let control = control.filter(|control| *control != Control::Continue);
-    Fields { message: result.to_message(), coercions: &result.coercions, control }.serialize(serializer)
+    Fields { message: result.to_message(), coercions: &result.coercions }.serialize(serializer)
 }

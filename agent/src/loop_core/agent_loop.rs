@@ -1,0 +1,556 @@
+//! The loop: turns, queues, limits, ends.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::batch::Batch;
+use super::guard::Repeats;
+use super::{
+    Answer, CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Note, Protocol,
+    Queue, Reply, TurnSummary, Verdict,
+};
+use crate::message::{Conversation, Message, StopReason, Usage};
+use crate::{Control, StepKey, StepKind};
+
+/// The agent loop as a value. See the [module](super).
+///
+/// The conversation in it is sound at any time but for the calls that are being worked on, and
+/// [`abort`](Self::abort) closes those. Take the [events](Self::take_event) before a snapshot: they are not part of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentLoop {
+    #[serde(deserialize_with = "known_version")]
+    version: u32,
+    pub(super) run: Arc<str>,
+    pub(super) config: Arc<LoopConfig>,
+    pub(super) conversation: Conversation,
+    /// Where the messages of this run begin.
+    added_from: usize,
+    pub(super) turn: u32,
+    seq: u64,
+    pub(super) phase: Phase,
+    /// Of the turn that is going on, or the last one.
+    pub(super) batch: Batch,
+    stop_reason: Option<StopReason>,
+    turn_usage: Usage,
+    usage: Usage,
+    requests: u64,
+    pub(super) tool_calls: u64,
+    /// A limit that ends the run after the batch.
+    pub(super) reached: Option<LimitReached>,
+    pub(super) repeats: Repeats,
+    /// How often each tool asked for a better call.
+    pub(super) retries: BTreeMap<String, u32>,
+    pub(super) coercions: Vec<CallCoercions>,
+    /// The first state of the reply that is streamed.
+    streaming: Option<Arc<Message>>,
+    is_suspended: bool,
+    #[serde(skip)]
+    events: VecDeque<Event>,
+    #[serde(skip)]
+    is_muted: bool,
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Phase {
+    /// Steering before the first request.
+    PollFirst,
+    CallModel,
+    Prepare,
+    Approve,
+    CallTools,
+    Await,
+    TurnEnd,
+    /// Steering after a turn, and whether the hook said to go on.
+    PollSteering(bool),
+    PollFollowUps(bool),
+    Done(End),
+}
+
+fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let version = u32::deserialize(deserializer)?;
+    if version > AgentLoop::VERSION {
+        return Err(serde::de::Error::custom(format_args!(
+            "the run has version {version}; this library reads versions up to {}",
+            AgentLoop::VERSION
+        )));
+    }
+    Ok(version)
+}
+
+impl AgentLoop {
+    /// The version of the stored form that this library writes, and the highest it reads.
+    pub const VERSION: u32 = 1;
+
+    /// A run that begins with these messages. A conversation that is not sound is
+    /// [repaired](Conversation::repair) first.
+    pub fn new(
+        run: impl Into<Arc<str>>,
+        config: impl Into<Arc<LoopConfig>>,
+        mut conversation: Conversation,
+        prompts: impl IntoIterator<Item = Message>,
+    ) -> Self {
+        conversation.repair();
+        let prompts: Vec<_> = prompts.into_iter().map(Arc::new).collect();
+        Self::begin(run.into(), config.into(), conversation, prompts, false)
+    }
+
+    /// As [`new`](Self::new), of a sound conversation; polls the steering queue before the first request, or not.
+    pub(crate) fn begin(
+        run: Arc<str>,
+        config: Arc<LoopConfig>,
+        conversation: Conversation,
+        prompts: Vec<Arc<Message>>,
+        is_muted: bool,
+    ) -> Self {
+        let mut this = Self {
+            version: Self::VERSION,
+            run,
+            config,
+            added_from: conversation.len(),
+            conversation,
+            turn: 0,
+            seq: 0,
+            phase: Phase::PollFirst,
+            batch: Batch::default(),
+            stop_reason: None,
+            turn_usage: Usage::default(),
+            usage: Usage::default(),
+            requests: 0,
+            tool_calls: 0,
+            reached: None,
+            repeats: Repeats::default(),
+            retries: BTreeMap::new(),
+            coercions: Vec::new(),
+            streaming: None,
+            is_suspended: false,
+            events: VecDeque::new(),
+            is_muted,
+        };
+        this.tell(|_| EventKind::AgentStart);
+        this.begin_turn(prompts);
+        this
+    }
+
+    /// Goes to the first request without a look at the steering queue: what began the run came from there.
+    pub fn without_first_poll(mut self) -> Self {
+        if self.phase == Phase::PollFirst {
+            self.enter_request();
+        }
+        self
+    }
+
+    /// What has to happen next. A read: the same until it is answered.
+    pub fn next(&self) -> Effect {
+        match &self.phase {
+            Phase::PollFirst => Effect::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
+            Phase::PollSteering(_) => {
+                Effect::Poll { key: self.key(StepKind::Poll, 1), queue: Queue::Steering }
+            }
+            Phase::PollFollowUps(_) => {
+                Effect::Poll { key: self.key(StepKind::Poll, 2), queue: Queue::FollowUp }
+            }
+            Phase::CallModel => {
+                Effect::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
+            }
+            Phase::Prepare => self.prepare_effect(),
+            Phase::Approve => self.approve_effect(),
+            Phase::CallTools => self.call_effect(),
+            Phase::Await => self.await_effect(),
+            Phase::TurnEnd => Effect::TurnEnd {
+                key: self.key(StepKind::TurnEnd, 0),
+                summary: TurnSummary {
+                    run_id: self.run.clone(),
+                    turn: self.turn,
+                    stop_reason: self.stop_reason.clone(),
+                    tool_results: self.call_ids(),
+                    usage: self.usage.clone(),
+                },
+            },
+            Phase::Done(end) => Effect::Done(end.clone()),
+        }
+    }
+
+    /// Takes the answer to the pending effect.
+    ///
+    /// # Errors
+    /// It does not fit; then nothing has changed.
+    pub fn answer(&mut self, answer: Answer) -> Result<(), Protocol> {
+        match (&self.phase, answer) {
+            (Phase::Done(_), _) => return Err(Protocol::Over),
+            (Phase::PollFirst, Answer::Messages(messages)) => {
+                self.inject(messages);
+                self.enter_request();
+            }
+            (Phase::PollSteering(go_on), Answer::Messages(messages)) => {
+                let go_on = *go_on;
+                if !messages.is_empty() || self.calls_were_made() {
+                    self.next_turn(messages);
+                } else {
+                    self.phase = Phase::PollFollowUps(go_on);
+                }
+            }
+            (Phase::PollFollowUps(go_on), Answer::Messages(messages)) => {
+                if *go_on || !messages.is_empty() {
+                    self.next_turn(messages);
+                } else {
+                    self.finish(End::Completed);
+                }
+            }
+            (Phase::CallModel, Answer::Reply(reply)) => self.take_reply(reply),
+            (Phase::Prepare, Answer::Prepared(prepared)) => self.take_prepared(prepared)?,
+            (Phase::Approve, Answer::Decisions(decided)) => self.take_decisions(decided)?,
+            (Phase::CallTools, Answer::Outcomes(ends)) => self.take_outcomes(ends)?,
+            (Phase::Await, Answer::Outcomes(ends)) => self.take_arrived(ends)?,
+            (Phase::TurnEnd, Answer::Verdict(verdict)) => self.take_verdict(verdict),
+            (phase, _) => return Err(Protocol::WrongKind { wanted: phase.wanted() }),
+        }
+        Ok(())
+    }
+
+    /// Takes what a live driver tells while it works on the pending effect.
+    ///
+    /// # Errors
+    /// The pending effect has nothing to do with it; then nothing has changed.
+    pub fn note(&mut self, note: Note) -> Result<(), Protocol> {
+        match note {
+            Note::ReplyStarted(message) => {
+                if self.phase != Phase::CallModel {
+                    return Err(Protocol::WrongKind { wanted: self.phase.wanted() });
+                }
+                if self.streaming.is_none() {
+                    self.tell(|_| EventKind::MessageStart { message: message.clone() });
+                    self.streaming = Some(message);
+                }
+                Ok(())
+            }
+            Note::ReplyUpdated(update) => {
+                if self.streaming.is_none() {
+                    return Err(Protocol::WrongKind { wanted: self.phase.wanted() });
+                }
+                self.tell(|_| EventKind::MessageUpdate { update });
+                Ok(())
+            }
+            note => self.note_call(note),
+        }
+    }
+
+    /// Ends the run: each call that has no result gets one that says so, and no request follows. Allowed at any time;
+    /// the first end counts.
+    pub fn abort(&mut self, reason: &str) {
+        self.stop(End::aborted(reason), reason);
+    }
+
+    /// Ends the run because a limit is reached that the driver measures.
+    pub fn abort_by_limit(&mut self, reached: LimitReached) {
+        self.stop(End::Limit(reached), &reached.to_string());
+    }
+
+    fn stop(&mut self, end: End, reason: &str) {
+        match self.phase {
+            Phase::Done(_) => return,
+            Phase::PollFirst => self.end_turn(),
+            Phase::CallModel => {
+                if let Some(Message::Assistant(message)) = self.streaming.as_deref() {
+                    let mut message = message.clone();
+                    message.stop_reason = StopReason::Aborted;
+                    message.error = Some(reason.to_owned());
+                    self.keep_reply(Arc::new(message.into()));
+                }
+                self.end_turn();
+            }
+            Phase::Prepare | Phase::Approve | Phase::CallTools | Phase::Await => self.abort_calls(reason),
+            Phase::TurnEnd | Phase::PollSteering(_) | Phase::PollFollowUps(_) => {}
+        }
+        self.finish(end);
+    }
+
+    /// Ends the run because the driver cannot go on: a hook failed, for example.
+    pub fn fail(&mut self, message: &str) {
+        self.stop(End::error(message), message);
+    }
+
+    /// A message came that steers. By the [policy](super::SteeringPolicy) calls that have not begun do not begin.
+    pub fn steered(&mut self) {
+        if self.config.steering != super::SteeringPolicy::AfterBatch {
+            self.batch.is_steered = true;
+        }
+    }
+
+    /// The run waits: for decisions or results that nobody has now. Says for which; nothing when it does not wait.
+    pub fn suspend(&mut self) -> Vec<super::PendingCall> {
+        let pending = self.pending();
+        if !pending.is_empty() && !std::mem::replace(&mut self.is_suspended, true) {
+            self.tell(|_| EventKind::RunSuspended { pending: pending.clone() });
+        }
+        pending
+    }
+
+    /// A suspended run goes on.
+    pub fn resume(&mut self) {
+        if std::mem::take(&mut self.is_suspended) {
+            self.tell(|_| EventKind::RunResumed);
+        }
+    }
+
+    /// The next event that nobody has taken.
+    pub fn take_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Whether events are made. They are counted either way.
+    pub fn mute(&mut self, is_muted: bool) {
+        self.is_muted = is_muted;
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> &Arc<str> {
+        &self.run
+    }
+
+    /// The turn, counted from 1.
+    pub fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// What the run took so far.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The conversation, with what this run added.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// The conversation, when the loop is not needed any more.
+    pub fn into_conversation(self) -> Conversation {
+        self.conversation
+    }
+
+    /// What this run added to the conversation.
+    pub fn added(&self) -> &[Arc<Message>] {
+        self.conversation.shared().get(self.added_from..).unwrap_or_default()
+    }
+
+    /// What was changed in the arguments of calls so that they fit.
+    pub fn coercions(&self) -> &[CallCoercions] {
+        &self.coercions
+    }
+
+    /// How the run ended, when it has.
+    pub fn end(&self) -> Option<&End> {
+        match &self.phase {
+            Phase::Done(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    pub(super) fn key(&self, kind: StepKind, ord: usize) -> StepKey {
+        StepKey::new(self.run.clone(), self.turn, kind, u32::try_from(ord).unwrap_or(u32::MAX))
+    }
+
+    /// An event, made only when somebody listens.
+    pub(super) fn tell(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
+        self.seq += 1;
+        if !self.is_muted {
+            let event = Event { run_id: self.run.clone(), turn: self.turn, seq: self.seq, kind: kind(self) };
+            self.events.push_back(event);
+        }
+    }
+
+    fn begin_turn(&mut self, messages: Vec<Arc<Message>>) {
+        self.turn = self.turn.saturating_add(1);
+        self.batch = Batch::default();
+        self.stop_reason = None;
+        self.turn_usage = Usage::default();
+        self.tell(|_| EventKind::TurnStart);
+        self.inject(messages);
+    }
+
+    fn next_turn(&mut self, messages: Vec<Arc<Message>>) {
+        self.begin_turn(messages);
+        self.enter_request();
+    }
+
+    fn inject(&mut self, messages: Vec<Arc<Message>>) {
+        for message in messages {
+            if matches!(*message, Message::User(_)) {
+                self.repeats.clear();
+            }
+            self.add(message);
+        }
+    }
+
+    /// A message that comes as a whole.
+    pub(super) fn add(&mut self, message: Arc<Message>) {
+        self.tell(|_| EventKind::MessageStart { message: message.clone() });
+        self.keep(message);
+    }
+
+    fn keep(&mut self, message: Arc<Message>) {
+        self.conversation.push(message.clone());
+        self.tell(|_| {
+            let queued_id = match &*message {
+                Message::User(user) => user.id.clone(),
+                _ => None,
+            };
+            EventKind::MessageEnd { message, queued_id }
+        });
+    }
+
+    fn keep_reply(&mut self, message: Arc<Message>) {
+        if self.streaming.take().is_none() {
+            self.tell(|_| EventKind::MessageStart { message: message.clone() });
+        }
+        if let Some(reply) = message.as_assistant() {
+            self.stop_reason = Some(reply.stop_reason.clone());
+        }
+        self.keep(message);
+    }
+
+    fn enter_request(&mut self) {
+        match self.exceeded() {
+            None => self.phase = Phase::CallModel,
+            Some(reached) => {
+                self.end_turn();
+                self.finish(End::Limit(reached));
+            }
+        }
+    }
+
+    fn take_reply(&mut self, Reply { message, is_cut, limit }: Reply) {
+        self.requests += 1;
+        self.turn_usage.clone_from(&message.usage);
+        self.usage += &message.usage;
+        let is_cut = is_cut || message.stop_reason == StopReason::MaxTokens;
+        let message = with_unique_ids(message.into());
+        let Some(reply) = message.as_assistant() else { return };
+        let end = match reply.stop_reason {
+            StopReason::Error => {
+                Some(End::error(reply.error.as_deref().unwrap_or("the model gave no reason")))
+            }
+            StopReason::Aborted if limit.is_some() => limit.map(End::Limit),
+            StopReason::Aborted => Some(End::aborted(reply.error.as_deref().unwrap_or("cancelled"))),
+            _ => None,
+        };
+        if let Some(end) = end {
+            self.keep_reply(message);
+            self.end_turn();
+            self.finish(end);
+            return;
+        }
+        self.batch = Batch::new(reply.tool_calls().cloned(), is_cut, &self.config);
+        self.keep_reply(message);
+        if self.batch.slots.is_empty() {
+            self.close_turn();
+        } else {
+            self.enter_segment();
+        }
+    }
+
+    /// All calls have their results in the conversation.
+    pub(super) fn close_turn(&mut self) {
+        self.end_turn();
+        let reached = self.reached.take();
+        match self.batch.control() {
+            Control::EndIfAll | Control::EndNow => self.finish(End::Terminated),
+            Control::Continue => match reached {
+                Some(reached) => self.finish(End::Limit(reached)),
+                None => self.phase = Phase::TurnEnd,
+            },
+        }
+    }
+
+    pub(super) fn end_turn(&mut self) {
+        self.tell(|this| EventKind::TurnEnd {
+            assistant: this.stop_reason.clone(),
+            tool_results: this.call_ids(),
+            usage: this.turn_usage.clone(),
+        });
+    }
+
+    fn take_verdict(&mut self, Verdict { go_on, is_queued }: Verdict) {
+        let goes_on = self.calls_were_made() || is_queued || go_on == Some(true);
+        if go_on == Some(false) {
+            let end = if goes_on { End::Terminated } else { End::Completed };
+            return self.finish(end);
+        }
+        let max = self.config.max_turns.max(1);
+        let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
+        match turns.or_else(|| self.exceeded()) {
+            Some(reached) if goes_on => self.finish(End::Limit(reached)),
+            // A message that came since is not asked for: it could not be answered.
+            Some(_) => self.finish(End::Completed),
+            None => self.phase = Phase::PollSteering(go_on == Some(true)),
+        }
+    }
+
+    /// Whether the model has to be asked again whatever the queues hold.
+    fn calls_were_made(&self) -> bool {
+        !self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
+    fn exceeded(&self) -> Option<LimitReached> {
+        let (limits, usage) = (&self.config.limits, &self.usage);
+        let counts = [
+            (Limit::Requests, limits.requests, self.requests),
+            (Limit::InputTokens, limits.input_tokens, usage.input),
+            (Limit::OutputTokens, limits.output_tokens, usage.output),
+            (Limit::TotalTokens, limits.total_tokens, usage.total),
+        ];
+        let count = counts.into_iter().find_map(|(limit, allowed, used)| {
+            let allowed = allowed.filter(|allowed| used >= *allowed)?;
+            Some(LimitReached::new(limit, allowed as f64, used as f64))
+        });
+        let cost = || {
+            let (allowed, used) = (limits.cost?, usage.cost?.total);
+            (used >= allowed).then(|| LimitReached::new(Limit::Cost, allowed, used))
+        };
+        count.or_else(cost)
+    }
+
+    fn finish(&mut self, end: End) {
+        self.tell(|this| EventKind::AgentEnd {
+            stop: end.stop(),
+            detail: end.detail().map(str::to_owned),
+            messages: this.added().to_vec(),
+            usage: this.usage.clone(),
+        });
+        self.phase = Phase::Done(end);
+    }
+
+    fn call_ids(&self) -> Vec<String> {
+        self.batch.slots.iter().map(|slot| slot.call.id.clone()).collect()
+    }
+}
+
+impl Phase {
+    pub(super) fn wanted(&self) -> &'static str {
+        match self {
+            Self::PollFirst | Self::PollSteering(_) | Self::PollFollowUps(_) => "messages",
+            Self::CallModel => "a reply",
+            Self::Prepare => "prepared calls",
+            Self::Approve => "decisions",
+            Self::CallTools | Self::Await => "outcomes",
+            Self::TurnEnd => "a verdict",
+            Self::Done(_) => "nothing",
+        }
+    }
+}
+
+/// The same reply; of calls with one id, the later ones get another.
+fn with_unique_ids(message: Message) -> Arc<Message> {
+    let message = Arc::new(message);
+    let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());
+    if calls < 2 {
+        return message;
+    }
+    let mut one = Conversation::from_iter([message.clone()]);
+    one.repair();
+    one.shared().first().cloned().unwrap_or(message)
+}

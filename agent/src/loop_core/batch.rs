@@ -1,0 +1,133 @@
+//! The calls of one reply, each with a slot for its end.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::{LoopConfig, Signature};
+use crate::Control;
+use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
+
+/// The calls of one reply, cut into segments that run one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Batch {
+    pub(super) slots: Vec<Slot>,
+    pub(super) segment: Range<usize>,
+    /// The reply was cut, so none of them runs.
+    pub(super) is_cut: bool,
+    /// A message came that is more important than calls that have not begun.
+    pub(super) is_steered: bool,
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Slot {
+    pub(super) call: ToolCall,
+    pub(super) state: State,
+    /// What it runs with, where that is not what the model sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) args: Option<ToolArguments>,
+    /// Whether a person changed the arguments.
+    #[serde(default)]
+    pub(super) is_edited: bool,
+    pub(super) signature: Option<Signature>,
+    pub(super) control: Control,
+    /// The result, until it is in the conversation.
+    pub(super) result: Option<ToolResultMessage>,
+}
+
+/// Where a call stands. Each goes forward only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// Nothing was told yet.
+    Planned,
+    /// Its start was told.
+    Started,
+    /// It waits for a decision on these arguments.
+    Undecided(ToolArguments),
+    /// It may run.
+    Ready,
+    /// Its result comes from outside.
+    Deferred(String),
+    /// It has its result.
+    Ended,
+}
+
+impl Slot {
+    pub(super) fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            state: State::Planned,
+            args: None,
+            is_edited: false,
+            signature: None,
+            control: Control::Continue,
+            result: None,
+        }
+    }
+
+    /// The call with what it runs with.
+    pub(super) fn effective(&self) -> ToolCall {
+        let mut call = self.call.clone();
+        if let Some(args) = &self.args {
+            call.args = args.clone();
+        }
+        call
+    }
+}
+
+impl Batch {
+    pub(super) fn new(calls: impl Iterator<Item = ToolCall>, is_cut: bool, config: &LoopConfig) -> Self {
+        let mut batch = Self { slots: calls.map(Slot::new).collect(), is_cut, ..Self::default() };
+        batch.next_segment(config);
+        batch
+    }
+
+    /// Goes on to the next segment; false when there is none. An exclusive call is alone in its segment, others are
+    /// together as far as they are neighbours.
+    pub(super) fn next_segment(&mut self, config: &LoopConfig) -> bool {
+        let start = self.segment.end;
+        let alone = |slot: &Slot| {
+            config.sequential || config.tools.get(&slot.call.name).is_some_and(|tool| tool.exclusive)
+        };
+        let rest = self.slots.get(start..).unwrap_or_default();
+        let len = match rest.first() {
+            None => 0,
+            Some(first) if alone(first) => 1,
+            Some(_) => rest.iter().take_while(|slot| !alone(slot)).count(),
+        };
+        self.segment = start..start + len;
+        len > 0
+    }
+
+    pub(super) fn current(&self) -> &[Slot] {
+        self.slots.get(self.segment.clone()).unwrap_or_default()
+    }
+
+    /// Whether a call of the segment stands so.
+    pub(super) fn any(&self, is: impl Fn(&State) -> bool) -> bool {
+        self.current().iter().any(|slot| is(&slot.state))
+    }
+
+    /// The positions of the calls of the segment that stand so.
+    pub(super) fn positions(&self, is: impl Fn(&State) -> bool) -> Vec<usize> {
+        self.segment
+            .clone()
+            .zip(self.current())
+            .filter(|(_, slot)| is(&slot.state))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// What the results say together.
+    pub(super) fn control(&self) -> Control {
+        if self.slots.iter().any(|slot| slot.control == Control::EndNow) {
+            Control::EndNow
+        } else if !self.slots.is_empty() && self.slots.iter().all(|slot| slot.control != Control::Continue) {
+            Control::EndIfAll
+        } else {
+            Control::Continue
+        }
+    }
+}

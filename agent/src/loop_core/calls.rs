@@ -1,0 +1,409 @@
+//! The loop: the calls of a turn, from the start event to the result in the conversation.
+
+use std::sync::Arc;
+
+use super::agent_loop::Phase;
+use super::batch::{Slot, State};
+use super::guard::Repeat;
+use super::{
+    AgentLoop, ApprovalDecision, ApprovalRequest, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit,
+    LimitReached, Note, PendingCall, Prepared, Protocol, Ready, Signature,
+};
+use crate::message::{Message, OutcomeKind, ToolResultMessage};
+use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
+
+const TRUNCATED: &str =
+    "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
+const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
+
+impl AgentLoop {
+    pub(super) fn prepare_effect(&self) -> Effect {
+        let first = self.batch.segment.start;
+        let calls = self.batch.current().iter().map(|slot| slot.call.clone()).collect();
+        Effect::Prepare { key: self.key(StepKind::Prepare, first), calls }
+    }
+
+    pub(super) fn approve_effect(&self) -> Effect {
+        let request = |at: usize| {
+            let key = self.key(StepKind::Approval, at);
+            let slot = self.batch.slots.get(at)?;
+            let State::Undecided(args) = &slot.state else { return None };
+            let mut call = slot.call.clone();
+            call.args = args.clone();
+            let fingerprint = self.config.tools.get(&call.name).map_or(0, |tool| tool.fingerprint);
+            Some((key.clone(), ApprovalRequest::new(key.to_string(), call, fingerprint)))
+        };
+        Effect::Approve { requests: self.batch.segment.clone().filter_map(request).collect() }
+    }
+
+    pub(super) fn call_effect(&self) -> Effect {
+        let ready = self.batch.positions(|state| *state == State::Ready);
+        let call = |at| Some((self.key(StepKind::Tool, at), self.batch.slots.get(at)?.effective()));
+        Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
+    }
+
+    pub(super) fn await_effect(&self) -> Effect {
+        let handle = |at: usize| match &self.batch.slots.get(at)?.state {
+            State::Deferred(handle) => Some((self.key(StepKind::Await, at), handle.clone())),
+            _ => None,
+        };
+        Effect::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
+    }
+
+    pub(super) fn pending(&self) -> Vec<PendingCall> {
+        let one = |at: usize| {
+            let slot = self.batch.slots.get(at)?;
+            let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
+            match &slot.state {
+                State::Undecided(_) if self.phase == Phase::Approve => {
+                    let request_id = self.key(StepKind::Approval, at).to_string();
+                    Some(PendingCall::Approval { call_id, tool, request_id })
+                }
+                State::Deferred(handle) if self.phase == Phase::Await => {
+                    Some(PendingCall::Deferred { call_id, tool, handle: handle.clone() })
+                }
+                _ => None,
+            }
+        };
+        self.batch.segment.clone().filter_map(one).collect()
+    }
+
+    /// The segment is new. Calls that will not run for a reason that is known already are ended.
+    pub(super) fn enter_segment(&mut self) {
+        loop {
+            let outcome = if self.batch.is_steered {
+                Self::interrupted(InterruptionCode::STEERED, STEERED)
+            } else if self.batch.is_cut {
+                ToolOutcome::failed(FailureCode::TRUNCATED, TRUNCATED)
+            } else {
+                self.phase = Phase::Prepare;
+                return;
+            };
+            for at in self.batch.segment.clone() {
+                self.start_call(at);
+                self.end_call(at, CallEnd::new(outcome.clone()));
+            }
+            if !self.leave_segment() {
+                return self.close_turn();
+            }
+        }
+    }
+
+    fn interrupted(code: InterruptionCode, reason: impl Into<String>) -> ToolOutcome {
+        ToolOutcome::Interrupted { code, reason: reason.into() }
+    }
+
+    /// The results of the segment into the conversation; false when it was the last one.
+    fn leave_segment(&mut self) -> bool {
+        for at in self.batch.segment.clone() {
+            if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
+                self.add(Arc::new(Message::ToolResult(result)));
+            }
+        }
+        let config = self.config.clone();
+        self.batch.next_segment(&config)
+    }
+
+    /// Goes on as far as nothing is waited for.
+    fn advance(&mut self) {
+        let undecided = |state: &State| matches!(state, State::Undecided(_));
+        let deferred = |state: &State| matches!(state, State::Deferred(_));
+        if self.phase == Phase::Prepare && self.batch.any(undecided) {
+            self.ask_for_approvals();
+        } else if self.batch.any(undecided) {
+            self.phase = Phase::Approve;
+        } else if self.batch.any(|state| *state == State::Ready) {
+            self.phase = Phase::CallTools;
+        } else if self.batch.any(deferred) {
+            self.phase = Phase::Await;
+        } else if self.leave_segment() {
+            self.enter_segment();
+        } else {
+            self.close_turn();
+        }
+    }
+
+    fn ask_for_approvals(&mut self) {
+        self.phase = Phase::Approve;
+        for at in self.batch.segment.clone() {
+            let Some(slot) = self.batch.slots.get(at) else { continue };
+            let State::Undecided(args) = &slot.state else { continue };
+            let (call_id, tool, args) = (slot.call.id.clone(), slot.call.name.clone(), args.clone());
+            let request_id = self.key(StepKind::Approval, at).to_string();
+            self.tell(|_| EventKind::ApprovalRequired { call_id, tool, args, request_id });
+        }
+    }
+
+    pub(super) fn take_prepared(&mut self, prepared: Vec<Prepared>) -> Result<(), Protocol> {
+        check_count(self.batch.segment.len(), prepared.len())?;
+        for (at, prepared) in self.batch.segment.clone().zip(prepared) {
+            self.prepare_call(at, prepared);
+        }
+        self.advance();
+        Ok(())
+    }
+
+    pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) -> Result<(), Protocol> {
+        let asked = self.batch.positions(|state| matches!(state, State::Undecided(_)));
+        check_count(asked.len(), decided.len())?;
+        for (at, decided) in asked.into_iter().zip(decided) {
+            self.decide(at, decided);
+        }
+        self.advance();
+        Ok(())
+    }
+
+    pub(super) fn take_outcomes(&mut self, ends: Vec<CallEnd>) -> Result<(), Protocol> {
+        let ready = self.batch.positions(|state| *state == State::Ready);
+        check_count(ready.len(), ends.len())?;
+        for (at, end) in ready.into_iter().zip(ends) {
+            self.end_call(at, end);
+        }
+        self.advance();
+        Ok(())
+    }
+
+    pub(super) fn take_arrived(&mut self, ends: Vec<CallEnd>) -> Result<(), Protocol> {
+        let deferred = self.batch.positions(|state| matches!(state, State::Deferred(_)));
+        check_count(deferred.len(), ends.len())?;
+        for (at, end) in deferred.into_iter().zip(ends) {
+            self.end_call(at, end);
+        }
+        self.advance();
+        Ok(())
+    }
+
+    pub(super) fn note_call(&mut self, note: Note) -> Result<(), Protocol> {
+        let ord = match &note {
+            Note::CallStarted(ord) | Note::CallPrepared(ord, _) => {
+                Some(*ord).filter(|_| self.phase == Phase::Prepare)
+            }
+            Note::CallUpdated(ord, _) | Note::CallEnded(ord, _) => {
+                Some(*ord).filter(|_| self.phase == Phase::CallTools)
+            }
+            Note::ReplyStarted(_) | Note::ReplyUpdated(_) => None,
+        };
+        let Some(ord) = ord else { return Err(Protocol::WrongKind { wanted: self.phase.wanted() }) };
+        let at = usize::try_from(ord).unwrap_or(usize::MAX);
+        // One after the other, in call order: the end of a call that does not run is right behind its start.
+        let open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
+        let is_first = |at| {
+            self.batch
+                .segment
+                .clone()
+                .zip(self.batch.current())
+                .find(|(_, slot)| open(slot))
+                .is_none_or(|(first, _)| at <= first)
+        };
+        if !self.batch.segment.contains(&at) || (self.phase == Phase::Prepare && !is_first(at)) {
+            return Err(Protocol::NoSuchCall { ord });
+        }
+        match note {
+            Note::CallStarted(_) => self.start_call(at),
+            Note::CallPrepared(_, prepared) => self.prepare_call(at, prepared),
+            Note::CallEnded(_, end) => self.end_call(at, end),
+            Note::CallUpdated(_, partial) => {
+                if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == State::Ready) {
+                    let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
+                    self.tell(|_| EventKind::ToolExecutionUpdate { call_id, tool, partial });
+                }
+            }
+            Note::ReplyStarted(_) | Note::ReplyUpdated(_) => {}
+        }
+        Ok(())
+    }
+
+    fn start_call(&mut self, at: usize) {
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == State::Planned) else {
+            return;
+        };
+        slot.state = State::Started;
+        self.tell(|this| {
+            let call = this.batch.slots.get(at).map(|slot| slot.call.clone());
+            EventKind::ToolExecutionStart {
+                call: call.unwrap_or_else(|| crate::message::ToolCall::new("", "", "")),
+            }
+        });
+    }
+
+    fn prepare_call(&mut self, at: usize, prepared: Prepared) {
+        self.start_call(at);
+        if self.batch.slots.get(at).is_none_or(|slot| slot.state != State::Started) {
+            return;
+        }
+        let Ready { args, signature, approval, cached } = match prepared {
+            Prepared::Ended(end) => return self.end_call(at, end),
+            Prepared::Ready(ready) => ready,
+        };
+        if let Some(refusal) = self.guarded(at, signature) {
+            return self.end_call(at, CallEnd::new(refusal));
+        }
+        if let Some(mut end) = cached {
+            end.cached = true;
+            return self.end_call(at, end);
+        }
+        if let Some(refusal) = self.over_limit() {
+            return self.end_call(at, CallEnd::new(refusal));
+        }
+        if let Some(slot) = self.batch.slots.get_mut(at) {
+            slot.args = args;
+            slot.state = approval.map_or(State::Ready, State::Undecided);
+        }
+    }
+
+    /// What a call comes to that was made too often.
+    fn guarded(&mut self, at: usize, signature: Option<Signature>) -> Option<ToolOutcome> {
+        let guard = self.config.loop_guard?;
+        let slot = self.batch.slots.get_mut(at)?;
+        if self.config.tools.get(&slot.call.name).is_some_and(|tool| tool.allow_repeat) {
+            return None;
+        }
+        let number = match self.repeats.begin(&guard, signature?) {
+            Repeat::Fine => {
+                slot.signature = signature;
+                return None;
+            }
+            Repeat::Refuse(number) => number,
+            Repeat::End(number) => {
+                let (allowed, used) = (guard.end_at.into(), number.into());
+                self.reached.get_or_insert(LimitReached::new(Limit::RepeatedCalls, allowed, used));
+                number
+            }
+        };
+        let name = &slot.call.name;
+        let text = format!(
+            "The call was not run: this is call {number} of `{name}` with the same arguments, and nothing has changed \
+             since. Use the result you have, change the arguments, or answer without this tool."
+        );
+        Some(ToolOutcome::failed(FailureCode::new("repeated_call"), text))
+    }
+
+    /// What a call comes to that is one too many.
+    #[expect(clippy::cast_precision_loss, reason = "for a text")]
+    fn over_limit(&mut self) -> Option<ToolOutcome> {
+        let allowed = self.config.limits.tool_calls;
+        if let Some(allowed) = allowed.filter(|allowed| self.tool_calls >= *allowed) {
+            let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, self.tool_calls as f64);
+            self.reached.get_or_insert(reached);
+            let text = format!("The call was not run: {reached}.");
+            return Some(ToolOutcome::failed(FailureCode::new("limit"), text));
+        }
+        self.tool_calls += 1;
+        None
+    }
+
+    fn decide(&mut self, at: usize, decided: Decided) {
+        let Some(slot) = self.batch.slots.get_mut(at) else { return };
+        let call_id = slot.call.id.clone();
+        let (decision, edited, end) = match decided {
+            Decided::Allow(edited) => {
+                slot.state = State::Ready;
+                slot.is_edited = edited.is_some();
+                if edited.is_some() {
+                    slot.args = edited;
+                }
+                (ApprovalDecision::Allow, slot.is_edited, None)
+            }
+            Decided::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
+            Decided::Later => return,
+            Decided::Deny(message) => {
+                let outcome = ToolOutcome::Denied { code: DenialCode::DENIED, message };
+                (ApprovalDecision::Deny, false, Some(CallEnd::new(outcome)))
+            }
+        };
+        self.tell(|_| EventKind::ApprovalResolved { call_id, decision, edited });
+        if let Some(end) = end {
+            self.end_call(at, end);
+        }
+    }
+
+    /// Each call ends once; what comes later is ignored.
+    fn end_call(&mut self, at: usize, mut end: CallEnd) {
+        self.start_call(at);
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != State::Ended) else {
+            return;
+        };
+        if let ToolOutcome::Deferred { handle } = end.outcome {
+            slot.state = State::Deferred(handle);
+            return;
+        }
+        let signature = slot.signature.take();
+        let name = slot.call.name.clone();
+        if slot.is_edited && end.edited_args.is_none() {
+            end.edited_args.clone_from(&slot.args);
+        }
+        if let Some(signature) = signature.filter(|_| end.ran) {
+            self.repeats.end(signature, Signature::of_outcome(&end.outcome));
+        }
+        self.count_retries(&name, &mut end.outcome);
+        let Some(slot) = self.batch.slots.get_mut(at) else { return };
+        let CallEnd { outcome, coercions, control, ran, cached, attempt, duration_ms, edited_args } = end;
+        if !coercions.is_empty() {
+            let (call_id, tool) = (slot.call.id.clone(), name.clone());
+            self.coercions.push(CallCoercions::new(call_id, tool, coercions.clone()));
+        }
+        let reply = ToolReply::new(outcome).with_coercions(coercions);
+        let result = ToolResult::new(&*slot.call.id, name, reply);
+        let mut message = result
+            .to_message()
+            .unwrap_or_else(|| ToolResultMessage::new(&*slot.call.id, &*slot.call.name, OutcomeKind::Failed));
+        if let Some(args) = edited_args.and_then(|args| args.value()) {
+            message.extra.insert("edited_args".to_owned(), args);
+        }
+        slot.state = State::Ended;
+        slot.control = control;
+        slot.result = Some(message);
+        self.tell(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
+    }
+
+    /// A tool that asks for better calls again and again gets no more of them.
+    fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) {
+        let asks = match outcome {
+            ToolOutcome::Retry { .. } => true,
+            ToolOutcome::Failed { code, .. } => *code == FailureCode::INVALID_ARGUMENTS,
+            _ => false,
+        };
+        if !asks {
+            return;
+        }
+        let own = self.config.tools.get(tool).and_then(|tool| tool.max_retries);
+        let max = own.unwrap_or(self.config.max_retries);
+        let used = match self.retries.get_mut(tool) {
+            Some(used) => used,
+            None => self.retries.entry(tool.to_owned()).or_default(),
+        };
+        if *used < max {
+            *used += 1;
+            return;
+        }
+        let text = format!(
+            "{}\n\nThis was the last of {} tries of `{tool}` in this run. Do not call it again; go on without it.",
+            outcome.text(),
+            max.saturating_add(1),
+        );
+        *outcome = ToolOutcome::failed(FailureCode::new("retries_exhausted"), text);
+    }
+
+    /// Every call of the batch has its result in the conversation after this.
+    pub(super) fn abort_calls(&mut self, reason: &str) {
+        loop {
+            for at in self.batch.segment.clone() {
+                self.end_call(at, CallEnd::new(ToolOutcome::aborted(reason)));
+            }
+            if !self.leave_segment() {
+                return self.end_turn();
+            }
+        }
+    }
+
+    /// The calls that have begun and not ended: id and tool.
+    pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
+        let begun = self.batch.current().iter();
+        let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));
+        begun.map(|slot| (&*slot.call.id, &*slot.call.name))
+    }
+}
+
+fn check_count(wanted: usize, got: usize) -> Result<(), Protocol> {
+    if wanted == got { Ok(()) } else { Err(Protocol::WrongCount { wanted, got }) }
+}

@@ -1,0 +1,139 @@
+//! What has to happen next.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::End;
+use crate::StepKey;
+use crate::message::{MessageList, StopReason, ToolCall, Usage};
+
+/// What has to happen next. Each is answered by the [`Answer`](super::Answer) that its variant names.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Take messages from a queue. Answer: `Messages`.
+    #[non_exhaustive]
+    Poll {
+        /// The step.
+        key: StepKey,
+        /// Which queue.
+        queue: Queue,
+    },
+    /// Ask the model. Answer: `Reply`.
+    #[non_exhaustive]
+    CallModel {
+        /// The step.
+        key: StepKey,
+        /// The conversation, sound. What goes to the model is made of it: see
+        /// [`HandOff`](crate::message::HandOff).
+        messages: MessageList,
+    },
+    /// Find the tools of these calls, check the arguments, ask the hooks. Answer: `Prepared`, one for each call.
+    #[non_exhaustive]
+    Prepare {
+        /// The step; its `ord` is the position of the first call.
+        key: StepKey,
+        /// The calls of one segment.
+        calls: Vec<ToolCall>,
+    },
+    /// Ask whether these calls may run. Answer: `Decisions`, one for each.
+    #[non_exhaustive]
+    Approve {
+        /// What is asked.
+        requests: Vec<(StepKey, ApprovalRequest)>,
+    },
+    /// Run these calls, side by side. Answer: `Outcomes`, one for each.
+    #[non_exhaustive]
+    CallTools {
+        /// The calls, with the arguments that they run with.
+        calls: Vec<(StepKey, ToolCall)>,
+    },
+    /// Wait for results from outside. Answer: `Outcomes`, one for each.
+    #[non_exhaustive]
+    Await {
+        /// The handles that the tools gave.
+        deferred: Vec<(StepKey, String)>,
+    },
+    /// Ask whether to go on, and whether messages wait. Answer: `Verdict`.
+    #[non_exhaustive]
+    TurnEnd {
+        /// The step.
+        key: StepKey,
+        /// What the turn was.
+        summary: TurnSummary,
+    },
+    /// Nothing: the run is over.
+    Done(End),
+}
+
+/// The two queues of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// Messages for the next turn.
+    Steering,
+    /// Messages for when the run would end.
+    FollowUp,
+}
+
+/// A call that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// Names the request: the text of its step's key.
+    pub request_id: String,
+    /// The call, with the checked arguments.
+    pub call: ToolCall,
+    /// The fingerprint of the tool's schema when it was asked.
+    pub fingerprint: u64,
+}
+
+impl ApprovalRequest {
+    pub(super) fn new(request_id: String, call: ToolCall, fingerprint: u64) -> Self {
+        Self { request_id, call, fingerprint }
+    }
+}
+
+/// A call that a suspended run waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "wants", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PendingCall {
+    /// A decision.
+    #[non_exhaustive]
+    Approval {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// Names the request.
+        request_id: String,
+    },
+    /// A result.
+    #[non_exhaustive]
+    Deferred {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+        /// What the result will be delivered under.
+        handle: String,
+    },
+}
+
+/// What a turn was, for the hook at its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TurnSummary {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Counted from 1.
+    pub turn: u32,
+    /// Why the reply ended.
+    pub stop_reason: Option<StopReason>,
+    /// The ids of the calls, in call order.
+    pub tool_results: Vec<String>,
+    /// What the run took so far.
+    pub usage: Usage,
+}

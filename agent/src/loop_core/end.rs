@@ -1,0 +1,181 @@
+//! How a run ends.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How a run ended, with the reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum End {
+    /// The model was done.
+    Completed,
+    /// A tool or a hook ended it.
+    Terminated,
+    /// A limit was reached.
+    Limit(LimitReached),
+    /// It was cancelled.
+    #[non_exhaustive]
+    Aborted {
+        /// Why.
+        reason: String,
+    },
+    /// The model failed, or the request could not be made.
+    #[non_exhaustive]
+    Error {
+        /// How.
+        message: String,
+    },
+}
+
+impl End {
+    /// Cancelled for this reason.
+    pub fn aborted(reason: impl Into<String>) -> Self {
+        Self::Aborted { reason: reason.into() }
+    }
+
+    /// Failed like this.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::Error { message: message.into() }
+    }
+
+    /// Whether the model was done.
+    pub fn is_completed(&self) -> bool {
+        matches!(self, Self::Completed)
+    }
+
+    /// The kind alone.
+    pub fn stop(&self) -> RunStop {
+        match self {
+            Self::Completed => RunStop::Completed,
+            Self::Terminated => RunStop::Terminated,
+            Self::Limit(_) => RunStop::Limit,
+            Self::Aborted { .. } => RunStop::Aborted,
+            Self::Error { .. } => RunStop::Error,
+        }
+    }
+
+    /// More exactly: the limit, the reason, the error.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Completed | Self::Terminated => None,
+            Self::Limit(reached) => Some(reached.limit.as_str()),
+            Self::Aborted { reason } => Some(reason),
+            Self::Error { message } => Some(message),
+        }
+    }
+}
+
+/// How a run ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunStop {
+    /// The model was done.
+    Completed,
+    /// A tool or a hook ended it.
+    Terminated,
+    /// A limit was reached.
+    Limit,
+    /// It was cancelled.
+    Aborted,
+    /// The model failed, or the request could not be made.
+    Error,
+    /// It waits for decisions or results from outside and can be resumed.
+    Suspended,
+}
+
+impl RunStop {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Terminated => "terminated",
+            Self::Limit => "limit",
+            Self::Aborted => "aborted",
+            Self::Error => "error",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+impl fmt::Display for RunStop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A limit, and how far the run went.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LimitReached {
+    /// Which.
+    pub limit: Limit,
+    /// How much was allowed; of time, seconds.
+    pub allowed: f64,
+    /// How much was used.
+    pub used: f64,
+}
+
+impl LimitReached {
+    /// This limit.
+    pub fn new(limit: Limit, allowed: f64, used: f64) -> Self {
+        Self { limit, allowed, used }
+    }
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit, allowed, used } = self;
+        write!(f, "the limit of {allowed} {} is reached ({used} used)", limit.words())
+    }
+}
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $words:literal;)*) => {
+        /// What can be limited.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum Limit {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Limit {
+            /// The word, as in the `detail` of `agent_end`.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+
+            fn words(self) -> &'static str {
+                match self {
+                    $(Self::$name => $words,)*
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    /// Replies of the model.
+    Turns = "turns", "turns";
+    /// Requests to the model.
+    Requests = "requests", "requests";
+    /// Calls that ran.
+    ToolCalls = "tool_calls", "tool calls";
+    /// Tokens of requests.
+    InputTokens = "input_tokens", "input tokens";
+    /// Tokens of replies.
+    OutputTokens = "output_tokens", "output tokens";
+    /// Tokens of both.
+    TotalTokens = "total_tokens", "tokens";
+    /// Seconds.
+    WallTime = "wall_time", "seconds";
+    /// Money.
+    Cost = "cost", "units of money";
+    /// Calls that say the same as one before.
+    RepeatedCalls = "repeated_calls", "repeated calls";
+}

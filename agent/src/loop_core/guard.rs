@@ -1,0 +1,170 @@
+//! Notices a model that makes the same call again and again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::LoopGuard;
+use crate::ToolOutcome;
+
+/// What a call is compared by: the tool and its checked arguments, whatever the order of their keys.
+///
+/// It is a hash of 128 bits and the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Signature(u128);
+
+impl Signature {
+    /// Of a call of `tool` with these arguments.
+    ///
+    /// ```
+    /// use agent::loop_core::Signature;
+    /// use serde_json::json;
+    ///
+    /// let one = Signature::of("add", &json!({"a": 1, "b": 2}));
+    /// assert_eq!(one, Signature::of("add", &json!({"b": 2, "a": 1})));
+    /// assert_ne!(one, Signature::of("add", &json!({"b": 1, "a": 2})));
+    /// ```
+    pub fn of(tool: &str, args: &Value) -> Self {
+        let mut hash = Fnv::new();
+        hash.text(tool);
+        hash.value(args);
+        Self(hash.0)
+    }
+
+    /// The lower half.
+    #[expect(clippy::cast_possible_truncation, reason = "the half is what is wanted")]
+    pub fn short(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Of how a call ended.
+    pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
+        let mut hash = Fnv::new();
+        match outcome {
+            // Hashed as it is, without a copy: results can be long.
+            ToolOutcome::Completed(output) if output.content.iter().all(|part| part.as_text().is_some()) => {
+                output.content.iter().filter_map(|part| part.as_text()).for_each(|text| hash.text(text));
+            }
+            other => hash.value(&serde_json::to_value(other).unwrap_or_default()),
+        }
+        Self(hash.0)
+    }
+}
+
+impl Serialize for Signature {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:032x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Signature {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// FNV-1a with 128 bits.
+struct Fnv(u128);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    /// With its length, so that where one text ends counts.
+    fn text(&mut self, text: &str) {
+        self.bytes(&(text.len() as u64).to_le_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.bytes(b"n"),
+            Value::Bool(true) => self.bytes(b"t"),
+            Value::Bool(false) => self.bytes(b"f"),
+            Value::Number(number) => {
+                self.bytes(b"#");
+                match (number.as_i64(), number.as_f64()) {
+                    (Some(whole), _) => self.bytes(&whole.to_le_bytes()),
+                    (None, Some(float)) => self.bytes(&float.to_bits().to_le_bytes()),
+                    (None, None) => self.text(&number.to_string()),
+                }
+            }
+            Value::String(text) => {
+                self.bytes(b"s");
+                self.text(text);
+            }
+            Value::Array(items) => {
+                self.bytes(b"[");
+                items.iter().for_each(|item| self.value(item));
+                self.bytes(b"]");
+            }
+            Value::Object(map) => {
+                self.bytes(b"{");
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                for (key, value) in entries {
+                    self.text(key);
+                    self.value(value);
+                }
+                self.bytes(b"}");
+            }
+        }
+    }
+}
+
+/// How often each call was made since the last user message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Repeats {
+    seen: BTreeMap<Signature, Seen>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Seen {
+    /// How many ended with the same result, refused ones included. Those that run have no result yet.
+    count: u32,
+    result: Option<Signature>,
+}
+
+/// What is to be done with a call.
+pub(super) enum Repeat {
+    Fine,
+    /// It is not run: so many were made.
+    Refuse(u32),
+    /// The same, and the run ends after the batch.
+    End(u32),
+}
+
+impl Repeats {
+    pub(super) fn clear(&mut self) {
+        self.seen.clear();
+    }
+
+    /// A call is about to run.
+    pub(super) fn begin(&mut self, guard: &LoopGuard, signature: Signature) -> Repeat {
+        let seen = self.seen.entry(signature).or_default();
+        let number = seen.count.saturating_add(1);
+        if number < guard.refuse_at.min(guard.end_at) {
+            return Repeat::Fine;
+        }
+        seen.count = seen.count.saturating_add(1);
+        if number >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
+    }
+
+    /// A call has run.
+    pub(super) fn end(&mut self, signature: Signature, result: Signature) {
+        let Some(seen) = self.seen.get_mut(&signature) else { return };
+        if seen.result.replace(result).is_some_and(|last| last != result) {
+            seen.count = 0;
+        }
+        seen.count = seen.count.saturating_add(1);
+    }
+}

@@ -1,0 +1,53 @@
+//! The agent loop as a value: it decides, drivers do.
+//!
+//! [`AgentLoop`] knows no clock, no randomness, no IO and no asynchronous runtime. Ask it what has to happen
+//! ([`next`](AgentLoop::next)), do that somewhere, and hand the answer back ([`answer`](AgentLoop::answer)). The
+//! events of the run come out of [`take_event`](AgentLoop::take_event), the same ones under every driver. It holds
+//! names and plain data, so a run can be stored between any two answers and go on elsewhere.
+//!
+//! `Assistant` is its driver on tokio. A driver of one's own matches on [`Effect`]:
+//!
+//! ```
+//! use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig, Reply, Verdict};
+//! use agent::message::{AssistantMessage, Conversation, Message};
+//!
+//! let prompt = Message::user("Hi");
+//! let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [prompt]);
+//! let end = loop {
+//!     let answer = match run.next() {
+//!         Effect::Poll { .. } => Answer::Messages(Vec::new()),
+//!         Effect::CallModel { messages, .. } => {
+//!             assert_eq!(messages.len(), 1);
+//!             Answer::Reply(Reply::new(AssistantMessage::from("Hello!")))
+//!         }
+//!         Effect::TurnEnd { .. } => Answer::Verdict(Verdict::default()),
+//!         Effect::Done(end) => break end,
+//!         other => unreachable!("no tool was called: {other:?}"),
+//!     };
+//!     run.answer(answer)?;
+//! };
+//! assert!(end.is_completed());
+//! assert_eq!(run.conversation().last().unwrap().text(), "Hello!");
+//! # Ok::<(), agent::loop_core::Protocol>(())
+//! ```
+
+mod agent_loop;
+mod answer;
+mod batch;
+mod calls;
+mod config;
+mod effect;
+mod end;
+mod event;
+mod guard;
+
+pub use agent_loop::AgentLoop;
+pub use answer::{Answer, CallCoercions, CallEnd, Decided, Note, Prepared, Protocol, Ready, Reply, Verdict};
+pub use config::{LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, UsageLimits};
+pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
+pub use end::{End, Limit, LimitReached, RunStop};
+pub use event::{ApprovalDecision, Event, EventKind};
+pub use guard::Signature;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! The loop without any driver.

@@ -1,0 +1,277 @@
+//! What one model may be sent of a conversation that others took part in.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::arguments::ToolArguments;
+use super::by_role::Message;
+use super::content::Content;
+use super::conversation::Conversation;
+use super::list::MessageList;
+use super::media::{Media, MediaSource};
+use super::part::Part;
+use super::roles::AssistantMessage;
+
+/// Who a request goes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recipient {
+    /// The provider.
+    pub provider: String,
+    /// The protocol.
+    pub api: String,
+    /// The model.
+    pub model: String,
+    /// Whether the model takes pictures. True unless known otherwise.
+    pub takes_images: bool,
+}
+
+impl Recipient {
+    /// A model that takes pictures.
+    pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
+        Self { provider: provider.into(), api: api.into(), model: model.into(), takes_images: true }
+    }
+
+    /// Says that the model takes no pictures.
+    pub fn without_images(mut self) -> Self {
+        self.takes_images = false;
+        self
+    }
+}
+
+/// What one model may be sent of a conversation, kept up to date message by message.
+///
+/// * Replies that failed or were aborted, messages without content for a model, and roles that this version does
+///   not know are left out.
+/// * Thinking, and provider data of parts, go back only to the provider, protocol and model that made them; a reply
+///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider.
+/// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
+/// * For a model without pictures a text says what was there. Arguments that are not JSON become `{}`.
+///
+/// A message that needs no change is shared, not copied. The conversation must be
+/// [sound](Conversation::is_sound).
+///
+/// ```
+/// use agent::message::{AssistantMessage, Conversation, HandOff, Message, Part, Recipient};
+///
+/// let mut reply = AssistantMessage::new([Part::thinking("hm"), Part::text("Hi!")]);
+/// reply.provider = "anthropic".into();
+/// let conversation = Conversation::from_iter([Message::user("Hello"), reply.into()]);
+///
+/// let sent = HandOff::of(&conversation, Recipient::new("openai", "responses", "gpt-5"));
+/// assert_eq!(sent.messages()[1].content(), [Part::text("Hi!")]);
+/// assert_eq!(conversation.get(1).unwrap().content().len(), 2, "the conversation keeps what was received");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HandOff {
+    recipient: Recipient,
+    sent: MessageList,
+    /// How many messages of the conversation were read, and the last of them.
+    read: usize,
+    last: Option<Arc<Message>>,
+    /// Hashes of the ids in the request: a collision costs a needless new name.
+    taken: HashSet<u64>,
+    /// The ids of the calls whose results come next, where they were changed, in call order.
+    renamed: VecDeque<(String, String)>,
+}
+
+impl HandOff {
+    /// Nothing yet.
+    pub fn new(recipient: Recipient) -> Self {
+        Self { recipient, ..Self::default() }
+    }
+
+    /// Of a whole conversation.
+    pub fn of(conversation: &Conversation, recipient: Recipient) -> Self {
+        let mut all = Self::new(recipient);
+        all.update(conversation.shared());
+        all
+    }
+
+    /// What is sent. Cheap to clone.
+    pub fn messages(&self) -> &MessageList {
+        &self.sent
+    }
+
+    /// Goes on to the end of this conversation: reads what was added since, or everything when it is another one.
+    pub fn update(&mut self, conversation: &[Arc<Message>]) {
+        let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
+            (Some(last), Some(now)) => Arc::ptr_eq(last, now),
+            (None, _) => self.read == 0,
+            (Some(_), None) => false,
+        };
+        if !same {
+            *self = Self::new(std::mem::take(&mut self.recipient));
+        }
+        for message in conversation.get(self.read..).unwrap_or_default() {
+            self.push(message);
+        }
+        self.read = conversation.len();
+        self.last = conversation.last().cloned();
+    }
+
+    fn push(&mut self, message: &Arc<Message>) {
+        let sent = match &**message {
+            Message::Assistant(reply) => self.reply(message, reply),
+            Message::ToolResult(result) => {
+                let name = self.new_name(&result.call_id);
+                let content = self.without_images(&result.content);
+                if name.is_none() && content.is_none() {
+                    Some(message.clone())
+                } else {
+                    let mut result = result.clone();
+                    if let Some(to) = name {
+                        result.call_id = to;
+                    }
+                    result.content = content.unwrap_or(result.content);
+                    Some(Arc::new(result.into()))
+                }
+            }
+            Message::User(user) => Some(match self.without_images(&user.content) {
+                None => message.clone(),
+                Some(content) => {
+                    let mut user = user.clone();
+                    user.content = content;
+                    Arc::new(user.into())
+                }
+            }),
+            Message::Custom(custom) => custom.for_model.is_some().then(|| message.clone()),
+            Message::Unknown(_) => None,
+        };
+        if let Some(message) = sent {
+            self.sent.push(message);
+        }
+    }
+
+    fn reply(&mut self, message: &Arc<Message>, reply: &AssistantMessage) -> Option<Arc<Message>> {
+        self.renamed.clear();
+        if reply.stop_reason.is_failure() {
+            return None;
+        }
+        let is_own = reply.provider == self.recipient.provider
+            && reply.api == self.recipient.api
+            && reply.model == self.recipient.model;
+        let mut changed: Option<AssistantMessage> = None;
+        let mut names = Vec::new();
+        for call in reply.tool_calls() {
+            let name = self.unique_id(&call.id);
+            if name.is_some() {
+                changed.get_or_insert_with(|| reply.clone());
+            }
+            if !is_json(&call.args) {
+                changed.get_or_insert_with(|| reply.clone());
+            }
+            names.push(name);
+        }
+        let provider = &self.recipient.provider;
+        let keeps_data = |part: &Part| {
+            part.provider_data
+                .as_ref()
+                .is_none_or(|data| data.provider == *provider && (is_own || part.as_tool_call().is_some()))
+        };
+        let is_foreign = |part: &Part| match &part.content {
+            Content::Thinking { .. } => !is_own,
+            Content::Opaque(opaque) => opaque.provider != *provider,
+            Content::ProviderTool(_) => reply.provider != *provider,
+            Content::Unknown(_) => true,
+            _ => false,
+        };
+        let foreign_data = reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider);
+        if foreign_data || reply.content.iter().any(|part| is_foreign(part) || !keeps_data(part)) {
+            changed.get_or_insert_with(|| reply.clone());
+        }
+        let Some(mut changed) = changed else { return Some(message.clone()) };
+        if foreign_data {
+            changed.provider_data = None;
+        }
+        changed.content.retain(|part| !is_foreign(part));
+        let mut names = names.into_iter();
+        for part in &mut changed.content {
+            if !keeps_data(part) {
+                part.provider_data = None;
+            }
+            let Content::ToolCall(call) = &mut part.content else { continue };
+            if let Some(Some(name)) = names.next() {
+                self.renamed.push_back((std::mem::replace(&mut call.id, name.clone()), name));
+            }
+            if !is_json(&call.args) {
+                call.args = ToolArguments::default();
+            }
+        }
+        (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
+    }
+
+    /// The id under which the request has this result's call, when it is not its own.
+    fn new_name(&mut self, id: &str) -> Option<String> {
+        let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
+        is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
+    }
+
+    /// The id under which the request has this call, when it is not its own.
+    fn unique_id(&mut self, id: &str) -> Option<String> {
+        let fits = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_id_byte);
+        if fits && self.taken.insert(hash(id)) {
+            return None;
+        }
+        let mut base: String = id
+            .chars()
+            .take(MAX_ID)
+            .map(|c| if c.is_ascii() && is_id_byte(c as u8) { c } else { '_' })
+            .collect();
+        if base.is_empty() {
+            base.push_str("call");
+        }
+        // Numbered by how many ids there are, so that many calls of one id do not try each other's names.
+        let mut number = self.taken.len();
+        let mut name = base.clone();
+        while !self.taken.insert(hash(&name)) {
+            number += 1;
+            let end = format!("_{number}");
+            name.clear();
+            name.push_str(&base[..base.len().min(MAX_ID - end.len())]);
+            name.push_str(&end);
+        }
+        Some(name)
+    }
+
+    /// The parts with pictures replaced by words; none when nothing is to be replaced.
+    fn without_images(&self, parts: &[Part]) -> Option<Vec<Part>> {
+        let is_image = |part: &Part| matches!(part.content, Content::Image(_));
+        if self.recipient.takes_images || !parts.iter().any(is_image) {
+            return None;
+        }
+        let words = |part: &Part| match &part.content {
+            Content::Image(media) => Part::text(describe(media)),
+            _ => part.clone(),
+        };
+        Some(parts.iter().map(words).collect())
+    }
+}
+
+const MAX_ID: usize = 64;
+
+fn is_id_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+fn hash(id: &str) -> u64 {
+    use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
+}
+
+fn is_json(args: &ToolArguments) -> bool {
+    serde_json::from_str::<&RawValue>(args.text()).is_ok()
+}
+
+fn describe(media: &Media) -> String {
+    let kind = media.mime_type.as_deref().unwrap_or("image");
+    match &media.source {
+        MediaSource::Data(bytes) => {
+            format!("[a picture was here ({kind}, {} bytes); this model takes none]", bytes.len())
+        }
+        MediaSource::Url(url) => format!("[a picture was here ({url}); this model takes none]"),
+        MediaSource::FileId(_) => format!("[a picture was here ({kind}); this model takes none]"),
+    }
+}

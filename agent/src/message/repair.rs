@@ -1,0 +1,302 @@
+//! The history invariant: exactly one result for each call, right behind its message, in call order.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::arguments::ToolCall;
+use super::by_role::Message;
+use super::content::Content;
+use super::conversation::Conversation;
+use super::part::Part;
+use super::roles::ToolResultMessage;
+use super::words::OutcomeKind;
+
+/// What [`Conversation::repair`] did. The text is for a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "repair", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Repair {
+    /// A call had no result: it got one that says that none was recorded.
+    #[non_exhaustive]
+    ResultAdded {
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        tool: String,
+    },
+    /// A result belonged to no call: dropped.
+    #[non_exhaustive]
+    OrphanDropped {
+        /// The id that the result names.
+        call_id: String,
+    },
+    /// A second result for one call: dropped, the first counts.
+    #[non_exhaustive]
+    DuplicateDropped {
+        /// The call's id.
+        call_id: String,
+    },
+    /// A result stood elsewhere: moved behind its call, in call order.
+    #[non_exhaustive]
+    ResultMoved {
+        /// The call's id.
+        call_id: String,
+    },
+    /// Two calls of a message had one id: the later was renamed, with its result.
+    #[non_exhaustive]
+    CallRenamed {
+        /// The id that both had.
+        from: String,
+        /// The new one.
+        to: String,
+    },
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ResultAdded { call_id, tool } => {
+                write!(f, "call `{call_id}` of `{tool}` had no result: added one that says so")
+            }
+            Self::OrphanDropped { call_id } => write!(f, "a result for `{call_id}` had no call: dropped"),
+            Self::DuplicateDropped { call_id } => write!(f, "a second result for `{call_id}`: dropped"),
+            Self::ResultMoved { call_id } => write!(f, "the result for `{call_id}` was out of place: moved"),
+            Self::CallRenamed { from, to } => {
+                write!(f, "a second call `{from}` in one message: renamed to `{to}`")
+            }
+        }
+    }
+}
+
+/// What the model reads where no result was recorded.
+pub(crate) const LOST: &str = "No result of this call was recorded. It is not known whether it took effect.";
+
+impl Conversation {
+    /// Makes the history such that every provider takes it, and says what was changed; nothing when it was sound.
+    ///
+    /// Afterwards each call of a reply that is sent (not one that failed or was aborted) has exactly one result,
+    /// directly behind the reply and in call order; each result belongs to a call of the reply before it; ids are
+    /// unique in a reply. A call without a result gets one of outcome `interrupted`, code `lost`.
+    ///
+    /// ```
+    /// use agent::message::{AssistantMessage, Conversation, Message, Part};
+    ///
+    /// let mut conversation = Conversation::from_iter([
+    ///     Message::user("Weather?"),
+    ///     Message::Assistant(AssistantMessage::new([Part::tool_call("c1", "get_weather", "{}")])),
+    ///     Message::user("Hello?"),
+    /// ]);
+    /// let repairs = conversation.repair();
+    /// assert_eq!(repairs[0].to_string(), "call `c1` of `get_weather` had no result: added one that says so");
+    /// assert_eq!(conversation.get(2).unwrap().role(), "tool_result");
+    /// assert!(conversation.repair().is_empty());
+    /// ```
+    pub fn repair(&mut self) -> Vec<Repair> {
+        if self.is_sound() {
+            return Vec::new();
+        }
+        let (messages, repairs) = Ledger::read(self.shared()).settle(self.shared());
+        self.set_messages(messages);
+        repairs
+    }
+
+    /// Whether the history is such that every provider takes it; see [`repair`](Self::repair).
+    pub fn is_sound(&self) -> bool {
+        // The calls still without a result, the next one last.
+        let mut owed: Vec<&str> = Vec::new();
+        for message in self.iter() {
+            match message {
+                Message::ToolResult(result) => {
+                    if owed.pop() != Some(&*result.call_id) {
+                        return false;
+                    }
+                }
+                _ if !owed.is_empty() => return false,
+                message => {
+                    owed.extend(sent_calls(message));
+                    if owed.len() > 1 && owed.iter().collect::<HashSet<_>>().len() < owed.len() {
+                        return false;
+                    }
+                    owed.reverse();
+                }
+            }
+        }
+        owed.is_empty()
+    }
+}
+
+/// The ids of the calls that need results.
+fn sent_calls(message: &Message) -> impl Iterator<Item = &str> {
+    let sent = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure());
+    sent.into_iter().flat_map(|reply| reply.tool_calls().map(|call| call.id.as_str()))
+}
+
+/// One call and where its result stands.
+struct Slot {
+    id: String,
+    tool: String,
+    result: Option<usize>,
+}
+
+struct Ledger {
+    /// The calls of each message that needs results, by its position.
+    calls: HashMap<usize, Vec<Slot>>,
+    /// Results that stay, by their position.
+    kept: HashSet<usize>,
+    repairs: Vec<Repair>,
+}
+
+impl Ledger {
+    fn read(messages: &[Arc<Message>]) -> Self {
+        let mut calls: HashMap<usize, Vec<Slot>> = HashMap::new();
+        for (at, message) in messages.iter().enumerate() {
+            let Some(reply) = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure()) else {
+                continue;
+            };
+            let slot = |call: &ToolCall| Slot { id: call.id.clone(), tool: call.name.clone(), result: None };
+            let slots: Vec<_> = reply.tool_calls().map(slot).collect();
+            if !slots.is_empty() {
+                calls.insert(at, slots);
+            }
+        }
+        let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
+        // A result belongs to the nearest call of its id before it. Where there is none, it came before its call.
+        let orphans = ledger.assign(messages, 0..messages.len(), None);
+        let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
+        let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));
+        let ids = ids.filter_map(|(_, message)| Some(message.as_tool_result()?.call_id.clone()));
+        ledger.repairs.extend(ids.map(|call_id| Repair::OrphanDropped { call_id }));
+        ledger
+    }
+
+    /// Gives each result (of these, or all) the call of its id that was last walked past. Returns the results that
+    /// found none.
+    fn assign(
+        &mut self,
+        messages: &[Arc<Message>],
+        walk: impl Iterator<Item = usize>,
+        wanted: Option<&HashSet<usize>>,
+    ) -> HashSet<usize> {
+        // By id: the message, and its calls without a result, the first one last.
+        let mut open: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
+        let mut orphans = HashSet::new();
+        for at in walk {
+            let Some(message) = messages.get(at) else { continue };
+            if let Some(slots) = self.calls.get(&at) {
+                let calls = message.as_assistant().into_iter().flat_map(|reply| reply.tool_calls());
+                let calls: Vec<_> = calls.map(|call| call.id.as_str()).enumerate().collect();
+                for (slot, id) in calls.into_iter().rev() {
+                    let (place, free) = open.entry(id).or_insert((at, Vec::new()));
+                    if *place != at {
+                        (*place, *free) = (at, Vec::new());
+                    }
+                    free.extend(slots.get(slot).is_some_and(|slot| slot.result.is_none()).then_some(slot));
+                }
+            }
+            let Some(result) = message.as_tool_result() else { continue };
+            if wanted.is_some_and(|wanted| !wanted.contains(&at)) {
+                continue;
+            }
+            let Some((place, free)) = open.get_mut(&*result.call_id) else {
+                orphans.insert(at);
+                continue;
+            };
+            let slots = self.calls.get_mut(place);
+            if let Some(slot) = free.pop().and_then(|slot| slots?.get_mut(slot)) {
+                slot.result = Some(at);
+                self.kept.insert(at);
+            } else {
+                self.repairs.push(Repair::DuplicateDropped { call_id: result.call_id.clone() });
+            }
+        }
+        orphans
+    }
+
+    /// The messages in their new order.
+    fn settle(mut self, messages: &[Arc<Message>]) -> (Vec<Arc<Message>>, Vec<Repair>) {
+        let mut settled = Vec::with_capacity(messages.len());
+        for (at, message) in messages.iter().enumerate() {
+            if message.as_tool_result().is_some() {
+                continue;
+            }
+            let Some(slots) = self.calls.remove(&at) else {
+                settled.push(message.clone());
+                continue;
+            };
+            let names = self.unique_ids(&slots);
+            settled.push(renamed(message, &slots, &names));
+            let mut last = at;
+            for (slot, name) in slots.into_iter().zip(names) {
+                let result = slot.result.and_then(|at| Some((at, messages.get(at)?)));
+                let Some((place, result)) = result else {
+                    self.repairs.push(Repair::ResultAdded { call_id: name.clone(), tool: slot.tool.clone() });
+                    let lost = ToolResultMessage::new(name, slot.tool, OutcomeKind::Interrupted)
+                        .with_code(Some("lost".to_owned()))
+                        .with_content(LOST);
+                    settled.push(Arc::new(lost.into()));
+                    continue;
+                };
+                // In place when only dropped results stood between.
+                let between = last.saturating_add(1)..place;
+                let in_place = place > last
+                    && messages.get(between.clone()).is_some_and(|between| {
+                        between.iter().all(|message| message.as_tool_result().is_some())
+                    })
+                    && !between.into_iter().any(|at| self.kept.contains(&at));
+                if !in_place {
+                    self.repairs.push(Repair::ResultMoved { call_id: name.clone() });
+                }
+                last = last.max(place);
+                settled.push(match result.as_tool_result() {
+                    Some(result) if result.call_id != name => {
+                        let mut result = result.clone();
+                        result.call_id = name;
+                        Arc::new(result.into())
+                    }
+                    _ => result.clone(),
+                });
+            }
+        }
+        (settled, self.repairs)
+    }
+
+    /// The ids of a message's calls, made unique: the first call of an id keeps it.
+    fn unique_ids(&mut self, slots: &[Slot]) -> Vec<String> {
+        let mut taken: HashSet<String> = slots.iter().map(|slot| slot.id.clone()).collect();
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut names = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let number = seen.entry(&slot.id).and_modify(|number| *number += 1).or_insert(1);
+            if *number == 1 {
+                names.push(slot.id.clone());
+                continue;
+            }
+            let mut name = format!("{}_{number}", slot.id);
+            while !taken.insert(name.clone()) {
+                *number += 1;
+                name = format!("{}_{number}", slot.id);
+            }
+            self.repairs.push(Repair::CallRenamed { from: slot.id.clone(), to: name.clone() });
+            names.push(name);
+        }
+        names
+    }
+}
+
+/// The message with these ids of its calls.
+fn renamed(message: &Arc<Message>, slots: &[Slot], names: &[String]) -> Arc<Message> {
+    let same = slots.iter().zip(names).all(|(slot, name)| slot.id == *name);
+    let Some(reply) = message.as_assistant().filter(|_| !same) else { return message.clone() };
+    let mut reply = reply.clone();
+    let calls = reply.content.iter_mut().filter_map(|part: &mut Part| match &mut part.content {
+        Content::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    for (call, name) in calls.zip(names) {
+        call.id.clone_from(name);
+    }
+    Arc::new(Message::Assistant(reply))
+}

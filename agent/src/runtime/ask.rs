@@ -1,0 +1,163 @@
+//! The driver: one request to the model.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream as _;
+
+use super::RunError;
+use super::drive::{Driver, failed, fold};
+use crate::StepKey;
+use crate::loop_core::{Answer, Note, Reply};
+use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, Recipient, StopReason};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::tool::invoke::panic_text;
+
+impl Driver {
+    /// One reply of the model.
+    pub(super) async fn ask(&mut self, key: StepKey, messages: MessageList) {
+        let request = match self.request(messages).await {
+            None => return,
+            Some(Ok(request)) => request,
+            Some(Err(error)) => {
+                let text = error.to_string();
+                self.error = Some(RunError::Request { message: text.clone() });
+                let info = self.config.model.info();
+                let mut message = AssistantMessage::default();
+                (message.provider, message.api, message.model) =
+                    (info.provider.clone(), info.api.clone(), info.model.clone());
+                let error = ModelError::new(ModelErrorKind::InvalidRequest, text);
+                return self.answer(Answer::Reply(Reply::new(failed(message, &error))));
+            }
+        };
+        let max_tokens = request.max_tokens;
+        let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
+        let model = &self.config.model;
+        match catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request))) {
+            Ok(stream) => self.stream = Some((stream, false)),
+            Err(payload) => {
+                let error = panicked(&panic_text(payload));
+                let message = failed(AssistantMessage::default(), &error);
+                self.error = Some(RunError::Model(error));
+                return self.answer(Answer::Reply(Reply::new(message)));
+            }
+        }
+        // Nobody but the model needs it any more: the list can grow in place.
+        drop(request);
+        let failure = self.read().await;
+        let Some((stream, _)) = self.stream.take() else { return };
+        let mut message = match &failure {
+            Some(error) => failed(stream.into_partial(), error),
+            None => stream.into_message(),
+        };
+        if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
+            message.error = Some("the model gave no reason".to_owned());
+        }
+        if message.stop_reason == StopReason::Error {
+            let text = message.error.clone().unwrap_or_default();
+            let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text));
+            self.error = Some(RunError::Model(error));
+        }
+        let mut reply = Reply::new(message);
+        reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
+        reply.limit = self.stop.limit;
+        self.answer(Answer::Reply(reply));
+    }
+
+    /// Reads the reply to its end, and tells how it grows.
+    async fn read(&mut self) -> Option<ModelError> {
+        loop {
+            let Self { stream, stop, .. } = self;
+            let (stream, is_started) = stream.as_mut()?;
+            let next = {
+                let mut stopped = std::pin::pin!(stop.wait());
+                let mut poll = |cx: &mut Context<'_>| {
+                    catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *stream).poll_next(cx)))
+                        .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))))
+                };
+                poll_fn(|cx| {
+                    if let Poll::Ready(next) = poll(cx) {
+                        return Poll::Ready(next);
+                    }
+                    std::task::ready!(stopped.as_mut().poll(cx));
+                    // A cancelled stream ends by itself, unless its model did not hand the token on.
+                    match poll(cx) {
+                        Poll::Ready(next) => Poll::Ready(next),
+                        Poll::Pending => Poll::Ready(Some(Err(ModelError::aborted("cancelled")))),
+                    }
+                })
+                .await
+            };
+            let update = match next {
+                Some(Ok(event)) if is_update(&event) => event,
+                Some(Ok(_)) => continue,
+                Some(Err(error)) => return Some(error),
+                None => return None,
+            };
+            if !std::mem::replace(is_started, true) {
+                let mut message = stream.partial().clone();
+                message.content.clear();
+                self.note(Note::ReplyStarted(Arc::new(Message::Assistant(message))));
+            }
+            self.note(Note::ReplyUpdated(update));
+            self.emit().await;
+        }
+    }
+
+    /// The request, changed by every hook; none when the run was stopped meanwhile.
+    async fn request(&mut self, messages: MessageList) -> Option<Result<ModelRequest, super::HookError>> {
+        let config = self.config.clone();
+        let messages = if config.hooks.is_empty() {
+            drop(messages);
+            self.core(|core, rest| {
+                rest.hand_off.update(core.conversation().shared());
+                rest.hand_off.messages().clone()
+            })?
+        } else {
+            let cancel = self.stop.cancel.clone();
+            let messages =
+                match fold(self, messages, |hook, messages| hook.transform_context(messages, cancel.clone()))
+                    .await?
+                {
+                    Ok(messages) => messages,
+                    Err(error) => return Some(Err(error)),
+                };
+            let mut changed: Conversation = messages.iter().map(|message| self.convert(message)).collect();
+            for repair in changed.repair() {
+                tracing::warn!(%repair, "what a hook made of the conversation was repaired");
+            }
+            let info = config.model.info();
+            let recipient = Recipient::new(&*info.provider, &*info.api, &*info.model);
+            HandOff::of(&changed, recipient).messages().clone()
+        };
+        let request = ModelRequest { messages, ..config.request.clone() };
+        fold(self, request, |hook, request| hook.before_request(request)).await
+    }
+
+    fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
+        let Message::Custom(custom) = &**message else { return message.clone() };
+        let mut custom = custom.clone();
+        for hook in &self.config.hooks {
+            match catch_unwind(AssertUnwindSafe(|| hook.convert(&custom))) {
+                Ok(parts) => custom.for_model = parts,
+                Err(payload) => {
+                    tracing::error!(panic = %panic_text(payload), "a hook panicked; its message is left out");
+                    custom.for_model = None;
+                }
+            }
+        }
+        Arc::new(custom.into())
+    }
+}
+
+fn panicked(text: &str) -> ModelError {
+    ModelError::new(ModelErrorKind::Other, format!("the model's client panicked: {text}"))
+}
+
+/// Whether listeners are told of it: what makes parts grow.
+fn is_update(event: &ModelEvent) -> bool {
+    event.content_index().is_some() && !matches!(event, ModelEvent::PartData { .. } | ModelEvent::Part { .. })
+}

@@ -1,0 +1,349 @@
+//! Drives the loop of one run on tokio: the only place that waits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, select};
+
+use super::assistant::{Config, Rest};
+use super::hooks::{HookError, Hooks};
+use super::listener::Listener;
+use super::progress::Updates;
+use super::queue::{Delivery, Queued};
+use super::stop::Stop;
+use super::{Assistant, RunError, RunOutput};
+use crate::loop_core::{
+    AgentLoop, Answer, Effect, End, Event, Note, Queue, Reply, RunStop, TurnSummary, Verdict,
+};
+use crate::message::{AssistantMessage, Message, StopReason};
+use crate::model::{ModelError, ModelStream};
+use crate::tool::invoke::panic_text;
+use crate::{BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
+
+/// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
+pub(super) struct Driver {
+    pub(super) assistant: Assistant,
+    pub(super) config: Arc<Config>,
+    run_id: Arc<str>,
+    pub(super) stop: Stop,
+    pub(super) context: ToolContext,
+    pub(super) updates: Option<Arc<Updates>>,
+    watcher: Option<Watcher>,
+    /// The reply while it streams, and whether its start was told.
+    pub(super) stream: Option<(ModelStream, bool)>,
+    /// Queued messages that are in the loop, and not told yet.
+    delivering: Vec<Queued>,
+    pub(super) error: Option<RunError>,
+    /// Whether the run is the assistant's.
+    is_running: bool,
+}
+
+/// Where the events of a run go that is read as a stream: one at a time.
+#[derive(Clone, Default)]
+pub(super) struct Watcher {
+    slot: Arc<Mutex<Option<Arc<Event>>>>,
+}
+
+impl Watcher {
+    pub(super) fn take(&self) -> Option<Arc<Event>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, event: Arc<Event>) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
+    }
+
+    /// Until the reader has it. Nobody is woken: who reads polls the run again.
+    async fn taken(&self) {
+        std::future::poll_fn(|_| {
+            let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+const DROPPED: &str = "the prompt was dropped";
+
+impl Driver {
+    pub(super) fn new(
+        assistant: Assistant,
+        run_id: Arc<str>,
+        cancel: CancelToken,
+        mut context: ToolContextBuilder,
+        watcher: Option<Watcher>,
+    ) -> Result<Self, RunError> {
+        let config = assistant.config().clone();
+        let updates = (watcher.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
+        if let Some(updates) = updates.clone() {
+            context = context.on_progress(move |update| updates.push(update));
+        }
+        let context = context.build()?;
+        config.registry.check_state(&context).map_err(RunError::MissingState)?;
+        Ok(Self {
+            assistant,
+            config,
+            run_id,
+            stop: Stop::new(cancel, None),
+            context,
+            updates,
+            watcher,
+            stream: None,
+            delivering: Vec::new(),
+            error: None,
+            is_running: false,
+        })
+    }
+
+    pub(super) async fn execute(mut self, prompts: Option<Vec<Message>>) -> Result<RunOutput, RunError> {
+        let (run_id, cancel) = (self.run_id.clone(), self.stop.cancel.clone());
+        self.delivering = self.assistant.begin_run(run_id, prompts, cancel, self.watcher.is_some())?;
+        self.is_running = true;
+        self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
+        let is_suspended = self.drive().await;
+        self.output(is_suspended)
+    }
+
+    /// Goes on until the run is over; true when it is suspended.
+    async fn drive(&mut self) -> bool {
+        loop {
+            self.emit().await;
+            let Some(effect) = self.core(|core, _| core.next()) else { return false };
+            if matches!(effect, Effect::Done(_)) {
+                return false;
+            }
+            if self.stop.is_now() {
+                self.abort();
+                continue;
+            }
+            match effect {
+                Effect::Poll { queue, .. } => self.poll(queue),
+                Effect::CallModel { key, messages } => self.ask(key, messages).await,
+                Effect::Prepare { calls, key } => self.prepare(key.ord, calls).await,
+                Effect::Approve { requests } => {
+                    if self.approve(requests).await {
+                        return true;
+                    }
+                }
+                Effect::CallTools { calls } => self.call_tools(calls).await,
+                Effect::Await { .. } => return self.suspend().await,
+                Effect::TurnEnd { summary, .. } => self.turn_end(summary).await,
+                Effect::Done(_) => return false,
+            }
+        }
+    }
+
+    /// The loop, and what the assistant has beside it. It is there as long as the run is.
+    pub(super) fn core<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
+        self.assistant.with_run(then)
+    }
+
+    /// Answers the pending effect. What the driver answers fits; where it does not, the run ends and says so.
+    pub(super) fn answer(&self, answer: Answer) {
+        let refused =
+            self.core(|core, _| core.answer(answer).err().inspect(|error| core.fail(&error.to_string())));
+        if let Some(error) = refused.flatten() {
+            tracing::error!(run_id = %self.run_id, %error, "the driver gave a wrong answer");
+        }
+    }
+
+    pub(super) fn note(&self, note: Note) {
+        if let Some(Err(error)) = self.core(|core, _| core.note(note)) {
+            tracing::error!(run_id = %self.run_id, %error, "the driver gave a wrong note");
+        }
+    }
+
+    fn poll(&mut self, queue: Queue) {
+        let config = self.config.clone();
+        let taken = self.core(|core, rest| {
+            let taken = match queue {
+                Queue::Steering => rest.steering.take(config.steering_mode),
+                Queue::FollowUp => rest.follow_ups.take(config.follow_up_mode),
+            };
+            let messages = taken.iter().map(|queued| queued.message.clone()).collect();
+            (core.answer(Answer::Messages(messages)), taken)
+        });
+        if let Some((_, taken)) = taken {
+            self.delivering.extend(taken);
+        }
+    }
+
+    async fn turn_end(&mut self, summary: TurnSummary) {
+        let mut go_on = None;
+        for hook in self.config.hooks.clone() {
+            let asked = self.hook(|| hook.on_turn_end(summary.clone())).await;
+            match asked {
+                Some(Ok(opinion)) => go_on = opinion.or(go_on),
+                Some(Err(error)) => {
+                    self.error = Some(RunError::Request { message: error.to_string() });
+                    self.core(|core, _| core.fail(&error.to_string()));
+                    return;
+                }
+                None => return,
+            }
+        }
+        let is_queued = self.core(|_, rest| !rest.steering.is_empty() || !rest.follow_ups.is_empty());
+        self.answer(Answer::Verdict(Verdict { go_on, is_queued: is_queued.unwrap_or_default() }));
+    }
+
+    /// Tells everybody what has happened.
+    pub(super) async fn emit(&mut self) {
+        while let Some(Some((event, listeners))) =
+            self.core(|core, rest| Some((core.take_event()?, rest.listeners.clone())))
+        {
+            let event = Arc::new(event);
+            for listener in listeners.iter() {
+                if let Some(wait) = listener.tell(&event) {
+                    wait_for(listener, wait, &self.stop.cancel, self.config.cancel_grace).await;
+                }
+            }
+            if let Some(watcher) = &self.watcher {
+                watcher.put(event);
+                watcher.taken().await;
+            }
+        }
+        self.deliver();
+    }
+
+    fn deliver(&mut self) {
+        if self.delivering.is_empty() {
+            return;
+        }
+        let turn = self.core(|core, _| core.turn()).unwrap_or_default();
+        for queued in self.delivering.drain(..) {
+            queued.resolve(Delivery::Delivered { run_id: self.run_id.clone(), turn });
+        }
+    }
+
+    fn abort(&mut self) {
+        let (reason, limit) = (self.stop.reason(), self.stop.limit);
+        self.core(|core, _| match limit {
+            Some(reached) => core.abort_by_limit(reached),
+            None => core.abort(&reason),
+        });
+    }
+
+    /// Waits for something of the application that may fail, panic, or be left when the run is stopped: then none.
+    pub(super) async fn hook<'h, T>(
+        &mut self,
+        ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
+    ) -> Option<Result<T, HookError>> {
+        let asked = match catch_unwind(AssertUnwindSafe(ask)) {
+            Ok(asked) => AssertUnwindSafe(asked).catch_unwind(),
+            Err(payload) => return Some(Err(panic_text(payload).into())),
+        };
+        let stopped = std::pin::pin!(self.stop.wait());
+        match select(asked, stopped).await {
+            Either::Left((Ok(result), _)) => Some(result),
+            Either::Left((Err(payload), _)) => {
+                Some(Err(format!("a hook panicked: {}", panic_text(payload)).into()))
+            }
+            Either::Right(_) => None,
+        }
+    }
+
+    pub(super) async fn suspend(&mut self) -> bool {
+        self.core(|core, _| core.suspend());
+        self.emit().await;
+        true
+    }
+
+    fn output(&mut self, is_suspended: bool) -> Result<RunOutput, RunError> {
+        self.is_running = false;
+        let end = self.core(|core, _| core.end().cloned()).flatten();
+        let error = match &end {
+            Some(End::Error { message }) => Some(message.clone()),
+            Some(End::Limit(reached)) => Some(reached.to_string()),
+            _ => None,
+        };
+        let Some(core) = self.assistant.end_run(error) else { return Err(RunError::Busy) };
+        let stop = match end {
+            Some(End::Limit(reached)) => return Err(RunError::Limit(reached)),
+            Some(End::Aborted { reason }) => return Err(RunError::Aborted { reason }),
+            Some(End::Error { message }) => {
+                return Err(self.error.take().unwrap_or(RunError::Request { message }));
+            }
+            Some(end) => end.stop(),
+            None => RunStop::Suspended,
+        };
+        Ok(RunOutput {
+            run_id: self.run_id.clone(),
+            messages: core.added().to_vec(),
+            usage: core.usage().clone(),
+            turns: core.turn(),
+            stop,
+            coercions: core.coercions().to_vec(),
+            snapshot: is_suspended.then(|| Box::new(core)),
+        })
+    }
+
+    /// The reply as far as it came, when the run is dropped.
+    fn close_stream(&mut self) {
+        let Some((stream, is_started)) = self.stream.take() else { return };
+        let message = failed(stream.into_partial(), &ModelError::aborted(DROPPED));
+        if is_started {
+            self.answer(Answer::Reply(Reply::new(message)));
+        }
+    }
+}
+
+/// Waits for a listener; when the run is cancelled no longer than for a tool.
+async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelToken, grace: Duration) {
+    let limit = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(grace).await;
+    };
+    match select(AssertUnwindSafe(wait).catch_unwind(), Box::pin(limit)).await {
+        Either::Left((Ok(()), _)) => {}
+        Either::Left((Err(_), _)) => listener.leave(),
+        Either::Right(_) => tracing::warn!("a listener is not waited for any longer"),
+    }
+}
+
+/// The message of a reply that did not come to its end.
+pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> AssistantMessage {
+    message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
+    message.error = Some(error.message().to_owned());
+    message
+}
+
+impl Drop for Driver {
+    /// Dropped before its end: whatever is open is closed as if it had been cancelled.
+    fn drop(&mut self) {
+        if !self.is_running {
+            return;
+        }
+        self.stop.cancel.cancel(DROPPED);
+        self.close_stream();
+        self.abort();
+        // Who has to be awaited is told, and not waited for.
+        while let Some(Some((event, listeners))) =
+            self.core(|core, rest| Some((core.take_event()?, rest.listeners.clone())))
+        {
+            let event = Arc::new(event);
+            for listener in listeners.iter() {
+                drop(listener.tell(&event));
+            }
+        }
+        self.deliver();
+        self.assistant.end_run(None);
+    }
+}
+
+/// Changes a value by each hook in turn; none when the run was stopped.
+pub(super) async fn fold<T: Send>(
+    driver: &mut Driver,
+    mut value: T,
+    ask: impl for<'h> Fn(&'h dyn Hooks, T) -> BoxFuture<'h, Result<T, HookError>>,
+) -> Option<Result<T, HookError>> {
+    for hook in driver.config.hooks.clone() {
+        value = match driver.hook(|| ask(&*hook, value)).await? {
+            Ok(value) => value,
+            Err(error) => return Some(Err(error)),
+        };
+    }
+    Some(Ok(value))
+}

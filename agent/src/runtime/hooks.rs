@@ -1,0 +1,224 @@
+//! What an application may change in a run.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::loop_core::TurnSummary;
+use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
+use crate::model::ModelRequest;
+use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
+
+/// What a hook returns when it fails.
+pub type HookError = Box<dyn Error + Send + Sync>;
+
+/// What an application may change in a run. Every method has a default that changes nothing; single ones can be
+/// given as closures to the [builder](super::AssistantBuilder).
+///
+/// Hooks are asked in the order they were added, each sees what the one before it left. A turn asks them in this
+/// order: [`transform_context`](Self::transform_context), [`convert`](Self::convert),
+/// [`before_request`](Self::before_request), then for each call [`before_tool_call`](Self::before_tool_call) and
+/// [`after_tool_call`](Self::after_tool_call), and [`on_turn_end`](Self::on_turn_end) when the run could go on. Cancelling
+/// the run drops a hook that waits.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, BeforeCall, BoxFuture, HookError, Hooks, ToolCallInfo, tool, tools};
+///
+/// /// Deletes a file.
+/// #[tool]
+/// fn delete(path: String) -> String {
+///     format!("{path} is gone")
+/// }
+///
+/// struct Guard;
+/// impl Hooks for Guard {
+///     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
+///         Box::pin(async move {
+///             Ok(if call.call().name == "delete" { BeforeCall::block("ask the owner first") } else { BeforeCall::Continue })
+///         })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("delete", r#"{"path": "a"}"#), reply().text("I may not.")]);
+/// let assistant = Assistant::builder(model).tools(tools![delete]).hooks(Guard).build()?;
+/// assistant.prompt("Delete a").await?;
+/// assert_eq!(assistant.messages().get(2).unwrap().text(), "ask the owner first");
+/// # Ok(()) }
+/// ```
+#[expect(unused_variables, reason = "the defaults change nothing")]
+pub trait Hooks: Send + Sync {
+    /// Other messages for this request; the conversation is not changed. What it gives is made
+    /// [sound](crate::message::Conversation::repair) before it is sent.
+    fn transform_context(
+        &self,
+        messages: MessageList,
+        cancel: CancelToken,
+    ) -> BoxFuture<'_, Result<MessageList, HookError>> {
+        Box::pin(std::future::ready(Ok(messages)))
+    }
+
+    /// What a model is sent of an application's own message; none leaves it out. The default is what the message
+    /// says itself.
+    fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
+        message.for_model.clone()
+    }
+
+    /// Another model's settings, tools or messages for this request.
+    fn before_request(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelRequest, HookError>> {
+        Box::pin(std::future::ready(Ok(request)))
+    }
+
+    /// Whether a checked call may run, and with which arguments. An error is the result of the call, with the code
+    /// `hook_error`.
+    fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
+        Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
+    }
+
+    /// Changes a result. Asked about bodies that ended by themselves; not about calls that never ran, were
+    /// interrupted or timed out. An error replaces the result, with the code `hook_error`.
+    fn after_tool_call(
+        &self,
+        call: ToolCallInfo,
+        outcome: ToolOutcome,
+    ) -> BoxFuture<'_, Result<AfterCall, HookError>> {
+        Box::pin(std::future::ready(Ok(AfterCall::default())))
+    }
+
+    /// Whether the run goes on after this turn: `Some(false)` ends it, `Some(true)` asks the model again, `None` is
+    /// no opinion.
+    fn on_turn_end(&self, summary: TurnSummary) -> BoxFuture<'_, Result<Option<bool>, HookError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+/// One call, as hooks see it. Cloning is one reference count.
+#[derive(Clone)]
+pub struct ToolCallInfo {
+    inner: Arc<CallInner>,
+}
+
+struct CallInner {
+    assistant: Option<Arc<Message>>,
+    call: ToolCall,
+    args: Value,
+    context: ToolContext,
+}
+
+impl ToolCallInfo {
+    pub(super) fn new(
+        assistant: Option<Arc<Message>>,
+        call: ToolCall,
+        args: Value,
+        context: ToolContext,
+    ) -> Self {
+        Self { inner: Arc::new(CallInner { assistant, call, args, context }) }
+    }
+
+    /// The reply that asks for it.
+    pub fn assistant(&self) -> Option<&Message> {
+        self.inner.assistant.as_deref()
+    }
+
+    /// The call, as it would run.
+    pub fn call(&self) -> &ToolCall {
+        &self.inner.call
+    }
+
+    /// Its arguments, checked and coerced.
+    pub fn args(&self) -> &Value {
+        &self.inner.args
+    }
+
+    /// The context of the run: its state, its ids.
+    pub fn context(&self) -> &ToolContext {
+        &self.inner.context
+    }
+}
+
+/// Without the arguments: they may hold secrets, and this text goes into logs.
+impl fmt::Debug for ToolCallInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCallInfo").field("call", self.call()).finish_non_exhaustive()
+    }
+}
+
+/// What a hook says to a call.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BeforeCall {
+    /// It runs.
+    Continue,
+    /// It runs with these arguments, which are checked again.
+    Replace(Value),
+    /// It does not run: the result is `denied`, code `blocked`.
+    #[non_exhaustive]
+    Block {
+        /// What the model is told.
+        reason: String,
+        /// Whether the run goes on.
+        control: Control,
+    },
+    /// Somebody has to say whether it runs.
+    RequireApproval,
+}
+
+impl BeforeCall {
+    /// It does not run, for this reason.
+    pub fn block(reason: impl Into<String>) -> Self {
+        Self::Block { reason: reason.into(), control: Control::Continue }
+    }
+
+    /// It does not run, and the run ends if every result of the turn says so, or at once.
+    pub fn block_and(reason: impl Into<String>, control: Control) -> Self {
+        Self::Block { reason: reason.into(), control }
+    }
+}
+
+/// What a hook changes in a result, field by field.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AfterCall {
+    /// Other content for the model.
+    pub content: Option<Vec<Part>>,
+    /// Other metadata.
+    pub metadata: Option<Map<String, Value>>,
+    /// True makes it a failure (code `hook_set_error`, unless it has one); false makes it complete.
+    pub is_error: Option<bool>,
+    /// Whether the run goes on.
+    pub control: Option<Control>,
+}
+
+macro_rules! closures {
+    ($($name:ident: $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
+        pub(super) struct $name<F>(pub(super) F);
+
+        impl<F, Fut> Hooks for $name<F>
+        where
+            F: Fn($($type),*) -> Fut + Send + Sync,
+            Fut: Future<Output = Result<$out, HookError>> + Send + 'static,
+        {
+            fn $method(&self, $($arg: $type),*) -> BoxFuture<'_, Result<$out, HookError>> {
+                Box::pin((self.0)($($arg),*))
+            }
+        }
+    )*};
+}
+
+closures! {
+    TransformContext: transform_context(messages: MessageList, cancel: CancelToken) -> MessageList;
+    BeforeRequest: before_request(request: ModelRequest) -> ModelRequest;
+    BeforeToolCall: before_tool_call(call: ToolCallInfo) -> BeforeCall;
+    AfterToolCall: after_tool_call(call: ToolCallInfo, outcome: ToolOutcome) -> AfterCall;
+    OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
+}
+
+pub(super) struct Convert<F>(pub(super) F);
+
+impl<F: Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync> Hooks for Convert<F> {
+    fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
+        (self.0)(message)
+    }
+}

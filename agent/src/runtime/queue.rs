@@ -1,0 +1,175 @@
+//! Messages that wait for a run.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::message::{Message, UserMessage};
+
+/// How many messages of a queue a poll takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueMode {
+    /// The oldest.
+    #[default]
+    OneAtATime,
+    /// All that are there.
+    All,
+}
+
+/// How many messages a queue holds; more are refused, with a receipt that says so.
+const MAX_QUEUED: usize = 1024;
+
+/// What became of a message that was queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// It is in the conversation.
+    #[non_exhaustive]
+    Delivered {
+        /// The run that took it.
+        run_id: Arc<str>,
+        /// The turn that began with it.
+        turn: u32,
+    },
+    /// It will not be.
+    NotDelivered(NotDelivered),
+}
+
+/// Why a message was not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotDelivered {
+    /// It was taken out of its queue.
+    Cleared,
+    /// The assistant is gone.
+    Closed,
+    /// The queue was full.
+    Full,
+}
+
+/// Says what becomes of a message that was queued. It stays open from run to run until the message is delivered
+/// or cannot be any more. Dropping it changes nothing.
+///
+/// ```
+/// # use agent::{Assistant, Delivery};
+/// # async fn example(assistant: Assistant) {
+/// let receipt = assistant.steer("Stop that, and look at the logs instead.");
+/// if let Delivery::Delivered { turn, .. } = receipt.delivered().await {
+///     println!("heard in turn {turn}");
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Receipt {
+    id: Arc<str>,
+    state: watch::Receiver<Option<Delivery>>,
+}
+
+impl Receipt {
+    /// The message's id in the queue.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What is known now.
+    pub fn status(&self) -> Option<Delivery> {
+        let known = self.state.borrow().clone();
+        let closed = || self.state.has_changed().is_err();
+        known.or_else(|| closed().then_some(Delivery::NotDelivered(NotDelivered::Closed)))
+    }
+
+    /// Waits until it is known.
+    pub async fn delivered(&self) -> Delivery {
+        let mut state = self.state.clone();
+        let known = state.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
+        known.unwrap_or(Delivery::NotDelivered(NotDelivered::Closed))
+    }
+}
+
+impl fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receipt").field("id", &self.id).field("status", &self.status()).finish()
+    }
+}
+
+/// A message in a queue.
+pub(super) struct Queued {
+    id: Arc<str>,
+    pub(super) message: Arc<Message>,
+    state: watch::Sender<Option<Delivery>>,
+}
+
+impl Queued {
+    /// The message with its id, and what tells what becomes of it.
+    fn new(mut message: UserMessage) -> Self {
+        let id = message.id.get_or_insert_with(|| super::new_id("msg"));
+        let id: Arc<str> = id.as_str().into();
+        Self { id, message: Arc::new(message.into()), state: watch::Sender::new(None) }
+    }
+
+    fn receipt(&self) -> Receipt {
+        Receipt { id: self.id.clone(), state: self.state.subscribe() }
+    }
+
+    pub(super) fn resolve(&self, delivery: Delivery) {
+        self.state.send_replace(Some(delivery));
+    }
+}
+
+/// One queue.
+#[derive(Default)]
+pub(super) struct MessageQueue {
+    waiting: VecDeque<Queued>,
+}
+
+impl MessageQueue {
+    /// A message whose id is there already is not queued again.
+    pub(super) fn push(&mut self, message: UserMessage) -> Receipt {
+        let twin = message.id.as_deref().and_then(|id| self.waiting.iter().find(|queued| *queued.id == *id));
+        if let Some(twin) = twin {
+            return twin.receipt();
+        }
+        let queued = Queued::new(message);
+        let receipt = queued.receipt();
+        if self.waiting.len() < MAX_QUEUED {
+            self.waiting.push_back(queued);
+        } else {
+            queued.resolve(Delivery::NotDelivered(NotDelivered::Full));
+        }
+        receipt
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn take(&mut self, mode: QueueMode) -> Vec<Queued> {
+        let count = match mode {
+            QueueMode::OneAtATime => self.waiting.len().min(1),
+            QueueMode::All => self.waiting.len(),
+        };
+        self.waiting.drain(..count).collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        for queued in self.waiting.drain(..) {
+            queued.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: &str) -> bool {
+        let Some(at) = self.waiting.iter().position(|queued| *queued.id == *id) else { return false };
+        if let Some(queued) = self.waiting.remove(at) {
+            queued.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
+        }
+        true
+    }
+
+    pub(super) fn messages(&self) -> Vec<Arc<Message>> {
+        self.waiting.iter().map(|queued| queued.message.clone()).collect()
+    }
+}

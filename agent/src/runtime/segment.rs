@@ -1,0 +1,291 @@
+//! The driver: the calls of a segment, side by side.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::Instant;
+
+use super::assistant::Config;
+use super::cache::cache_key;
+use super::drive::Driver;
+use super::hooks::{AfterCall, ToolCallInfo};
+use super::prepare::{hook_error, steered, value_of};
+use crate::loop_core::{Answer, CallEnd, Note, SteeringPolicy};
+use crate::message::{Message, Part, ToolCall};
+use crate::tool::invoke::panic_text;
+use crate::{
+    BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, ToolContext,
+    ToolOutcome, ToolOutput, ToolReply, ToolResult,
+};
+
+/// One call whose body runs.
+struct Running {
+    ord: u32,
+    body: BoxFuture<'static, CallEnd>,
+    end: Option<CallEnd>,
+}
+
+/// Why the segment is looked at.
+enum Wake {
+    Ended,
+    Updates(VecDeque<crate::ToolUpdate>),
+    Steered,
+    Stopped,
+}
+
+impl Driver {
+    /// Runs the calls of a segment: at most so many at a time, places in call order, each end told as it comes.
+    pub(super) async fn call_tools(&mut self, calls: Vec<(StepKey, ToolCall)>) {
+        let ords: HashMap<String, u32> = match &self.updates {
+            Some(_) => calls.iter().map(|(key, call)| (call.id.clone(), key.ord)).collect(),
+            None => HashMap::new(),
+        };
+        let mut waiting: VecDeque<_> = calls.into();
+        let mut running: Vec<Running> = Vec::new();
+        // What a new message may cancel, without the run.
+        let policy = self.config.rules.steering;
+        let token = if policy == SteeringPolicy::CancelRunning {
+            self.stop.cancel.child()
+        } else {
+            self.stop.cancel.clone()
+        };
+        let (mut is_stopped, mut is_steered) = (false, false);
+        loop {
+            if !is_stopped && self.stop.is_now() {
+                is_stopped = true;
+                let reason = self.stop.reason();
+                self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason)).await;
+            }
+            if !is_stopped && !is_steered && self.is_steered() {
+                is_steered = true;
+                self.end_waiting(&mut waiting, &steered()).await;
+                if policy == SteeringPolicy::CancelRunning {
+                    token.cancel("a new message came");
+                }
+            }
+            while running.len() < self.config.max_concurrency
+                && let Some((key, call)) = waiting.pop_front()
+            {
+                running.push(self.begin(&key, call, &token));
+            }
+            if running.is_empty() {
+                break;
+            }
+            match self.wait(&mut running, is_stopped, is_steered).await {
+                Wake::Stopped | Wake::Steered => {}
+                Wake::Updates(updates) => {
+                    for update in updates {
+                        if let Some(ord) = ords.get(&*update.call_id) {
+                            self.note(Note::CallUpdated(*ord, update.progress));
+                            self.emit().await;
+                        }
+                    }
+                }
+                Wake::Ended => {
+                    let Some(at) = running.iter().position(|running| running.end.is_some()) else { continue };
+                    let ended = running.remove(at);
+                    if let Some(mut end) = ended.end {
+                        if token.is_cancelled() && !self.stop.cancel.is_cancelled() {
+                            mark_steered(&mut end.outcome);
+                        }
+                        self.note(Note::CallEnded(ended.ord, end));
+                        self.emit().await;
+                    }
+                }
+            }
+        }
+        // Each of them was told.
+        self.answer(Answer::Outcomes(Vec::new()));
+    }
+
+    /// Calls that wait for a place do not get one.
+    async fn end_waiting(&mut self, waiting: &mut VecDeque<(StepKey, ToolCall)>, outcome: &ToolOutcome) {
+        while let Some((key, _)) = waiting.pop_front() {
+            self.note(Note::CallEnded(key.ord, CallEnd::new(outcome.clone())));
+            self.emit().await;
+        }
+    }
+
+    async fn wait(&mut self, running: &mut [Running], is_stopped: bool, is_steered: bool) -> Wake {
+        let watches = !is_steered && self.config.rules.steering != SteeringPolicy::AfterBatch;
+        let (updates, assistant) = (self.updates.clone(), self.assistant.clone());
+        let mut stopped = std::pin::pin!(self.stop.wait());
+        let mut message = std::pin::pin!(assistant.steered());
+        poll_fn(|cx| {
+            // In call order, so that bodies which end at the same instant are told in that order.
+            let mut has_ended = false;
+            for running in &mut *running {
+                if running.end.is_none()
+                    && let Poll::Ready(end) = running.body.as_mut().poll(cx)
+                {
+                    running.end = Some(end);
+                }
+                if running.end.is_some() {
+                    has_ended = true;
+                    break;
+                }
+            }
+            let news = updates.as_ref().map(|updates| updates.take(cx)).unwrap_or_default();
+            if !news.is_empty() {
+                return Poll::Ready(Wake::Updates(news));
+            }
+            if has_ended {
+                return Poll::Ready(Wake::Ended);
+            }
+            if watches && message.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Wake::Steered);
+            }
+            if !is_stopped && stopped.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Wake::Stopped);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn begin(&self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
+        let tool = self.config.registry.get(&call.name);
+        let policy = tool.map(|tool| tool.policy());
+        let max = policy.map_or(1, |policy| match policy.effect {
+            Effect::Once => 1,
+            Effect::Pure | Effect::Idempotent => policy.max_attempts.unwrap_or(1).max(1),
+        });
+        let context = self.context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
+        let context = context.attempt(1, max).build().unwrap_or_else(|_| self.context.clone());
+        let has_hooks = !self.config.hooks.is_empty();
+        let assistant = has_hooks
+            .then(|| {
+                self.core(|core, _| {
+                    let mut messages = core.conversation().shared().iter().rev();
+                    messages.find(|message| matches!(***message, Message::Assistant(_))).cloned()
+                })
+            })
+            .flatten()
+            .flatten();
+        let cache = tool.filter(|tool| self.caches(&***tool)).map(|_| self.assistant.clone());
+        let body = run(self.config.clone(), call, context, max, assistant, cache);
+        Running { ord: key.ord, body: Box::pin(body), end: None }
+    }
+}
+
+/// Runs one call: the body, once more where that is allowed and something outside of it went wrong, and the hooks.
+async fn run(
+    config: Arc<Config>,
+    call: ToolCall,
+    context: ToolContext,
+    max_attempts: u32,
+    assistant: Option<Arc<Message>>,
+    cache: Option<super::Assistant>,
+) -> CallEnd {
+    let begun = Instant::now();
+    let mut attempt = 1;
+    let mut cx = context.clone();
+    let result = loop {
+        let result = config.registry.call(&call, &cx).await;
+        if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
+            break result;
+        }
+        attempt += 1;
+        tracing::warn!(tool = %call.name, attempt, "a tool is run again");
+        cx = context.to_builder().attempt(attempt, max_attempts).build().unwrap_or(cx);
+    };
+    let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let ToolResult { outcome, coercions, .. } = result;
+    let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
+    end.attempt = attempt;
+    if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
+        after(&config, &call, &context, assistant, &mut end).await;
+    }
+    if let (Some(assistant), ToolOutcome::Completed(output)) = (cache, &end.outcome)
+        && let Some(tool) = config.registry.get(&call.name)
+    {
+        let key = cache_key(&call.name, &value_of(&**tool, &call.args, &end.coercions));
+        assistant.with_run(|_, rest| rest.cache.insert(&key, output));
+    }
+    end
+}
+
+/// Whether another try may go better.
+fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
+    matches!(outcome, ToolOutcome::Failed { code, .. } if *code == FailureCode::PANIC || *code == FailureCode::TIMEOUT)
+}
+
+/// Whether hooks see it.
+fn ended_by_itself(outcome: &ToolOutcome) -> bool {
+    match outcome {
+        ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } | ToolOutcome::Denied { .. } => true,
+        ToolOutcome::Failed { code, .. } => {
+            *code != FailureCode::TIMEOUT && *code != FailureCode::INVALID_ARGUMENTS
+        }
+        _ => false,
+    }
+}
+
+async fn after(
+    config: &Config,
+    call: &ToolCall,
+    context: &ToolContext,
+    assistant: Option<Arc<Message>>,
+    end: &mut CallEnd,
+) {
+    use futures_util::FutureExt as _;
+    use std::panic::AssertUnwindSafe;
+    let args = config.registry.get(&call.name).map(|tool| value_of(&**tool, &call.args, &end.coercions));
+    let info = ToolCallInfo::new(assistant, call.clone(), args.unwrap_or_default(), context.clone());
+    for hook in &config.hooks {
+        let asked = AssertUnwindSafe(async { hook.after_tool_call(info.clone(), end.outcome.clone()).await });
+        let error = match asked.catch_unwind().await {
+            Ok(Ok(change)) => {
+                apply(change, end);
+                continue;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(payload) => panic_text(payload),
+        };
+        end.outcome = hook_error(&error);
+        end.control = Control::Continue;
+        return;
+    }
+}
+
+fn apply(change: AfterCall, end: &mut CallEnd) {
+    let AfterCall { content, metadata, is_error, control } = change;
+    end.control = control.unwrap_or(end.control);
+    if content.is_none() && metadata.is_none() && is_error.is_none() {
+        return;
+    }
+    let is_error = is_error.unwrap_or(end.outcome.is_error());
+    if is_error {
+        let text = match &content {
+            Some(parts) => parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n"),
+            None => end.outcome.text().into_owned(),
+        };
+        match &mut end.outcome {
+            ToolOutcome::Retry { message }
+            | ToolOutcome::Failed { message, .. }
+            | ToolOutcome::Denied { message, .. } => *message = text,
+            outcome => *outcome = ToolOutcome::failed(FailureCode::new("hook_set_error"), text),
+        }
+        return;
+    }
+    let mut output = match std::mem::replace(&mut end.outcome, ToolOutcome::Completed(ToolOutput::empty())) {
+        ToolOutcome::Completed(output) => output,
+        other => ToolOutput::text(other.text()),
+    };
+    if let Some(content) = content {
+        output.content = content;
+        // It would say something else than the text.
+        output.structured = None;
+    }
+    output.metadata = metadata.unwrap_or(output.metadata);
+    end.outcome = ToolOutcome::Completed(output);
+}
+
+/// A body that was stopped for a message was not aborted.
+fn mark_steered(outcome: &mut ToolOutcome) {
+    if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == InterruptionCode::ABORTED) {
+        *outcome = steered();
+    }
+}
