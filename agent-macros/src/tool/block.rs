@@ -170,10 +170,8 @@ fn marked(
 }
 
 fn check_receiver(method: &Function, errors: &mut Errors) {
-    let Some(receiver) = method.sig.receiver() else {
-        errors.at(&method.sig.ident, "a tool of a value takes `&self`: add it, or write a free function");
-        return;
-    };
+    // A function of the type: it needs no value, but is listed with it.
+    let Some(receiver) = method.sig.receiver() else { return };
     match &receiver.kind {
         ReceiverKind::Reference(_, _, None) => {}
         ReceiverKind::Reference(_, _, Some(_)) => errors.at(
