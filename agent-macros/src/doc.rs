@@ -1,16 +1,51 @@
 //! Doc comments as text for a model.
 //!
 //! Lines of a paragraph are joined by one space; a blank line between paragraphs stays one line break. What is
-//! Markdown by its line breaks keeps them: list items, table rows, headings, quotes, code.
+//! Markdown by its line breaks keeps them: list items, table rows, headings, quotes, code. Sections for people and
+//! links that only rustdoc can follow are left out.
+
+mod links;
+mod sections;
 
 use crate::diag::Errors;
 use crate::grammar::string_of;
+use crate::tool::attr::Doc;
 use syn::{Attribute, Meta};
 
-/// The text of all doc comments among `attrs`; `None` when there is none, or nothing in it.
+/// The text of the doc comments among `attrs` for a model; `None` when there is none, or nothing in it.
 ///
 /// `#[doc = include_str!(…)]` and the like cannot be read by a macro and are noted as errors.
 pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<String> {
+    text(&sections::split(&lines(attrs, errors)).0)
+}
+
+/// What the doc comments of a tool say.
+#[derive(Debug, Default)]
+pub(crate) struct Docs {
+    pub(crate) description: Option<String>,
+    /// The entries of `# Arguments`.
+    pub(crate) arguments: Vec<(String, String)>,
+}
+
+/// The docs of a tool: as much of them as `doc` asks for.
+pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Docs {
+    let lines = lines(attrs, errors);
+    let (told, listed) = sections::split(&lines);
+    let description = match doc {
+        Doc::ForModels => text(&told),
+        Doc::Summary => {
+            let first = told.iter().skip_while(|line| line.is_empty());
+            text(&first.take_while(|line| !line.is_empty()).cloned().collect::<Vec<_>>())
+        }
+        Doc::All => text(&lines),
+        Doc::Nothing => None,
+    };
+    let arguments = sections::listed(&listed).into_iter();
+    let arguments = arguments.filter_map(|(name, lines)| Some((name, text(&lines)?)));
+    Docs { description, arguments: arguments.collect() }
+}
+
+fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<String> {
     let mut lines = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("doc")) {
         // `#[doc(hidden)]` and its kind are no text.
@@ -23,8 +58,18 @@ pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<St
             ),
         }
     }
-    let text = normalise(&lines);
+    lines
+}
+
+fn text(lines: &[String]) -> Option<String> {
+    let text = normalise(&links::flattened(lines));
     (!text.is_empty()).then_some(text)
+}
+
+/// Whether the line opens or closes a code block.
+fn is_fence(line: &str) -> bool {
+    let text = line.trim_start();
+    text.starts_with("```") || text.starts_with("~~~")
 }
 
 /// The lines of one doc attribute, without a block comment's column of stars and without its indentation.
@@ -63,7 +108,7 @@ fn classify(line: &str) -> Line<'_> {
     let text = line.trim_start();
     if text.is_empty() {
         Line::Blank
-    } else if text.starts_with("```") || text.starts_with("~~~") {
+    } else if is_fence(text) {
         Line::Fence
     } else if is_list_item(text) {
         Line::Item(line)

@@ -3,7 +3,7 @@
 //! Parsing never stops at a mistake: it is noted, the rest of that option is skipped and the next one is read.
 
 use crate::diag::{Errors, listed, nearest};
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
@@ -147,7 +147,6 @@ fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");
     }
-    let known = listed(keys.known, "and");
     // What other libraries call it.
     let elsewhere = [
         (&["min", "max", "minimum", "maximum"][..], "range", "write `range(1..=50)`"),
@@ -166,8 +165,8 @@ fn unknown(name: &str, keys: Keys) -> String {
         return format!("unknown option `{name}`: {advice}");
     }
     match nearest(name, keys.known) {
-        Some(near) => format!("unknown option `{name}`: did you mean `{near}`? Known are {known}"),
-        None => format!("unknown option `{name}`: known are {known}"),
+        Some(near) => format!("unknown option `{name}`: did you mean `{near}`?"),
+        None => format!("unknown option `{name}`: known are {}", listed(keys.known, "and")),
     }
 }
 
@@ -237,6 +236,87 @@ impl Entry {
         found
     }
 
+    /// The word of `key = true`, where it is that.
+    pub(crate) fn literal_bool(&self) -> Option<bool> {
+        match self.literal() {
+            Some(Lit::Bool(word)) => Some(word.value),
+            _ => None,
+        }
+    }
+
+    /// `key = 3`, at least `least`; or a constant.
+    pub(crate) fn count(&self, least: i128, example: &str, errors: &mut Errors) -> Option<Expr> {
+        if let Value::Equals(expr) = &self.value {
+            match Number::of(expr) {
+                Some(Number::Whole(whole)) if whole < least => {
+                    errors.at(expr, format!("`{}` is at least {least}", self.key));
+                    return None;
+                }
+                Some(Number::Whole(whole)) if whole > i128::from(u32::MAX) => {
+                    errors.at(expr, format!("`{}` is at most {}", self.key, u32::MAX));
+                    return None;
+                }
+                Some(Number::Whole(_) | Number::Constant) => return Some(bare(expr).clone()),
+                _ => {}
+            }
+        }
+        self.wrong(errors, &format!("write a whole number: `{} = {example}`", self.key));
+        None
+    }
+
+    /// `key({…}, {…})`: JSON objects, each as its tokens.
+    pub(crate) fn objects(&self, errors: &mut Errors) -> Vec<TokenStream> {
+        let example = "{\"city\": \"Paris\"}";
+        let Some(tokens) = self.list(example, errors) else { return Vec::new() };
+        let mut found = Vec::new();
+        for part in by_commas(tokens.clone()) {
+            let mut trees = part.clone().into_iter();
+            match (trees.next(), trees.next()) {
+                (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::Brace => {
+                    found.push(part);
+                }
+                _ => errors
+                    .at(&part, format!("write the arguments as a JSON object: `{}({example})`", self.key)),
+            }
+        }
+        found
+    }
+
+    /// `key("name" = JSON, …)`
+    pub(crate) fn pairs(&self, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
+        let example = "\"x-unit\" = \"km\"";
+        let Some(tokens) = self.list(example, errors) else { return Vec::new() };
+        let parser = |input: ParseStream| {
+            let name = input.parse::<LitStr>()?;
+            input.parse::<Token![=]>()?;
+            Ok((name, input.parse::<TokenStream>()?))
+        };
+        let mut found: Vec<(LitStr, TokenStream)> = Vec::new();
+        for part in by_commas(tokens.clone()) {
+            match parser.parse2(part.clone()) {
+                Ok((name, _)) if found.iter().any(|(other, _)| other.value() == name.value()) => {
+                    errors.at(&name, format!("`{}` is given twice: keep one", name.value()));
+                }
+                Ok((name, value)) if !value.is_empty() => found.push((name, value)),
+                _ => errors.at(&part, format!("write a key and JSON: `{}({example})`", self.key)),
+            }
+        }
+        found
+    }
+
+    /// `key = "name"`: the name of a method.
+    pub(crate) fn method_name(&self, example: &str, errors: &mut Errors) -> Option<Ident> {
+        let Some(Lit::Str(text)) = self.literal() else {
+            self.wrong(errors, &format!("write a name in quotes: `{} = \"{example}\"`", self.key));
+            return None;
+        };
+        let name = text.parse::<Ident>().ok();
+        if name.is_none() {
+            errors.at(text, format!("this names a method: write for example `{} = \"{example}\"`", self.key));
+        }
+        name
+    }
+
     /// `key`, or `key = true` and `key = false`.
     pub(crate) fn flag(&self, errors: &mut Errors) -> Option<bool> {
         match (&self.value, self.literal()) {
@@ -285,8 +365,25 @@ impl Entry {
     }
 }
 
+/// The parts between commas, without empty ones.
+fn by_commas(tokens: TokenStream) -> Vec<TokenStream> {
+    let mut parts = vec![TokenStream::new()];
+    for token in tokens {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == ',' => parts.push(TokenStream::new()),
+            token => {
+                if let Some(part) = parts.last_mut() {
+                    part.extend([token]);
+                }
+            }
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
 /// Without the invisible group that a `macro_rules` fragment comes in, and without parentheses.
-fn bare(expr: &Expr) -> &Expr {
+pub(crate) fn bare(expr: &Expr) -> &Expr {
     let mut expr = expr;
     loop {
         expr = match expr {

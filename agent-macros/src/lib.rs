@@ -7,6 +7,8 @@
 mod args;
 mod diag;
 mod doc;
+#[cfg(test)]
+mod expansions;
 mod grammar;
 mod path;
 mod policy;

@@ -30,6 +30,15 @@ pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
     })
 }
 
+/// Whether one of these words, keywords included, stands somewhere in `tokens`.
+pub(crate) fn says(tokens: TokenStream, words: &[&str]) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => words.iter().any(|word| ident == word),
+        TokenTree::Group(group) => says(group.stream(), words),
+        _ => false,
+    })
+}
+
 /// Makes `'_` and the lifetimes in `declared` `'static`: values that are taken out of arguments or state own
 /// what they have, and are lent as briefly as the function likes.
 pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {

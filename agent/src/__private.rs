@@ -4,6 +4,7 @@
 pub use crate::args::hooks::{Checked, Findings, Step, checked};
 pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
 pub use crate::tool::BoxFuture;
+pub use crate::tool::approval::Approval;
 pub use crate::tool::arguments::{Argument, ToolArgs};
 pub use crate::tool::constraint::{Bound, KeysUnknown, SortUnknown, bound, text_keys};
 pub use crate::tool::context::ToolContext;
@@ -12,18 +13,23 @@ pub use crate::tool::convert::{
     ValueUnknown,
 };
 pub use crate::tool::glue::{
-    Blueprint, Compiled, DefaultValue, Inject, InjectState, JsonUnknown, Spec, State, blocking, from_text,
-    keys, limit_length, sendable, show_default, typed,
+    DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, from_text, keys, limit_length, read_with, sendable,
+    show_default, typed,
 };
 pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, duplicate_message_len};
 pub use crate::tool::outcome::ToolOutcome;
+pub use crate::tool::policy::Effect;
 pub use crate::tool::probe::{
     AdviceUnknown, ArgumentUnknown, FieldType, Known, NotRead, NotWritten, ObjectUnknown, OrIdle, OrStandIn,
-    OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field, output,
+    OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field, needs_name, output,
     own_argument, runs, shared, whole_object,
+};
+pub use crate::tool::result_schema::{
+    NoOutputSchema, OutputField, OutputOf, OutputOfValue, OutputSchema, OutputUnknown, OutputWithSchema, output_from,
 };
 pub use crate::tool::schemas::{Flattened, closed_set};
 pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet};
+pub use crate::tool::spec::{Blueprint, Compiled, Spec};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;
 pub use std::boxed::Box;

@@ -26,7 +26,7 @@
 //!
 //! | to | look at |
 //! | --- | --- |
-//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`DynamicTool`]; by hand [`Tool`] |
+//! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`ToolBuilder`], [`DynamicTool`]; by hand [`Tool`] |
 //! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
 //! | know what is accepted, coerced and reported | [`args`] |
 //! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
@@ -38,6 +38,8 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
+//! * `anthropic`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
+//! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
 //! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
@@ -49,6 +51,8 @@ pub mod args;
 pub mod loop_core;
 pub mod message;
 pub mod model;
+#[cfg(feature = "sse")]
+pub mod provider;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
@@ -80,6 +84,28 @@ pub use agent_macros::tool;
 pub type Value = serde_json::Value;
 pub use serde_json::json;
 
+/// A model of a provider by its name, with the key from the provider's variable of the environment.
+///
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`; each provider is a feature. A provider
+/// alone (`anthropic`) stands for the model that `ANTHROPIC_DEFAULT_MODEL` names. For another key, address, timeout:
+/// [`HttpModel::builder`](provider::http::HttpModel::builder).
+///
+/// ```no_run
+/// use agent::Assistant;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(agent::model("anthropic/claude-sonnet-5")?).build()?;
+/// println!("{}", assistant.prompt("Say hello.").await?.text());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Nobody knows the provider, or there is no key.
+#[cfg(feature = "http")]
+pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::BuildModelError> {
+    provider::http::HttpModel::builder(name).build()
+}
+
 pub use args::{Base64, HumanDuration, Violations};
 pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
@@ -93,6 +119,7 @@ pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
 pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
+pub use tool::builder::ToolBuilder;
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
@@ -104,11 +131,13 @@ pub use tool::outcome::{
     DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
 };
 pub use tool::output::{Control, Json, ToolOutput};
+pub use tool::parameters::Parameters;
 pub use tool::policy::{Effect, Timeout, ToolPolicy};
 pub use tool::problem::{RegistryError, RegistryProblem, UnknownTool};
 pub use tool::progress::{Progress, ToolUpdate};
 pub use tool::registry::{CallError, CheckedCall, Registry};
 pub use tool::set::{IntoTools, ToolSet};
+pub use tool::source::Source;
 pub use tool::state::{DuplicateState, StateKey};
 pub use tool::traits::Tool;
 

@@ -232,3 +232,18 @@ fn what_is_left_to_the_whole_is_bounded_too() {
     let text = json!({"a": 1, "list": list}).to_string();
     assert!(in_time("long list", || plan.parse::<Value>(&text)).is_ok());
 }
+
+/// A list of lists of lists …: one value could be wrapped for ever.
+#[test]
+fn endless_lists_are_not_wrapped_for_ever() {
+    let list = json!({"type": "array", "items": {"$ref": "#/$defs/list"}});
+    let schema =
+        json!({"type": "object", "properties": {"list": {"$ref": "#/$defs/list"}}, "$defs": {"list": list}});
+    for policy in [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()] {
+        let plan = Plan::compile("t", &schema, PlanOptions::default().coercion(policy)).unwrap();
+        for text in [r#"{"list": [1, [2.5, []]]}"#, r#"{"list": "a"}"#, r#"{"list": {"list": 1}}"#] {
+            let refusal = plan.parse::<Value>(text).unwrap_err();
+            assert_eq!(refusal.corrected(), None, "{text}");
+        }
+    }
+}

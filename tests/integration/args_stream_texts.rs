@@ -194,6 +194,14 @@ fn long_numbers_are_refused() {
     let error = (0..1_000).find_map(|_| stream.push("1", &mut |_| {}).err()).unwrap();
     assert_eq!(error.to_string(), "not valid JSON: a number longer than 400 bytes at byte 401");
     assert_eq!(stream.snapshot(), None);
+    // The place does not depend on how the text was torn.
+    let long = "1".repeat(1_000);
+    for size in [3, 7, 400, 1_000] {
+        let mut stream = ArgumentStream::untyped();
+        let torn = long.as_bytes().chunks(size).map(|piece| std::str::from_utf8(piece).unwrap());
+        let again = { torn }.find_map(|piece| stream.push(piece, &mut |_| {}).err()).unwrap();
+        assert_eq!(again, error, "{size}");
+    }
 }
 
 /// With `raw_value`, `serde_json` takes objects with one private key for something else.

@@ -4,9 +4,10 @@ use crate::diag::Errors;
 use crate::doc;
 use crate::grammar::{self, Entry, Keys, Number, Value, integer_of};
 use crate::policy::Policy;
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
-use syn::{Attribute, Expr, LitStr, Path, RangeLimits};
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Expr, LitStr, Path, RangeLimits, Token, Type};
 
 /// Where the argument is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +57,22 @@ pub(crate) struct ArgOptions {
     pub(crate) flatten: Option<Span>,
     /// `validate = PATH`, each.
     pub(crate) checks: Vec<Path>,
+    /// JSON values, as tokens of `json!`.
+    pub(crate) examples: Vec<TokenStream>,
+    /// Keys and JSON, as tokens of `json!`.
+    pub(crate) extend: Vec<(LitStr, TokenStream)>,
+    /// The model neither sees nor sends it.
+    pub(crate) skip: Option<Span>,
+    /// A module that reads it, and what is sent.
+    pub(crate) with: Option<With>,
     /// The first option that only makes sense for an argument of its own, not for the whole object.
     pub(crate) own: Option<Span>,
+}
+
+/// `with = MODULE`, or `with(FUNCTION as TYPE)`.
+pub(crate) struct With {
+    pub(crate) read: Path,
+    pub(crate) sent: Type,
 }
 
 pub(crate) enum Default_ {
@@ -98,11 +113,20 @@ const PARAMETER: Keys = Keys {
         "secret",
         "coerce",
         "validate",
+        "example",
+        "extend",
+        "with",
         "nested",
         "flatten",
     ],
-    repeatable: &["alias", "validate"],
-    elsewhere: &[OF_TYPES],
+    repeatable: &["alias", "validate", "example"],
+    elsewhere: &[
+        OF_TYPES,
+        (
+            &["skip"],
+            "a function cannot do without its parameter: take state as `&T`, or make the value in the body",
+        ),
+    ],
 };
 const FIELD: Keys = Keys {
     known: &[
@@ -120,9 +144,13 @@ const FIELD: Keys = Keys {
         "secret",
         "coerce",
         "validate",
+        "example",
+        "extend",
+        "skip",
+        "with",
         "flatten",
     ],
-    repeatable: &["alias", "validate"],
+    repeatable: &["alias", "validate", "example"],
     elsewhere: &[
         OF_TYPES,
         (&["nested"], "a field is nested anyway; the option is for a parameter of a function"),
@@ -143,7 +171,7 @@ const FOREIGN: Keys = Keys {
         "with `own_serde` the schema is that of your own derives, write `#[serde(…)]` and `#[schemars(…)]`",
     )],
 };
-const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde"], "write it above the type");
+const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde", "require_docs"], "write it above the type");
 
 /// The formats that the engine checks.
 const FORMATS: &[&str] =
@@ -176,6 +204,10 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
             "secret" => options.secret = entry.flag(errors) == Some(true),
             "coerce" => options.coerce = Policy::of(&entry, errors),
             "validate" => options.checks.extend(entry.path("is_even", errors)),
+            "example" => options.examples.extend(example(&entry, errors)),
+            "extend" => options.extend = extend(&entry, errors),
+            "skip" => options.skip = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
+            "with" => options.with = with(&entry, errors),
             "nested" => options.nested = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             "flatten" => options.flatten = (entry.flag(errors) == Some(true)).then(|| entry.key.span()),
             other => unreachable!("`{other}` is in the table of keys but not read"),
@@ -212,6 +244,9 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
             "a flattened argument has no place of its own: write this on the fields of its type",
         );
     }
+    if let (Some(skip), true) = (options.skip, options.is_constrained()) {
+        errors.at_span(skip, "the model never sees a skipped field: remove the other options, or `skip`");
+    }
     let Some(Default_::Value(value)) = &options.default else { return };
     let (Some(range), Some(value_int)) = (&options.range, integer_of(value)) else { return };
     let below = range.min.as_ref().and_then(integer_of).is_some_and(|min| value_int < min);
@@ -219,6 +254,85 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
     if below || above {
         errors.at(value, "this default is outside of the `range`");
     }
+}
+
+impl ArgOptions {
+    /// Whether something is said that only an argument can have.
+    fn is_constrained(&self) -> bool {
+        let ends =
+            [self.range.is_some(), self.length.is_some(), self.pattern.is_some(), self.format.is_some()];
+        ends.contains(&true)
+            || self.multiple_of.is_some()
+            || self.unique.is_some()
+            || self.rename.is_some()
+            || self.flatten.is_some()
+            || self.with.is_some()
+            || self.secret
+            || !self.aliases.is_empty()
+            || !self.examples.is_empty()
+            || !self.extend.is_empty()
+    }
+}
+
+/// `example = VALUE`
+fn example(entry: &Entry, errors: &mut Errors) -> Option<TokenStream> {
+    match &entry.value {
+        Value::Equals(value) => Some(value.to_token_stream()),
+        Value::List(tokens, _) if !tokens.is_empty() => Some(tokens.clone()),
+        _ => {
+            entry.wrong(
+                errors,
+                "write a value: `example = \"Paris\"`, or JSON in parentheses: `example({\"x\": 1})`",
+            );
+            None
+        }
+    }
+}
+
+/// `extend("x-…" = JSON)`: what says how values are checked has options of its own.
+fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
+    let mut pairs = entry.pairs(errors);
+    pairs.retain(|(key, _)| {
+        let is_own = key.value().starts_with("x-") && !SETTINGS.contains(&key.value().as_str());
+        if !is_own {
+            errors.at(key, "a key of your own begins with `x-`: what is checked has options, for example `range(1..=50)`");
+        }
+        is_own
+    });
+    pairs
+}
+
+/// Keywords that the derive writes for the engine.
+const SETTINGS: &[&str] = &[
+    "x-aliases",
+    "x-buffered",
+    "x-checked",
+    "x-coerce",
+    "x-field",
+    "x-format",
+    "x-secret",
+    "x-variants",
+    "x-word",
+];
+
+/// `with(function as Sent)`
+fn with(entry: &Entry, errors: &mut Errors) -> Option<With> {
+    let parser = |input: ParseStream| {
+        let read = input.parse()?;
+        input.parse::<Token![as]>()?;
+        Ok(With { read, sent: input.parse()? })
+    };
+    let found = match &entry.value {
+        Value::List(tokens, _) => parser.parse2(tokens.clone()).ok(),
+        _ => None,
+    };
+    if found.is_none() {
+        entry.wrong(
+            errors,
+            "write the function that makes the value, and the type that the model sends: `with(Url::parse_text as String)`",
+        );
+    }
+    found
 }
 
 fn default(entry: &Entry, errors: &mut Errors) -> Option<Default_> {
@@ -312,11 +426,16 @@ pub(crate) struct TypeOptions {
     pub(crate) own_serde: bool,
     /// `validate = PATH`, each.
     pub(crate) checks: Vec<Path>,
+    /// Every field says what it is.
+    pub(crate) require_docs: bool,
 }
 
 const ON_FIELDS: (&[&str], &str) = (PARAMETER.known, "write it on a field");
-const TYPE: Keys =
-    Keys { known: &["crate", "own_serde", "validate"], repeatable: &["validate"], elsewhere: &[ON_FIELDS] };
+const TYPE: Keys = Keys {
+    known: &["crate", "own_serde", "validate", "require_docs"],
+    repeatable: &["validate"],
+    elsewhere: &[ON_FIELDS],
+};
 
 pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOptions {
     let mut options = TypeOptions::default();
@@ -325,6 +444,7 @@ pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOption
             "crate" => options.krate = entry.path("::agent", errors),
             "own_serde" => options.own_serde = entry.flag(errors) == Some(true),
             "validate" => options.checks.extend(entry.path("check_order", errors)),
+            "require_docs" => options.require_docs = entry.flag(errors) == Some(true),
             other => unreachable!("`{other}` is in the table of keys but not read"),
         }
     }

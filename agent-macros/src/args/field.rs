@@ -1,7 +1,7 @@
 //! `#[arg(…)]` and docs of one argument, lowered to attributes of serde and schemars.
 
 use super::Kind;
-use super::attr::{ArgOptions, Default_, Length, Place, Range, parse};
+use super::attr::{ArgOptions, Default_, Length, Place, Range, With, parse};
 use super::checks::field_name;
 use super::foreign::{Serde, keep, says, schemars_has};
 use crate::diag::Errors;
@@ -14,6 +14,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, LitStr, Type, Visibility, parse_quote};
 
 /// What lowering the fields of one type shares, and the functions it leaves behind.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Lowering<'a> {
     pub(crate) private: &'a Private,
     /// What `Self` means.
@@ -26,8 +27,14 @@ pub(crate) struct Lowering<'a> {
     pub(crate) helpers: Vec<TokenStream>,
     /// Whether fields are asked for what the derives need, and the aliases of those that were.
     pub(crate) demands: bool,
+    /// Whether the type gets a schema.
+    pub(crate) described: bool,
     pub(crate) transparent: bool,
     pub(crate) demanded: Vec<Ident>,
+    /// The parameter that is lowered has no stand-in.
+    pub(crate) as_is: bool,
+    /// Every field says what it is.
+    pub(crate) requires_docs: bool,
 }
 
 /// What serde's and schemars' derives read; schemars looks at the constraints of validators, too.
@@ -48,6 +55,8 @@ impl Lowering<'_> {
         let options = parse(&field.attrs, place, errors);
         let serde = Serde::of(&field.attrs);
         if self.kind == Kind::Args
+            && options.skip.is_none()
+            && options.with.is_none()
             && !["skip", "skip_deserializing", "deserialize_with", "with"].iter().any(|key| serde.has(key))
             && let Some(owned) = owned(&field.ty)
         {
@@ -69,7 +78,8 @@ impl Lowering<'_> {
             Kind::Output => ("output", ["skip", "skip_serializing", "serialize_with", "with"]),
             Kind::Direct => return,
         };
-        if others.iter().any(|key| serde.has(key)) || schemars_has(&field.attrs, "with") {
+        let described = self.kind == Kind::Args && schemars_has(&field.attrs, "with");
+        if others.iter().any(|key| serde.has(key)) || described {
             return;
         }
         let (ty, inner) = (&field.ty, types::innermost(&field.ty));
@@ -127,6 +137,7 @@ impl Lowering<'_> {
 
     /// Lowers a field whose options are known.
     pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
+        self.as_is = options.with.is_some();
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
         if let Ok(ty) = syn::parse2(replace_self(field.ty.to_token_stream(), &self.this)) {
             field.ty = ty;
@@ -134,6 +145,10 @@ impl Lowering<'_> {
         self.keys(&field.ty);
         let own_description = schemars_has(&field.attrs, "description");
         let serde = Serde::of(&field.attrs);
+        if self.kind == Kind::Args && self.requires_docs && options.description.is_none() && !own_description
+        {
+            undocumented(field, options, &serde, errors);
+        }
         let mut aliases = options.aliases.clone();
         aliases.extend(serde.texts("alias"));
         keep(&mut field.attrs, if self.kind == Kind::Output { &["serde"] } else { &DESCRIBING });
@@ -144,7 +159,13 @@ impl Lowering<'_> {
         if options.flatten.is_some() {
             field.attrs.push(parse_quote!(#[serde(flatten)]));
         }
+        if options.skip.is_some() {
+            field.attrs.push(parse_quote!(#[serde(skip)]));
+        }
         if self.kind == Kind::Output {
+            if self.described {
+                self.describe_output(field, options, &serde);
+            }
             return;
         }
         if self.kind == Kind::Direct && options.flatten.is_some() {
@@ -178,12 +199,31 @@ impl Lowering<'_> {
                 self.default(field, body, at);
             }
         }
-        let mut extensions = Vec::new();
-        if let Some(range) = &options.range {
-            extensions.extend(self.range(&field.ty, range));
+        if let Some(with) = &options.with {
+            self.with(field, with);
         }
         if let Some(length) = &options.length {
             self.length(field, length);
+        }
+        if !aliases.is_empty() {
+            check_aliases(&aliases, errors);
+        }
+        let extensions = self.extensions(field, options, &aliases);
+        if !extensions.is_empty() {
+            field.attrs.push(parse_quote!(#[schemars(extend(#(#extensions),*))]));
+        }
+    }
+
+    /// What is said in the schema, in its words and in ours.
+    fn extensions(&mut self, field: &Field, options: &ArgOptions, aliases: &[LitStr]) -> Vec<TokenStream> {
+        let mut extensions: Vec<TokenStream> =
+            options.extend.iter().map(|(key, value)| quote!(#key = #value)).collect();
+        let examples = &options.examples;
+        if !examples.is_empty() {
+            extensions.push(quote!("examples" = [#(#examples),*]));
+        }
+        if let Some(range) = &options.range {
+            extensions.extend(self.range(&field.ty, range));
         }
         if let Some(pattern) = &options.pattern {
             self.suits(&field.ty, pattern.span(), &quote!(pattern()));
@@ -200,7 +240,6 @@ impl Lowering<'_> {
             extensions.push(quote!("uniqueItems" = true));
         }
         if !aliases.is_empty() {
-            check_aliases(&aliases, errors);
             extensions.push(quote!("x-aliases" = [#(#aliases),*]));
         }
         if self.checked && options.flatten.is_none() {
@@ -212,9 +251,51 @@ impl Lowering<'_> {
         if let Some(policy) = options.coerce.as_ref().map(Policy::words) {
             extensions.push(quote!("x-coerce" = #policy));
         }
-        if !extensions.is_empty() {
-            field.attrs.push(parse_quote!(#[schemars(extend(#(#extensions),*))]));
+        extensions
+    }
+
+    /// The schema of a field that is returned: that of schemars, of `ToolOutput`, or any value.
+    fn describe_output(&mut self, field: &mut Field, options: &ArgOptions, serde: &Serde) {
+        let (private, ty) = (self.private, &field.ty);
+        let alias = format_ident!("__Output{}", self.helpers.len());
+        let from = if ["serialize_with", "with"].iter().any(|key| serde.has(key)) {
+            quote!(0)
+        } else {
+            quote! {{
+                #[allow(unused_imports)]
+                use #private::{NoOutputSchema as _, SchemaUnknown as _};
+                #private::output_from(#private::Probe::<#ty>::DESCRIBED, #private::Probe::<#ty>::OUTPUT)
+            }}
+        };
+        self.helpers.push(quote!(type #alias = #private::OutputField<#ty, #from>;));
+        let alias = alias.to_string();
+        field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
+        if let Some(text) = &options.description {
+            field.attrs.push(parse_quote!(#[schemars(description = #text)]));
         }
+    }
+
+    /// `with(read as Sent)`: one type is sent and described, and a function makes the other of it.
+    fn with(&mut self, field: &mut Field, with: &With) {
+        let (private, n, With { read, sent }) = (self.private, self.helpers.len(), with);
+        let (make, alias, ty) = (format_ident!("__with{n}"), format_ident!("__Sent{n}"), &field.ty);
+        let (at, sent_at) = (ours(types::span(read)), ours(types::point(sent)));
+        let read = replace_self(read.to_token_stream(), &self.this);
+        let there = private.at(sent_at);
+        let checked = quote_spanned!(sent_at=> const _: fn() = || #there::argument::<#sent, #sent>(););
+        let mut deserializer = hidden("deserializer");
+        deserializer.set_span(at);
+        let call = quote_spanned!(at=> #private::read_with(#deserializer, #read));
+        self.helpers.push(quote! {
+            type #alias = #sent;
+            #checked
+            fn #make<'de, __D: #private::serde::Deserializer<'de>>(#deserializer: __D) -> #private::Result<#ty, __D::Error> {
+                #call
+            }
+        });
+        let (make, alias) = (make.to_string(), alias.to_string());
+        field.attrs.push(parse_quote!(#[serde(deserialize_with = #make)]));
+        field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
     /// `format = "…"`, and those of validators: they are checked, where those of types are only explained.
@@ -237,7 +318,7 @@ impl Lowering<'_> {
         let (impl_generics, type_generics, predicates) = self.generics.split_for_impl();
         let turbofish = type_generics.as_turbofish();
         let make_path = quote!(#make #turbofish).to_string();
-        let (value, ty) = if self.kind == Kind::Direct {
+        let (value, ty) = if self.kind == Kind::Direct && !self.as_is {
             // The field of a parameter may be a stand-in.
             let field = argument_or_stand_in(&quote!(#ty), private);
             let value = format_ident!("__value{n}");
@@ -363,6 +444,15 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
     }
 }
 
+/// `require_docs`
+fn undocumented(field: &Field, options: &ArgOptions, serde: &Serde, errors: &mut Errors) {
+    let hidden =
+        options.flatten.is_some() || options.skip.is_some() || serde.has("flatten") || serde.has("skip");
+    if let Some(name) = field.ident.as_ref().filter(|_| !hidden) {
+        errors.at(name, format!("`require_docs`: say what `{name}` is, with `/// …` above it"));
+    }
+}
+
 fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
     for (at, alias) in aliases.iter().enumerate() {
         if aliases.iter().take(at).any(|other| other.value() == alias.value()) {
@@ -387,7 +477,7 @@ pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Er
 pub(super) fn describe(attrs: &mut Vec<Attribute>, description: Option<&String>, kind: Kind) {
     let own_description = schemars_has(attrs, "description");
     keep(attrs, if kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });
-    if let Some(text) = description.filter(|_| kind != Kind::Output && !own_description) {
+    if let Some(text) = description.filter(|_| !own_description) {
         attrs.push(parse_quote!(#[schemars(description = #text)]));
     }
 }

@@ -23,14 +23,14 @@ fn text(meta: &Meta) -> Option<LitStr> {
 }
 
 /// What is read of `#[serde(…)]`.
-pub(super) struct Serde(Vec<Meta>);
+pub(crate) struct Serde(Vec<Meta>);
 
 impl Serde {
-    pub(super) fn of(attrs: &[Attribute]) -> Self {
+    pub(crate) fn of(attrs: &[Attribute]) -> Self {
         Self(metas(attrs, "serde"))
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.0.iter().any(|meta| meta.path().is_ident(key))
     }
 

@@ -193,7 +193,19 @@ pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, fai
         });
         quote!(#fallback <#mirror #type_generics>::serialize(self, #serializer))
     };
+    let described = (!failed && mirror::is_described(input)).then(|| {
+        let alias = Ident::new("__Described", Span::call_site());
+        let described = described_as(&alias, &quote!(#mirror), private);
+        quote! {
+            #described
+            #[automatically_derived]
+            impl #private::OutputSchema for #name {
+                type Described = #alias;
+            }
+        }
+    });
     quote! {
+        #described
         #[automatically_derived]
         impl #impl_generics #private::serde::Serialize for #name #type_generics where #bounds #predicates {
             fn serialize<__S>(&self, #serializer: __S) -> #private::Result<__S::Ok, __S::Error>

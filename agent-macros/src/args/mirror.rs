@@ -23,21 +23,31 @@ pub(crate) struct Mirror {
     pub(crate) item: TokenStream,
 }
 
+/// What the options above the type ask for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) checked: bool,
+    pub(crate) require_docs: bool,
+}
+
 /// Makes the mirror of `input` under the name `name`. For [`Kind::Direct`] the type itself is ours.
 pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,
     kind: Kind,
-    checked: bool,
+    options: Asked,
     private: &Private,
     errors: &mut Errors,
 ) -> Mirror {
+    let checked = options.checked;
     let (original, generics) = (input.ident.clone(), input.generics.clone());
     let (_, type_generics, _) = generics.split_for_impl();
     let this = quote!(#original #type_generics);
     let serde = Serde::of(&input.attrs);
     let bounds = bounds::of(&input, private);
     let demands = bounds::stand_alone(&input);
+    // What has parameters has no one schema, and says none of what it returns.
+    let described = kind != Kind::Output || is_described(&input);
     let mut lowering = Lowering {
         private,
         this,
@@ -46,11 +56,14 @@ pub(crate) fn make(
         checked,
         helpers: Vec::new(),
         demands,
+        described,
         transparent: serde.has("transparent"),
         demanded: Vec::new(),
+        as_is: false,
+        requires_docs: options.require_docs,
     };
 
-    let description = if kind == Kind::Args { doc::description(&input.attrs, errors) } else { None };
+    let description = if described { doc::description(&input.attrs, errors) } else { None };
     describe(&mut input.attrs, description.as_ref(), kind);
     data(&mut input.data, serde.has("rename_all"), &mut lowering, errors);
     let unit_enum = is_unit_enum(&input.data);
@@ -60,6 +73,8 @@ pub(crate) fn make(
     let mut derives = Vec::new();
     if kind != Kind::Output {
         derives.push(quote!(#private::serde::Deserialize));
+    }
+    if described {
         derives.push(quote!(#private::schemars::JsonSchema));
         input.attrs.push(parse_quote!(#[schemars(crate = #schemars_path)]));
     }
@@ -102,7 +117,8 @@ pub(crate) fn make(
     }
     bounds::grant(&lowering.demanded, &mut input.attrs, private, kind);
     input.ident = name.clone();
-    input.vis = syn::Visibility::Inherited;
+    // The type that stands for what is returned is named in a trait; nobody can name it otherwise.
+    input.vis = if kind == Kind::Output { parse_quote!(pub) } else { syn::Visibility::Inherited };
     let helpers = lowering.helpers;
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input) }
 }
@@ -112,11 +128,24 @@ fn data(data: &mut Data, renamed: bool, lowering: &mut Lowering<'_>, errors: &mu
     match data {
         Data::Struct(data) => fields(&mut data.fields, renamed, lowering, errors),
         Data::Enum(data) => {
+            let in_order = data.variants.iter().any(|variant| {
+                !variant.fields.is_empty()
+                    || schemars_has(&variant.attrs, "description")
+                    || variant
+                        .attrs
+                        .iter()
+                        .any(|attr| attr.path().is_ident("doc") || attr.path().is_ident("arg"))
+            });
             for variant in &mut data.variants {
                 let place = if lowering.kind == Kind::Output { Place::Output } else { Place::Variant };
                 let options = parse(&variant.attrs, place, errors);
                 let renamed = Serde::of(&variant.attrs).has("rename_all");
-                describe(&mut variant.attrs, options.description.as_ref(), lowering.kind);
+                let text = options.description.as_ref().filter(|_| lowering.described);
+                describe(&mut variant.attrs, text, lowering.kind);
+                // schemars moves words without a description to the front; this keeps the order as declared.
+                if in_order && lowering.described && variant.fields.is_empty() {
+                    variant.attrs.push(parse_quote!(#[schemars(extend("x-word" = true))]));
+                }
                 if let Some(name) = &options.rename {
                     variant.attrs.push(parse_quote!(#[serde(rename = #name)]));
                 }
@@ -146,6 +175,11 @@ fn fields(fields: &mut Fields, renamed: bool, lowering: &mut Lowering<'_>, error
         check_names(&names, errors);
     }
     fields.iter_mut().for_each(|field| lowering.field(field, errors));
+}
+
+/// Whether a type that is returned has a schema of its own.
+pub(super) fn is_described(input: &DeriveInput) -> bool {
+    bounds::stand_alone(input) && !Serde::of(&input.attrs).has("into")
 }
 
 /// Whether the type is a closed set of words.

@@ -4,7 +4,7 @@ pub(crate) mod attr;
 mod bounds;
 pub(crate) mod checks;
 pub(crate) mod field;
-mod foreign;
+pub(crate) mod foreign;
 mod impls;
 pub(crate) mod mirror;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use crate::path::{Private, hidden};
 use attr::{Place, parse, parse_type};
 use checks::Checks;
 use foreign::Serde;
-use mirror::Mirror;
+use mirror::{Asked, Mirror};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Fields};
@@ -51,12 +51,20 @@ pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
     }
     let own_serde = kind == Kind::Args && options.own_serde;
     let name = hidden("__Mirror");
+    let require_docs = options.require_docs;
     let checks = if kind == Kind::Args { Checks::of(input, options) } else { Checks::default() };
     let mirror = if own_serde {
         check_foreign(input, &mut errors);
         Mirror::default()
     } else {
-        mirror::make(input.clone(), &name, kind, !checks.is_empty(), &private, &mut errors)
+        mirror::make(
+            input.clone(),
+            &name,
+            kind,
+            Asked { checked: !checks.is_empty(), require_docs },
+            &private,
+            &mut errors,
+        )
     };
     let failed = !errors.is_empty();
     let impls = match kind {

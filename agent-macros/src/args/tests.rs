@@ -12,6 +12,9 @@ fn expanded(input: &DeriveInput, kind: Kind) -> (String, usize) {
 fn every_key_of_every_place_is_read() {
     for place in [Place::Parameter, Place::Field, Place::Variant, Place::Output, Place::Foreign] {
         for key in place.keys().known {
+            if *key == "example" {
+                continue; // any JSON will do
+            }
             let key = syn::parse_str::<proc_macro2::TokenTree>(key).expect("a word");
             let item: syn::ItemStruct = parse_quote!(
                 #[arg(#key(!))]
@@ -59,7 +62,7 @@ fn after_a_mistake_the_impls_are_stand_ins() {
 }
 
 #[test]
-fn an_output_has_only_serialize() {
+fn an_output_is_written_and_described_but_never_read() {
     let input: DeriveInput = parse_quote! {
         #[arg(own_serde)]
         struct S { #[arg(default = 3, range(1..=3), rename = "b")] a: u8 }
@@ -67,5 +70,6 @@ fn an_output_has_only_serialize() {
     let (text, mistakes) = expanded(&input, Kind::Output);
     assert_eq!(mistakes, 0, "options for arguments change nothing: {text}");
     assert!(text.contains("Serialize for S") && text.contains(r#"rename = "b""#), "{text}");
-    assert!(!text.contains("Deserialize") && !text.contains("JsonSchema"), "{text}");
+    assert!(!text.contains("Deserialize") && !text.contains("JsonSchema for S"), "{text}");
+    assert!(text.contains("OutputSchema for S"), "{text}");
 }

@@ -53,7 +53,7 @@ fn tables_headings_and_quotes_keep_their_breaks() {
         of("/// T:\n/// | a | b |\n/// |---|---|\n/// | 1 | 2 |\n/// after\n/// on"),
         "T:\n| a | b |\n|---|---|\n| 1 | 2 |\nafter on"
     );
-    assert_eq!(of("/// # Errors\n/// When\n/// not.\n/// #hash"), "# Errors\nWhen not. #hash");
+    assert_eq!(of("/// # Modes\n/// When\n/// not.\n/// #hash"), "# Modes\nWhen not. #hash");
     assert_eq!(of("/// > q\n/// text"), "> q\ntext");
 }
 
@@ -93,4 +93,73 @@ fn text_made_by_a_macro_is_refused() {
         errors.messages(),
         ["a macro cannot read this text: write it as a doc comment, or as `description = \"…\"`"]
     );
+}
+
+#[test]
+fn sections_for_people_are_left_out() {
+    let docs = "/// Reads.\n///\n/// # Errors\n/// When not.\n/// ## More\n/// of it\n/// # Modes\n/// Fast.\n/// # Examples\n/// ```\n/// # Modes\n/// f();\n/// ```\n/// # Panics:\n/// Never.";
+    assert_eq!(of(docs), "Reads.\n# Modes\nFast.");
+    assert_eq!(of("/// # Errors\n/// When not."), "");
+}
+
+/// The docs of a tool, told in this way.
+fn told(source: &str, doc: Doc) -> Docs {
+    let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
+    let mut errors = Errors::default();
+    let docs = of_tool(&item.attrs, doc, &mut errors);
+    assert!(errors.messages().is_empty());
+    docs
+}
+
+#[test]
+fn as_much_as_is_asked_for() {
+    let docs = "/// Reads\n/// it.\n///\n/// At once.\n/// # Errors\n/// When not.";
+    assert_eq!(told(docs, Doc::ForModels).description.as_deref(), Some("Reads it.\nAt once."));
+    assert_eq!(told(docs, Doc::Summary).description.as_deref(), Some("Reads it."));
+    assert_eq!(told(docs, Doc::All).description.as_deref(), Some("Reads it.\nAt once.\n# Errors\nWhen not."));
+    assert_eq!(told(docs, Doc::Nothing).description, None);
+}
+
+#[test]
+fn arguments_are_listed_in_many_ways() {
+    let docs = "/// Reads.\n/// # Arguments\n/// Some words.\n/// * `path` - Where it is,\n///   below the root.\n///   - not this\n/// - **limit**: At most [`Limit`] of them.\n/// * mode (`u8`) – How.\n/// * Nothing at all\n///   that goes on.\n/// # Returns\n/// A text.";
+    let docs = told(docs, Doc::ForModels);
+    assert_eq!(docs.description.as_deref(), Some("Reads.\n# Returns\nA text."));
+    let listed: Vec<(&str, &str)> =
+        docs.arguments.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    assert_eq!(
+        listed,
+        [
+            ("path", "Where it is, below the root.\n- not this"),
+            ("limit", "At most `Limit` of them."),
+            ("mode", "How."),
+        ]
+    );
+}
+
+#[test]
+fn links_that_only_rustdoc_follows_are_text() {
+    for (docs, expected) in [
+        ("/// See [`Reading`] and [crate::Reading].", "See `Reading` and crate::Reading."),
+        ("/// A [reading](crate::Reading \"title\") of [`x`](struct@X).", "A reading of `x`."),
+        ("/// A [page](https://a.b/c) of the web.", "A [page](https://a.b/c) of the web."),
+        (
+            "/// A [reading][r] and a [page][p].\n///\n/// [r]: crate::R\n/// [p]: https://a.b",
+            "A reading and a [page](https://a.b).",
+        ),
+        (
+            "/// One of [Reading], [read()], [`fn@read`], [macro@tool].",
+            "One of Reading, read(), `read`, tool.",
+        ),
+        (
+            "/// Ranges [0, 1], [optional], a[i], \\[Reading\\], `[Reading]`.",
+            "Ranges [0, 1], [optional], a[i], \\[Reading\\], `[Reading]`.",
+        ),
+        ("/// - [ ] open\n/// - [x] done", "- [ ] open\n- [x] done"),
+        ("/// Over [two\n/// lines](crate::X).", "Over two lines."),
+        ("/// ```json\n/// [Reading](x)\n/// ```", "```json\n[Reading](x)\n```"),
+        ("/// Unclosed [`Reading and [x](y", "Unclosed [`Reading and [x](y"),
+    ] {
+        assert_eq!(of(docs), expected, "{docs}");
+    }
 }

@@ -45,7 +45,7 @@ fn unknown_duplicate_and_misplaced_keys() {
     assert_eq!(
         errors,
         [
-            format!("unknown option `nam`: did you mean `name`? Known are {known}"),
+            "unknown option `nam`: did you mean `name`?".to_owned(),
             "`name` is given twice: keep one".into(),
             "`default` does not belong here: write it on the parameter".into(),
             format!("unknown option `zebra`: known are {known}"),

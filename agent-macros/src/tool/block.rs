@@ -21,12 +21,13 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     check_block(&block, &mut errors);
     let ty = &block.self_ty;
     let receiver = Receiver { ty: ty.to_token_stream(), generics: block.generics.clone() };
+    let require_docs = options.require_docs;
 
     let mut tools: Vec<(Vec<Attribute>, Tool)> = Vec::new();
     for member in &mut block.members {
         match member {
             Member::Method(method) => {
-                if let Some(tool) = marked(method, &receiver, &mut errors) {
+                if let Some(tool) = marked(method, &receiver, require_docs, &mut errors) {
                     let cfgs = cfgs(&method.attrs).into_iter().cloned().collect();
                     tools.push((cfgs, tool));
                 }
@@ -73,7 +74,7 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
         quote!({ let _ = #this; ::core::unreachable!() })
     };
     let (cfgs, quiet) = (cfgs(&block.attrs), quiet());
-    let (impl_generics, _, clause) = block.generics.split_for_impl();
+    let tools = published(&block, options.set.as_ref(), &body, &private);
     let errors = errors.finish();
     quote! {
         #errors
@@ -81,17 +82,47 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
         #(#cfgs)*
         #quiet
         const _: () = {
+            #tools
+        };
+    }
+}
+
+/// The tools as what `tools![value]` lists, or as a method that gives them.
+fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &Private) -> TokenStream {
+    let (ty, this) = (&block.self_ty, hidden("this"));
+    let (impl_generics, _, clause) = block.generics.split_for_impl();
+    if let Some(name) = set {
+        let text = format!("The tools of the set `{name}`, for `tools![…]`.");
+        return quote! {
             #[automatically_derived]
-            impl #impl_generics #private::SharedTools for #ty #clause {
-                fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
-            }
-            #[automatically_derived]
-            impl #impl_generics #private::IntoTools for #ty #clause {
-                fn into_tools(self) -> #private::ToolSet {
-                    <Self as #private::SharedTools>::shared_tools(#private::Arc::new(self))
+            impl #impl_generics #ty #clause {
+                #[doc = #text]
+                pub fn #name(self: &#private::Arc<Self>) -> #private::ToolSet {
+                    let #this = #private::share(self);
+                    #body
                 }
             }
         };
+    }
+    // Two blocks without a name meet here: the compiler prints the name of the constant.
+    let first = Ident::new("further_tool_blocks_say_set_and_a_name", types::point(ty));
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #ty #clause {
+            #[doc(hidden)]
+            #[allow(non_upper_case_globals)]
+            const #first: () = ();
+        }
+        #[automatically_derived]
+        impl #impl_generics #private::SharedTools for #ty #clause {
+            fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
+        }
+        #[automatically_derived]
+        impl #impl_generics #private::IntoTools for #ty #clause {
+            fn into_tools(self) -> #private::ToolSet {
+                <Self as #private::SharedTools>::shared_tools(#private::Arc::new(self))
+            }
+        }
     }
 }
 
@@ -114,7 +145,12 @@ fn check_block(block: &Block, errors: &mut Errors) {
 }
 
 /// A method marked `#[tool]`; the mark is taken off.
-fn marked(method: &mut Function, receiver: &Receiver, errors: &mut Errors) -> Option<Tool> {
+fn marked(
+    method: &mut Function,
+    receiver: &Receiver,
+    require_docs: bool,
+    errors: &mut Errors,
+) -> Option<Tool> {
     let at = method.attrs.iter().position(is_tool)?;
     let attr = method.attrs.remove(at);
     let tokens = match &attr.meta {
@@ -126,7 +162,8 @@ fn marked(method: &mut Function, receiver: &Receiver, errors: &mut Errors) -> Op
         }
     };
     refuse_second(&mut method.attrs, errors);
-    let options = parse_options(tokens, Place::Method, errors);
+    let mut options = parse_options(tokens, Place::Method, errors);
+    options.require_docs |= require_docs;
     check_receiver(method, errors);
     Some(function::tool(options, method, Some(receiver.clone()), errors))
 }

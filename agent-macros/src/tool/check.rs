@@ -8,6 +8,10 @@ use quote::{quote, quote_spanned};
 
 /// Asserts that a by-value parameter can be sent by a model.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
+    // What is sent in its place was asked about already.
+    if param.options.with.is_some() {
+        return quote!();
+    }
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);
     let inner = innermost(&param.ty);
@@ -50,6 +54,13 @@ pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream>
     let at = ours(param.options.own?);
     let private = private.at(at);
     Some(quote_spanned!(at=> const _: () = #private::own_argument(__WHOLE);))
+}
+
+/// Asserts that a parameter without a name is the whole argument object.
+pub(super) fn nameless(param: &Param, private: &Private) -> Option<TokenStream> {
+    let (advice, at) = param.nameless?;
+    let private = private.at(ours(at));
+    Some(quote_spanned!(ours(at)=> const _: () = #private::needs_name(__WHOLE, #advice);))
 }
 
 /// Asserts that the value of an impl block can be shared between calls.

@@ -1,7 +1,8 @@
 //! One tool as tokens. Each function here emits one thing.
 
-use super::check;
+use super::attr::Timeout;
 use super::model::{Execution, Param, Pass, Said, Tool};
+use super::{approval, check};
 use crate::args::Kind;
 use crate::args::checks::{Checks, implementation};
 use crate::args::field::{Lowering, argument_or_stand_in};
@@ -21,7 +22,15 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
     let run = run(&tool, &types, private);
     let whole = whole(&tool, &types, private);
     let requires = requires(&tool, &types, private);
-    let Tool { said, receiver, params, .. } = tool;
+    let this_type = tool.receiver.as_ref().map(|receiver| &receiver.ty);
+    let rule =
+        approval::of_function(tool.said.options.approval.as_ref(), &tool.params, &types, this_type, private);
+    let output = tool.output.as_ref().map(|ty| match this_type {
+        Some(this) => replace_self(ty.to_token_stream(), &quote!(<#this>)),
+        None => ty.to_token_stream(),
+    });
+    let spec = spec(&tool.said, output.as_ref(), private);
+    let Tool { receiver, params, .. } = tool;
     let (args, cx, requires_var) = (hidden("args"), hidden("cx"), hidden("requires"));
     let this = hidden("this");
     let give_this = receiver.as_ref().map(|_| quote!(#private::share(&#this),));
@@ -43,11 +52,18 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
         (Some(_), [param]) => check::not_whole(param, private),
         _ => None,
     };
-    let spec = spec(&said, private);
+    let nameless = arguments.first().and_then(|param| check::nameless(param, private));
+    let approval::Expanded { helper: rule_helper, whole: rule_whole, apart: rule_apart } = rule;
     let (is_whole, compile, whole_entry) = match &whole {
         Some(Whole { ty, is_whole }) => (
-            quote!(const __WHOLE: #private::bool = #is_whole; #own_check),
-            quote!(if __WHOLE { #spec.compile::<#ty>() } else { #spec.compile::<__Args>() }),
+            quote!(const __WHOLE: #private::bool = #is_whole; #own_check #nameless),
+            quote! {
+                if __WHOLE {
+                    __spec()#rule_whole.compile::<#ty>()
+                } else {
+                    __spec()#rule_apart.compile::<__Args>()
+                }
+            },
             quote! {
                 // Decided by a constant of the type; the dead branch is never instantiated.
                 if __WHOLE {
@@ -56,13 +72,19 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
                 }
             },
         ),
-        None => (quote!(), quote!(#spec.compile::<__Args>()), quote!()),
+        None => (
+            nameless.map(|check| quote!(const __WHOLE: #private::bool = false; #check)).unwrap_or_default(),
+            quote!(__spec()#rule_apart.compile::<__Args>()),
+            quote!(),
+        ),
     };
     let (helpers, arguments) =
         arguments_struct(params, &field_types, receiver.map(|receiver| receiver.ty), private, errors);
     quote! {
         #helpers
         #checks
+        #rule_helper
+        #spec
         {
             #[allow(unused_imports)]
             use #private::{From as _, Into as _, Some};
@@ -86,6 +108,14 @@ fn resolved(tool: &Tool, param: &Param) -> TokenStream {
         Some(receiver) => replace_self(param.ty.to_token_stream(), &receiver.ty),
         None => param.ty.to_token_stream(),
     }
+}
+
+/// The field for a parameter: its own type where that is an argument, or is made from one.
+pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
+    if param.options.with.is_some() {
+        return quote!(<#private::Pick<true> as #private::OrStandIn<#ty>>);
+    }
+    argument_or_stand_in(ty, private)
 }
 
 fn variable(n: usize) -> Ident {
@@ -113,7 +143,11 @@ struct Whole {
 fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole> {
     let mut arguments = tool.params.iter().zip(types).filter(|(param, _)| param.is_argument());
     let (only, ty) = arguments.next()?;
-    let apart = only.options.nested.is_some() || only.options.flatten.is_some() || !only.cfgs.is_empty();
+    let options = &only.options;
+    let apart = options.nested.is_some()
+        || options.flatten.is_some()
+        || options.with.is_some()
+        || !only.cfgs.is_empty();
     if arguments.next().is_some() || apart || only.pass != Pass::Value {
         return None;
     }
@@ -145,8 +179,11 @@ fn arguments_struct(
         checked: params.iter().any(|param| !param.options.checks.is_empty()),
         helpers: Vec::new(),
         demands: false,
+        described: true,
         transparent: false,
         demanded: Vec::new(),
+        as_is: false,
+        requires_docs: false,
     };
     let arguments = params.into_iter().filter(Param::is_argument).zip(types);
     let fields: Vec<TokenStream> = arguments
@@ -154,7 +191,7 @@ fn arguments_struct(
             let (ident, cfgs) = (&param.ident, &param.cfgs);
             let mut field: Field = parse_quote!(#ident: #ty);
             lowering.lower(&mut field, &param.options, errors);
-            let (attrs, stand_in) = (&field.attrs, argument_or_stand_in(ty, private));
+            let (attrs, stand_in) = (&field.attrs, stand_in(&param, ty, private));
             quote!(#(#cfgs)* #(#attrs)* #ident: #stand_in::Field,)
         })
         .collect();
@@ -193,10 +230,9 @@ fn checks(
         return None;
     }
     let run = checks.run(private, |member, value| {
-        let ty =
-            arguments().zip(types).find(|(param, _)| *member == param.ident.clone().into()).map(|(_, ty)| ty);
-        let field = argument_or_stand_in(&quote!(#ty), private);
-        quote!(#field::lend(#value))
+        let found = arguments().zip(types).find(|(param, _)| *member == param.ident.clone().into());
+        let ty = found.map(|(param, ty)| stand_in(param, ty, private));
+        quote!(#ty::lend(#value))
     });
     let checked = implementation(
         &quote!(impl<'de> #private::Checked<'de> for __Args),
@@ -238,7 +274,7 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
             passed.push(quote!(#(#cfgs)* #injected,));
             continue;
         }
-        let (variable, field) = (variable(arguments), argument_or_stand_in(ty, private));
+        let (variable, field) = (variable(arguments), stand_in(param, ty, private));
         arguments += 1;
         inputs.push(quote!(#(#cfgs)* #variable: #field::Field,));
         lets.push(quote!(#(#cfgs)* let #variable = #field::give(#variable);));
@@ -340,41 +376,69 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
     })
 }
 
-/// What was said about the tool, as a builder expression.
-pub(super) fn spec(said: &Said, private: &Private) -> TokenStream {
+/// `fn __spec`: what was said about the tool. It stands where the user's names are in scope.
+pub(super) fn spec(said: &Said, output: Option<&TokenStream>, private: &Private) -> TokenStream {
     let Said { name, description, options } = said;
     let mut calls = Vec::new();
-    if let Some(title) = &options.title {
-        calls.push(quote!(.title(#title)));
-    }
-    let hints = [
-        ("read_only", options.read_only),
-        ("destructive", options.destructive),
-        ("idempotent", options.idempotent),
-        ("open_world", options.open_world),
-    ];
-    for (hint, given) in hints {
-        if let Some(given) = given {
-            let hint = format_ident!("{hint}");
-            calls.push(quote!(.#hint(#given)));
+    let on = |name: &str, is: bool| is.then(|| method(name, &quote!()));
+    let given = |name: &str, value: Option<bool>| value.map(|value| method(name, &quote!(#value)));
+    let count =
+        |name: &str, value: &Option<syn::Expr>| value.as_ref().map(|value| method(name, &quote!(#value)));
+    calls.extend(options.title.as_ref().map(|title| quote!(.title(#title))));
+    calls.extend(given("read_only", options.read_only));
+    calls.extend(given("destructive", options.destructive));
+    calls.extend(given("idempotent", options.idempotent));
+    calls.extend(given("open_world", options.open_world));
+    calls.extend(options.effect.map(variant).map(|effect| quote!(.effect(#private::Effect::#effect))));
+    calls.extend(options.timeout.map(|timeout| match timeout {
+        Timeout::After(limit) => {
+            let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            quote!(.timeout_millis(#millis))
+        }
+        Timeout::Never => quote!(.without_timeout()),
+    }));
+    calls.extend(count("max_attempts", &options.max_attempts));
+    calls.extend(count("max_retries", &options.max_retries));
+    calls.extend(count("max_result_bytes", &options.max_result_bytes));
+    calls.extend(given("cache", options.cache));
+    calls.extend(given("strict", options.strict));
+    calls.extend(on("exclusive", options.exclusive));
+    calls.extend(on("allow_repeat", options.allow_repeat));
+    calls.extend(on("defer", options.defer));
+    calls.extend(on("redact_errors", options.redact_errors));
+    calls.extend(options.coerce.as_ref().map(|policy| {
+        let policy = policy.tokens(private);
+        quote!(.coerce(#policy))
+    }));
+    calls.extend(
+        options.unknown.map(variant).map(|unknown| quote!(.unknown(#private::UnknownKeys::#unknown))),
+    );
+    let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));
+    calls.extend(options.examples.iter().map(json).map(|example| quote!(.example(#example))));
+    calls.extend(options.extend.iter().map(|(key, value)| {
+        let value = json(value);
+        quote!(.meta(#key, #value))
+    }));
+    calls.extend(output.map(|ty| {
+        quote!(.output_schema({
+            #[allow(unused_imports)]
+            use #private::{OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _};
+            (&#private::OutputOf::<#ty>::NEW.value()).schema()
+        }))
+    }));
+    let description = description.as_deref().unwrap_or_default();
+    quote! {
+        fn __spec() -> #private::Spec {
+            #[allow(unused_imports)]
+            use #private::Into as _;
+            #private::Spec::new(#name, #description)#(#calls)*
         }
     }
-    if let Some(timeout) = options.timeout {
-        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        calls.push(quote!(.timeout_millis(#millis)));
-    }
-    if options.redact_errors {
-        calls.push(quote!(.redact_errors()));
-    }
-    if let Some(policy) = &options.coerce {
-        let policy = policy.tokens(private);
-        calls.push(quote!(.coerce(#policy)));
-    }
-    if let Some(word) = options.unknown {
-        let unknown = variant(word);
-        calls.push(quote!(.unknown(#private::UnknownKeys::#unknown)));
-    }
-    quote!(#private::Spec::new(#name, #description)#(#calls)*)
+}
+
+fn method(name: &str, value: &TokenStream) -> TokenStream {
+    let name = format_ident!("{name}");
+    quote!(.#name(#value))
 }
 
 /// `strict` → `Strict`

@@ -91,8 +91,12 @@ pub(super) fn tool(
         (None, Some(_)) => Execution::Inline,
         (None, None) => Execution::Blocking,
     };
-    let said = said(options, &function.sig.ident, false, &function.attrs, errors);
-    let params = param::take(&mut function.sig, errors);
+    let require_docs = options.require_docs;
+    let (said, listed) = said(options, &function.sig.ident, false, &function.attrs, errors);
+    let params = param::take(&mut function.sig, &listed, require_docs, errors);
+    if let Some(approval) = &said.options.approval {
+        approval.check(&params, errors);
+    }
     if let Some(receiver) = &receiver {
         let names: Vec<_> = receiver.generics.type_params().map(|parameter| &parameter.ident).collect();
         for param in params.iter().filter(|param| param.is_argument()) {
@@ -104,11 +108,30 @@ pub(super) fn tool(
             }
         }
     }
-    let result = match &function.sig.output {
-        ReturnType::Default => function.sig.ident.span(),
-        ReturnType::Type(_, ty) => types::point(ty),
+    let (result, output) = match &function.sig.output {
+        ReturnType::Default => (function.sig.ident.span(), None),
+        ReturnType::Type(_, ty) => {
+            (types::point(ty), Some(&**ty).and_then(|ty| named_output(ty, &function.sig)))
+        }
     };
-    Tool { said, function: function.sig.ident.clone(), receiver, params, execution, result }
+    let output = output.filter(|ty| {
+        let generics = receiver.as_ref().map(|receiver| &receiver.generics);
+        let names: Vec<_> = generics.into_iter().flat_map(|generics| generics.type_params()).collect();
+        let names: Vec<_> = names.iter().map(|parameter| &parameter.ident).collect();
+        // A block with parameters has one schema for all of them, and says nothing where that could differ.
+        !types::mentions(ty.to_token_stream(), &names)
+            && (names.is_empty() || !types::says(ty.to_token_stream(), &["Self"]))
+    });
+    Tool { said, function: function.sig.ident.clone(), receiver, params, execution, result, output }
+}
+
+/// The type of the result with its lifetimes taken out, where nothing in it is hidden.
+fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
+    let declared: Vec<_> = sig.generics.lifetimes().map(|param| param.lifetime.clone()).collect();
+    let mut ty = ty.clone();
+    types::make_static(&mut ty, &declared);
+    let hides = types::says(ty.to_token_stream(), &["impl", "dyn"]);
+    (!hides && !matches!(ty, Type::Never(_))).then_some(ty)
 }
 
 /// Signatures that cannot be called on a model's behalf.

@@ -59,7 +59,7 @@ impl Parse for Item {
             .contains(&true)
                 && ahead.parse::<Signature>().is_ok();
         if !is_function {
-            return Err(place.error("`#[tool]` goes on a function, a struct or an impl block"));
+            return Err(place.error("`#[tool]` goes on a function, a struct, an enum or an impl block"));
         }
         let function: Function = input.parse()?;
         if !input.is_empty() {

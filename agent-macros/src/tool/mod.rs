@@ -3,6 +3,7 @@
 //! The user's item is emitted whatever happens, without our attributes. After a mistake the generated parts are
 //! stand-ins, so that one mistake is one message and `tools![…]` elsewhere stays quiet.
 
+mod approval;
 pub(crate) mod attr;
 mod block;
 mod check;
@@ -18,13 +19,13 @@ mod tests;
 mod timeout;
 
 use crate::diag::Errors;
-use crate::doc;
-use attr::{Options, Place};
+use crate::doc::{self, Docs};
+use attr::{Doc, Options, Place};
 use item::Item;
 use model::Said;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use syn::Attribute;
+use syn::{Attribute, LitStr};
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match syn::parse2(item.clone()) {
@@ -38,16 +39,20 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Name and description, from the options or from the item.
-fn said(options: Options, item: &Ident, snake: bool, attrs: &[Attribute], errors: &mut Errors) -> Said {
+/// Name and description, from the options or from the item, and what its docs say about arguments.
+fn said(
+    options: Options,
+    item: &Ident,
+    snake: bool,
+    attrs: &[Attribute],
+    errors: &mut Errors,
+) -> (Said, Vec<(String, String)>) {
     let name = name::tool_name(options.name.as_ref(), item, snake, errors);
     let before = errors.len();
-    let description = match &options.description {
-        Some(given) => Some(given.value()),
-        None => doc::description(attrs, errors),
-    };
+    let Docs { description, arguments } = doc::of_tool(attrs, options.doc, errors);
+    let description = options.description.as_ref().map(LitStr::value).or(description);
     // A text that could not be read was complained about already.
-    if description.is_none() && !options.described && errors.len() == before {
+    if description.is_none() && !options.described && options.doc != Doc::Nothing && errors.len() == before {
         errors.at(
             item,
             format!(
@@ -56,8 +61,7 @@ fn said(options: Options, item: &Ident, snake: bool, attrs: &[Attribute], errors
             ),
         );
     }
-    let description = description.unwrap_or_default();
-    Said { name, description, options }
+    (Said { name, description, options }, arguments)
 }
 
 /// The `#[cfg]` of an item, for what is generated beside it.

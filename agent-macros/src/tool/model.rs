@@ -15,12 +15,15 @@ pub(crate) struct Tool {
     pub(crate) execution: Execution,
     /// Where the type of the result stands.
     pub(crate) result: Span,
+    /// The type of the result, where it has a name and stands for itself.
+    pub(crate) output: Option<Type>,
 }
 
 /// What the model and the registry are told.
 pub(crate) struct Said {
     pub(crate) name: LitStr,
-    pub(crate) description: String,
+    /// `None` where none is wanted.
+    pub(crate) description: Option<String>,
     pub(crate) options: Options,
 }
 
@@ -53,6 +56,8 @@ pub(crate) struct Param {
     /// `#[cfg]`, repeated wherever the parameter is.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
+    /// It has no name that a model could be shown, so it must be the whole argument object: why, and where it stands.
+    pub(crate) nameless: Option<(&'static str, Span)>,
 }
 
 /// Where its value comes from, and how it is handed over.

@@ -3,23 +3,56 @@
 use super::model::{Param, Pass};
 use crate::args::attr::{Place, parse};
 use crate::args::field::check_names;
-use crate::diag::Errors;
+use crate::diag::{Errors, listed as listed_words, nearest};
 use crate::path::hidden;
 use crate::types::{self, make_static, owned, pretty};
+use proc_macro2::Span;
 use syn::ext::IdentExt;
 use syn::{
     Attribute, FnArg, Lifetime, LitStr, Pat, PatType, Signature, Type, TypeReference, parse_quote,
     parse_quote_spanned,
 };
 
-/// Reads the parameters and takes our attributes and their docs out of the signature.
-pub(super) fn take(sig: &mut Signature, errors: &mut Errors) -> Vec<Param> {
+const NAMELESS: &str = "the model sees the name of a parameter: write one instead of `_`, or `#[arg(name = \"…\")]` in front of it";
+const TAKEN_APART: &str = "the model sees the name of a parameter: write `name: Type` and take it apart in the body, or \
+                           `#[arg(name = \"…\")]` in front of the pattern";
+
+/// Reads the parameters and takes our attributes and their docs out of the signature. `listed` is what the docs of the
+/// function say about them.
+pub(super) fn take(
+    sig: &mut Signature,
+    listed: &[(String, String)],
+    require_docs: bool,
+    errors: &mut Errors,
+) -> Vec<Param> {
     let declared: Vec<Lifetime> = sig.generics.lifetimes().map(|param| param.lifetime.clone()).collect();
     let typed = sig.inputs.iter_mut().filter_map(|input| match input {
         FnArg::Typed(param) => Some(param),
         FnArg::Receiver(_) => None,
     });
-    let params: Vec<Param> = typed.filter_map(|param| one(param, &declared, errors)).collect();
+    let mut params: Vec<Param> =
+        typed.enumerate().filter_map(|(n, param)| one(n, param, &declared, errors)).collect();
+    let before = errors.len();
+    describe(sig, &mut params, listed, errors);
+    // One that is the whole argument object needs no name.
+    if params.iter().filter(|param| param.is_argument()).count() > 1 {
+        for param in &mut params {
+            if let Some((advice, at)) = param.nameless.take() {
+                errors.at_span(at, advice);
+            }
+        }
+    }
+    if require_docs && errors.len() == before {
+        for param in params.iter().filter(|param| param.is_argument() && param.options.flatten.is_none()) {
+            if param.options.description.is_none() && !may_be_whole(param, &params) {
+                let name = param.ident.unraw();
+                errors.at_span(
+                    param.ident.span(),
+                    format!("`require_docs`: say what `{name}` is, with `/// …` above it or a line in `# Arguments`"),
+                );
+            }
+        }
+    }
     let name = |param: &Param| {
         let own = || LitStr::new(&param.ident.unraw().to_string(), param.ident.span());
         (param.options.flatten.is_none()).then(|| param.options.rename.clone().unwrap_or_else(own))
@@ -34,7 +67,52 @@ pub(super) fn take(sig: &mut Signature, errors: &mut Errors) -> Vec<Param> {
     params
 }
 
-fn one(param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Option<Param> {
+/// Whether a lone parameter may be the whole argument object, whose fields have docs of their own.
+fn may_be_whole(param: &Param, all: &[Param]) -> bool {
+    param.pass == Pass::Value
+        && param.options.nested.is_none()
+        && all.iter().filter(|param| param.is_argument()).count() == 1
+        && matches!(&param.ty, Type::Path(path) if path.path.get_ident().is_none_or(|name| {
+            name.to_string().starts_with(char::is_uppercase) && name != "String"
+        }) && path.path.segments.last().is_some_and(|last| last.arguments.is_empty()))
+}
+
+/// Hands each parameter what the docs of the function say about it.
+fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], errors: &mut Errors) {
+    let names: Vec<String> = sig
+        .inputs
+        .iter()
+        .filter_map(|input| match input {
+            FnArg::Typed(PatType { pat, .. }) => match &**pat {
+                Pat::Ident(pat) => Some(pat.ident.unraw().to_string()),
+                _ => None,
+            },
+            FnArg::Receiver(_) => None,
+        })
+        .collect();
+    for (name, text) in listed {
+        let is = |param: &&mut Param| {
+            let renamed = param.options.rename.as_ref().map(LitStr::value);
+            param.is_argument() && (param.ident.unraw() == *name || renamed.as_ref() == Some(name))
+        };
+        if let Some(param) = params.iter_mut().find(is) {
+            param.options.description.get_or_insert_with(|| text.clone());
+        } else if !names.contains(name) && names.len() == sig.inputs.len() {
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let advice = match nearest(name, &known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "it takes none, remove the line".to_owned(),
+                None => format!("it has {}", listed_words(&known, "and")),
+            };
+            errors.at(
+                &sig.ident,
+                format!("the docs list an argument `{name}`, which the function has not: {advice}"),
+            );
+        }
+    }
+}
+
+fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Option<Param> {
     let (ours, rest): (Vec<Attribute>, Vec<Attribute>) =
         param.attrs.drain(..).partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("arg"));
     param.attrs = rest;
@@ -50,10 +128,14 @@ fn one(param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Optio
     let options = parse(&ours, Place::Parameter, errors);
     let passed = passed(&param.ty, errors);
     // A parameter whose type is refused may still lack a name.
+    let mut nameless = None;
     let ident = match &passed {
         Some((Pass::Injected, _)) => Some(hidden("injected")),
-        _ => named(&param.pat, options.rename.is_some(), errors),
+        _ => named(n, &param.pat, options.rename.is_some(), &mut nameless, errors),
     };
+    if let (Some((advice, at)), true) = (nameless, options.nested.is_some()) {
+        errors.at_span(at, advice);
+    }
     let (pass, mut ty) = passed?;
     if pass == Pass::Injected {
         injected(&ours, &param.ty, errors);
@@ -63,11 +145,17 @@ fn one(param: &mut PatType, declared: &[Lifetime], errors: &mut Errors) -> Optio
     }
     let span = types::point(&param.ty);
     make_static(&mut ty, declared);
-    Some(Param { ident: ident?, pass, ty, span, cfgs, options })
+    Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless })
 }
 
 /// The one identifier that an argument is known by.
-fn named(pat: &Pat, renamed: bool, errors: &mut Errors) -> Option<syn::Ident> {
+fn named(
+    n: usize,
+    pat: &Pat,
+    renamed: bool,
+    nameless: &mut Option<(&'static str, Span)>,
+    errors: &mut Errors,
+) -> Option<syn::Ident> {
     match pat {
         Pat::Ident(pat) if pat.subpat.is_none() && pat.by_ref.is_none() => {
             if pat.ident.to_string().starts_with('_') && !renamed {
@@ -83,15 +171,21 @@ fn named(pat: &Pat, renamed: bool, errors: &mut Errors) -> Option<syn::Ident> {
             }
             Some(pat.ident.clone())
         }
-        Pat::Wild(_) => {
-            errors.at(pat, "the model sees the name of a parameter: write one instead of `_`");
-            None
+        Pat::Wild(_)
+        | Pat::Struct(_)
+        | Pat::Tuple(_)
+        | Pat::TupleStruct(_)
+        | Pat::Ident(_)
+        | Pat::Slice(_) => {
+            // Named by an option, or perhaps the whole argument object: then its name does not matter.
+            if !renamed {
+                let advice = if matches!(pat, Pat::Wild(_)) { NAMELESS } else { TAKEN_APART };
+                *nameless = Some((advice, types::span(pat)));
+            }
+            Some(hidden(&format!("argument{n}")))
         }
         _ => {
-            errors.at(
-                pat,
-                "the model sees the name of a parameter: write `name: Type` and take it apart in the body",
-            );
+            errors.at(pat, TAKEN_APART);
             None
         }
     }

@@ -1,23 +1,32 @@
-//! `#[tool]` on a struct: its fields are the arguments, `RunTool` is its body.
+//! `#[tool]` on a struct, whose fields are the arguments, or on an enum, whose variants are actions. `RunTool` is the
+//! body.
 
-use super::attr::Place;
-use super::{cfgs, expand, parse_options, refuse_second, said};
+use super::approval::Approval;
+use super::attr::{Options, Place};
+use super::{approval, cfgs, expand, parse_options, refuse_second, said};
+use crate::args::foreign::Serde;
 use crate::args::quiet;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Data, DeriveInput, Fields};
+use syn::{Attribute, Data, DataEnum, DeriveInput, Fields, parse_quote};
 
 pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let mut input = input.clone();
-    let options = parse_options(tokens, Place::Struct, &mut errors);
+    let options = parse_options(tokens, Place::Type, &mut errors);
     refuse_second(&mut input.attrs, &mut errors);
     let (private, krate) = (Private::new(options.krate.as_ref()), options.krate.clone());
-    check(&input, &mut errors);
-    let name = input.ident.clone();
-    let said = said(options, &name, true, &input.attrs, &mut errors);
+    check(&input, &options, &mut errors);
+    let (name, is_enum) = (input.ident.clone(), matches!(input.data, Data::Enum(_)));
+    if options.require_docs {
+        input.attrs.push(parse_quote!(#[arg(require_docs)]));
+    }
+    let (said, _) = said(options, &name, true, &input.attrs, &mut errors);
+    if is_enum {
+        tag(&mut input.attrs);
+    }
 
     let (at, args, cx) = (ours(name.span()), hidden("args"), hidden("cx"));
     let running = quote! {
@@ -28,16 +37,29 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         }> as #private::OrIdle<#name>>::run(#args, #cx).await
     };
     let converted = expand::converted(&running, at, &private);
-    let (spec, tool_name) = (expand::spec(&said, &private), &said.name);
+    let output = quote! {
+        <#private::Pick<{
+            #[allow(unused_imports)]
+            use #private::RunUnknown as _;
+            #private::Probe::<#name>::RUNS
+        }> as #private::OrIdle<#name>>::Output
+    };
+    let (spec, tool_name) = (expand::spec(&said, Some(&output), &private), &said.name);
+    let rule = approval::of_type(said.options.approval.as_ref(), &name, &private);
+    let (rule_helper, rule) = (rule.helper, rule.whole);
     let there = private.at(at);
-    let object =
-        quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT););
+    // Of an enum, its plan knows.
+    let object = (!is_enum).then(
+        || quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT);),
+    );
     let runs = quote_spanned!(at=> const _: fn() = || #there::runs::<#name>(););
     let body = quote! {
         #object
         #runs
+        #rule_helper
+        #spec
         static __BLUEPRINT: #private::LazyLock<#private::Compiled> =
-            #private::LazyLock::new(|| #spec.compile::<#name>());
+            #private::LazyLock::new(|| __spec()#rule.compile::<#name>());
         #private::typed::<#name, _>(&__BLUEPRINT, #private::keys(&[]), |#args, #cx| {
             #private::Box::pin(async move { #converted })
         })
@@ -70,7 +92,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     }
 }
 
-fn check(input: &DeriveInput, errors: &mut Errors) {
+fn check(input: &DeriveInput, options: &Options, errors: &mut Errors) {
     let name = &input.ident;
     match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -78,16 +100,55 @@ fn check(input: &DeriveInput, errors: &mut Errors) {
             Fields::Unnamed(fields) => {
                 errors.at(fields, format!("arguments have names: write `struct {name} {{ name: Type }}`"));
             }
-            Fields::Unit => errors.at(name, format!("write `struct {name} {{}}` for a tool without arguments")),
+            Fields::Unit => {
+                errors.at(name, format!("write `struct {name} {{}}` for a tool without arguments"));
+            }
         },
-        Data::Enum(data) => errors.at(
-            &data.enum_token,
-            format!("an enum is an argument, not a tool: derive `ToolArgs` on it and write a function that takes `{name}`"),
-        ),
+        Data::Enum(data) => {
+            check_actions(data, input, errors);
+            if let Some(Approval::When(closure, _)) = &options.approval {
+                errors.at(
+                    closure,
+                    format!("each action has its own arguments: write a function that takes `&{name}`, and its path here"),
+                );
+            }
+        }
         Data::Union(data) => errors.at(&data.union_token, "a union cannot be a tool: write a struct"),
     }
     if let Some(param) = input.generics.params.first() {
-        errors.at(param, "a tool has one schema: write a struct without generic parameters");
+        errors.at(param, "a tool has one schema: write a type without generic parameters");
+    }
+}
+
+/// The variants of an enum that is a tool.
+fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
+    if data.variants.is_empty() {
+        errors.at(&input.ident, "each variant is an action of the tool: write at least one");
+    }
+    let serde = Serde::of(&input.attrs);
+    for variant in &data.variants {
+        let name = &variant.ident;
+        if let Fields::Unnamed(fields) = &variant.fields
+            && (fields.unnamed.len() != 1 && !serde.has("content"))
+        {
+            errors.at(
+                fields,
+                format!("arguments have names: write `{name} {{ name: Type }}`, or `{name}(Arguments)` with a struct"),
+            );
+        }
+    }
+}
+
+/// An action is told by its name under `action`, unless serde's attributes say otherwise.
+fn tag(attrs: &mut Vec<Attribute>) {
+    let serde = Serde::of(attrs);
+    let (tagged, renamed) =
+        (["tag", "untagged", "content"].iter().any(|key| serde.has(key)), serde.has("rename_all"));
+    if !tagged {
+        attrs.push(parse_quote!(#[serde(tag = "action")]));
+        if !renamed {
+            attrs.push(parse_quote!(#[serde(rename_all = "snake_case")]));
+        }
     }
 }
 
@@ -109,7 +170,7 @@ fn strip(input: &mut DeriveInput) {
     let alone = !input.attrs.iter().any(|attr| {
         attr.path().is_ident("derive") && attr.to_token_stream().to_string().contains("Validate")
     });
-    let ours = |attr: &syn::Attribute| {
+    let ours = |attr: &Attribute| {
         ["arg", "serde", "schemars"].iter().any(|name| attr.path().is_ident(name))
             || (alone && ["validate", "garde"].iter().any(|name| attr.path().is_ident(name)))
             || (attr.path().is_ident("derive") && attr.to_token_stream().to_string().contains("ToolArgs"))

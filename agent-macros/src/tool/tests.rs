@@ -15,7 +15,7 @@ fn every_key_of_every_table_is_read() {
     for (place, keys) in [
         (Place::Function, attr::FUNCTION),
         (Place::Method, attr::METHOD),
-        (Place::Struct, attr::STRUCT),
+        (Place::Type, attr::TYPE),
         (Place::Block, attr::BLOCK),
     ] {
         let Keys { known, .. } = keys;

@@ -21,7 +21,6 @@ use super::roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessa
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "messages are kept and shared behind an `Arc`")]
 pub enum Message {
     /// From the user.
     User(UserMessage),

@@ -21,6 +21,8 @@ pub enum Content {
         /// Whether the provider hides it: then only it can read the provider data.
         redacted: bool,
     },
+    /// What the model says instead of an answer it refuses to give.
+    Refusal(String),
     /// A picture.
     Image(Media),
     /// A document, for example a PDF.
@@ -121,4 +123,22 @@ impl ProviderData {
     pub fn new(provider: impl Into<String>, data: impl Into<Value>) -> Self {
         Self { provider: provider.into(), data: data.into() }
     }
+}
+
+/// How long a provider's prompt cache keeps what is marked.
+///
+/// Source: `cache_control.ttl` of Anthropic's Messages API, which has these two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum CacheMark {
+    /// As long as is usual: some minutes after the last use.
+    #[default]
+    #[serde(rename = "default")]
+    Default,
+    /// Five minutes after the last use.
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// One hour after the last use.
+    #[serde(rename = "1h")]
+    Hour,
 }

@@ -35,7 +35,7 @@ mod words;
 
 pub use arguments::{ToolArguments, ToolCall};
 pub use by_role::Message;
-pub use content::{Content, Opaque, ProviderData, ProviderTool};
+pub use content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
 pub use conversation::Conversation;
 pub use hand_off::{HandOff, Recipient};
 pub use list::MessageList;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::arguments::{ToolArguments, ToolCall};
-use super::content::{Content, Opaque, ProviderData, ProviderTool};
+use super::content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
 use super::media::{Blob, Media, Resource, ResourceLink};
 
 /// One part of a message: its content, and what its provider wants back with it.
@@ -30,6 +30,8 @@ pub struct Part {
     pub content: Content,
     /// What its provider wants back with it.
     pub provider_data: Option<ProviderData>,
+    /// Whether the request up to here is worth keeping in the provider's prompt cache.
+    pub cache: Option<CacheMark>,
     /// Fields this version does not know, kept.
     pub extra: Map<String, Value>,
 }
@@ -37,7 +39,7 @@ pub struct Part {
 impl Part {
     /// A part of this content.
     pub fn new(content: Content) -> Self {
-        Self { content, provider_data: None, extra: Map::new() }
+        Self { content, provider_data: None, cache: None, extra: Map::new() }
     }
 
     /// Text.
@@ -53,6 +55,11 @@ impl Part {
     /// What a model thought and its provider hides.
     pub fn redacted_thinking(data: ProviderData) -> Self {
         Self::new(Content::Thinking { text: String::new(), redacted: true }).with_provider_data(data)
+    }
+
+    /// A refusal, in the model's words.
+    pub fn refusal(text: impl Into<String>) -> Self {
+        Self::new(Content::Refusal(text.into()))
     }
 
     /// A picture in memory.
@@ -88,6 +95,20 @@ impl Part {
     /// Sets what the provider wants back with this part.
     pub fn with_provider_data(mut self, data: ProviderData) -> Self {
         self.provider_data = Some(data);
+        self
+    }
+
+    /// Marks the end of what the provider's prompt cache should keep. Providers that cache by themselves ignore it.
+    ///
+    /// ```
+    /// use agent::message::{CacheMark, Message, Part};
+    ///
+    /// let manual = Part::text("… two hundred pages …").with_cache(CacheMark::Hour);
+    /// let message = Message::user([manual, Part::text("Where is the fuse box?")]);
+    /// # assert!(serde_json::to_string(&message).unwrap().contains(r#""cache":"1h""#));
+    /// ```
+    pub fn with_cache(mut self, mark: CacheMark) -> Self {
+        self.cache = Some(mark);
         self
     }
 
@@ -163,6 +184,7 @@ impl Content {
         Ok(match self {
             Self::Text(text) => ("text", Fields::Text { text }),
             Self::Thinking { text, redacted } => ("thinking", Fields::Thinking { text, redacted: *redacted }),
+            Self::Refusal(text) => ("refusal", Fields::Text { text }),
             Self::Image(media) => ("image", Fields::Media(media)),
             Self::Document(media) => ("document", Fields::Media(media)),
             Self::Audio(media) => ("audio", Fields::Media(media)),
@@ -185,12 +207,16 @@ impl Serialize for Part {
             fields: Fields<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
             provider_data: &'a Option<ProviderData>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cache: &'a Option<CacheMark>,
             #[serde(flatten)]
             extra: &'a Map<String, Value>,
         }
-        let Self { content, provider_data, extra } = self;
+        let Self { content, provider_data, cache, extra } = self;
         match content.wire() {
-            Ok((r#type, fields)) => Wire { r#type, fields, provider_data, extra }.serialize(serializer),
+            Ok((r#type, fields)) => {
+                Wire { r#type, fields, provider_data, cache, extra }.serialize(serializer)
+            }
             Err(value) => value.serialize(serializer),
         }
     }
@@ -217,9 +243,13 @@ fn read_known(value: &Value) -> Option<Part> {
         None | Some(Value::Null) => None,
         Some(data) => Some(ProviderData::deserialize(data).ok()?),
     };
-    let is_known = |key: &str| key == "type" || key == "provider_data" || known.contains(&key);
+    let cache = match map.get("cache") {
+        None | Some(Value::Null) => None,
+        Some(mark) => Some(CacheMark::deserialize(mark).ok()?),
+    };
+    let is_known = |key: &str| matches!(key, "type" | "provider_data" | "cache") || known.contains(&key);
     let extra = map.iter().filter(|(key, _)| !is_known(key)).map(|(key, value)| (key.clone(), value.clone()));
-    Some(Part { content, provider_data, extra: extra.collect() })
+    Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
 /// The content and the fields it was read from.
@@ -239,6 +269,7 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
     }
     Some(match kind {
         "text" => (Content::Text(fields::<Text>(value)?.text), &["text"]),
+        "refusal" => (Content::Refusal(fields::<Text>(value)?.text), &["text"]),
         "thinking" => {
             let Thinking { text, redacted } = fields(value)?;
             (Content::Thinking { text, redacted }, &["text", "redacted"])

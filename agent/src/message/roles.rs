@@ -25,6 +25,9 @@ pub struct UserMessage {
     /// Set when it came through a queue; a message sent twice with one id is queued once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// What only one provider knows about the message; sent to that provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
     /// Fields this version does not know, kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -64,6 +67,9 @@ pub struct AssistantMessage {
     pub usage: Usage,
     /// Why it ended.
     pub stop_reason: StopReason,
+    /// Why it ended, in the provider's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_stop_reason: Option<String>,
     /// Why it ended so, in words: the error, the reason of a cancellation, the explanation of a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -101,6 +107,15 @@ impl AssistantMessage {
         texts.collect()
     }
 
+    /// What the model said instead of an answer, joined; none if it refused nothing.
+    pub fn refusal(&self) -> Option<String> {
+        let texts = self.content.iter().filter_map(|part| match &part.content {
+            Content::Refusal(text) => Some(text.as_str()),
+            _ => None,
+        });
+        Some(texts.collect::<String>()).filter(|text| !text.is_empty())
+    }
+
     /// The calls, in their order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(Part::as_tool_call)
@@ -130,6 +145,9 @@ pub struct ToolResultMessage {
     /// For the application; never sent to a model.
     #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// What only one provider knows about the result; sent to that provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
     /// Fields this version does not know, kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -156,6 +174,7 @@ impl ToolResultMessage {
             outcome,
             code: None,
             metadata: Map::new(),
+            provider_data: None,
             extra: Map::new(),
         }
     }
@@ -206,6 +225,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             is_error: Option<bool>,
             #[serde(default, with = "json::map")]
             metadata: Map<String, Value>,
+            provider_data: Option<ProviderData>,
             #[serde(flatten)]
             extra: Map<String, Value>,
         }
@@ -224,6 +244,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             outcome,
             code: wire.code,
             metadata: wire.metadata,
+            provider_data: wire.provider_data,
             extra: wire.extra,
         })
     }

@@ -1,6 +1,6 @@
 //! Builds the message of a reply from its events, and makes the events keep their grammar.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{ModelError, ModelEvent, ModelInfo};
 use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
@@ -12,6 +12,8 @@ pub(super) struct Accumulator {
     /// Of each part, whether its end is still to come.
     open: Vec<bool>,
     call_ids: HashSet<String>,
+    /// For each id that was given more than once, the number to try next: n equal ids take n steps, not n².
+    next_numbers: HashMap<String, usize>,
     stopped: bool,
 }
 
@@ -19,7 +21,13 @@ impl Accumulator {
     pub(super) fn new(info: &ModelInfo) -> Self {
         let ModelInfo { provider, api, model } = info.clone();
         let message = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
-        Self { message, open: Vec::new(), call_ids: HashSet::new(), stopped: false }
+        Self {
+            message,
+            open: Vec::new(),
+            call_ids: HashSet::new(),
+            next_numbers: HashMap::new(),
+            stopped: false,
+        }
     }
 
     pub(super) fn message(&self) -> &AssistantMessage {
@@ -104,7 +112,7 @@ impl Accumulator {
                 self.message.usage.clone_from(usage);
                 out.push_back(event);
             }
-            E::Stop { reason, detail } => self.stop(reason, detail, out),
+            E::Stop { reason, detail, raw } => self.stop(reason, detail, raw, out),
         }
         Ok(())
     }
@@ -137,14 +145,19 @@ impl Accumulator {
 
     /// Results are matched to calls by id, and not every provider gives ids, or different ones.
     fn unique_id(&mut self, id: String) -> String {
-        let mut number = self.call_ids.len() + 1;
-        let base = if id.is_empty() { "call".to_owned() } else { id.clone() };
-        let mut unique = if id.is_empty() { format!("{base}_{number}") } else { id };
-        while !self.call_ids.insert(unique.clone()) {
-            unique = format!("{base}_{number}");
-            number += 1;
+        let base = if id.is_empty() { "call" } else { &id };
+        if !id.is_empty() && self.call_ids.insert(id.clone()) {
+            return id;
         }
-        unique
+        let next = self.next_numbers.entry(base.to_owned()).or_insert(0);
+        *next = (*next).max(self.open.len() + 1);
+        loop {
+            let unique = format!("{base}_{next}");
+            *next += 1;
+            if self.call_ids.insert(unique.clone()) {
+                return unique;
+            }
+        }
     }
 
     fn append(&mut self, event: ModelEvent, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
@@ -181,10 +194,14 @@ impl Accumulator {
                 return Err(ModelError::protocol(format!("part {index} of the reply changed its kind")));
             }
             let id = old.as_tool_call().map(|call| call.id.clone());
+            let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;
             // The one that listeners were told.
             if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
                 call.id = id;
+            }
+            if !is_told {
+                out.push_back(ModelEvent::Part { content_index: index, part: old.clone() });
             }
             return Ok(());
         }
@@ -208,7 +225,13 @@ impl Accumulator {
         Ok(())
     }
 
-    fn stop(&mut self, reason: StopReason, detail: Option<String>, out: &mut VecDeque<ModelEvent>) {
+    fn stop(
+        &mut self,
+        reason: StopReason,
+        detail: Option<String>,
+        raw: Option<String>,
+        out: &mut VecDeque<ModelEvent>,
+    ) {
         for index in 0..self.open.len() {
             self.end(index, out);
         }
@@ -218,7 +241,8 @@ impl Accumulator {
         let reason = if reason == StopReason::Stop && asks { StopReason::ToolUse } else { reason };
         self.message.stop_reason = reason.clone();
         self.message.error.clone_from(&detail);
-        out.push_back(ModelEvent::Stop { reason, detail });
+        self.message.provider_stop_reason.clone_from(&raw);
+        out.push_back(ModelEvent::Stop { reason, detail, raw });
     }
 }
 

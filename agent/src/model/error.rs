@@ -33,6 +33,8 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     body: Option<String>,
+    /// Where the provider says something else than the kind.
+    retryable: Option<bool>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -84,10 +86,34 @@ impl ModelErrorKind {
             Self::Other => "model error",
         }
     }
+
+    /// The kind as a word for logs and programs, for example `rate_limit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::InvalidRequest => "invalid_request",
+            Self::ContextTooLong => "context_length",
+            Self::ContentFilter => "content_filter",
+            Self::Connection => "transport",
+            Self::Timeout => "timeout",
+            Self::Protocol => "protocol",
+            Self::Aborted => "cancelled",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// Kept of a body: enough to see what it is.
 const MAX_BODY: usize = 2048;
+
+/// Where a body was cut.
+const CUT: &str = "… (";
+
+#[cfg(feature = "http")]
+const REDACTED: &str = "[redacted]";
 
 impl ModelError {
     /// An error of this kind.
@@ -100,6 +126,7 @@ impl ModelError {
             request_id: None,
             retry_after: None,
             body: None,
+            retryable: None,
             source: None,
         };
         Self { inner: Arc::new(inner) }
@@ -140,13 +167,43 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
+    /// Takes secrets out of everything it shows: message, code, body.
+    #[cfg(feature = "http")]
+    pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
+        let clean = |text: &mut String| {
+            for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+                if text.contains(secret) {
+                    *text = text.replace(secret, REDACTED);
+                }
+                // Where the body was cut, the beginning of a secret may stand.
+                let Some(cut) = text.rfind(CUT) else { continue };
+                let (head, tail) = text.split_at(cut);
+                let begun = secret.char_indices().skip(1).map(|(at, _)| &secret[..at]);
+                if let Some(begun) = begun.filter(|begun| head.ends_with(begun)).last() {
+                    *text = format!("{}{REDACTED}{tail}", &head[..head.len() - begun.len()]);
+                }
+            }
+        };
+        self.edit(|inner| {
+            clean(&mut inner.message);
+            inner.code.iter_mut().for_each(clean);
+            inner.body.iter_mut().for_each(clean);
+            inner.request_id.iter_mut().for_each(clean);
+        })
+    }
+
     /// Sets the answer's body, cut to 2 KiB. The caller removes secrets first.
     pub fn with_body(self, body: &str) -> Self {
         let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
         let (head, rest) = body.split_at(cut);
         let omitted =
-            if rest.is_empty() { String::new() } else { format!("… ({} more bytes)", rest.len()) };
+            if rest.is_empty() { String::new() } else { format!("{CUT}{} more bytes)", rest.len()) };
         self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
+    }
+
+    /// Says whether the same request may succeed a little later, where that does not follow from the kind.
+    pub fn with_retryable(self, retryable: bool) -> Self {
+        self.edit(|inner| inner.retryable = Some(retryable))
     }
 
     /// Sets what it came from.
@@ -237,7 +294,8 @@ impl ModelError {
     /// Whether the same request may well succeed a little later.
     pub fn is_retryable(&self) -> bool {
         use ModelErrorKind::{Connection, Overloaded, RateLimit, Server, Timeout};
-        matches!(self.kind(), RateLimit | Overloaded | Server | Connection | Timeout)
+        let by_kind = matches!(self.kind(), RateLimit | Overloaded | Server | Connection | Timeout);
+        self.inner.retryable.unwrap_or(by_kind)
     }
 }
 
@@ -257,7 +315,8 @@ impl fmt::Display for ModelError {
 
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, status, code, request_id, retry_after, body, source } = &*self.inner;
+        let Inner { kind, message, status, code, request_id, retry_after, body, retryable, source } =
+            &*self.inner;
         f.debug_struct("ModelError")
             .field("kind", kind)
             .field("message", message)
@@ -266,6 +325,7 @@ impl fmt::Debug for ModelError {
             .field("request_id", request_id)
             .field("retry_after", retry_after)
             .field("body", body)
+            .field("retryable", retryable)
             .field("source", source)
             .finish()
     }
@@ -288,6 +348,17 @@ mod tests {
         let kept = error.body().unwrap();
         assert!(kept.starts_with("éé") && kept.ends_with("é… (1952 more bytes)"), "{kept}");
         assert_eq!(ModelError::protocol("x").with_body("short").body(), Some("short"));
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn secrets_are_taken_out_also_where_the_body_was_cut() {
+        for before in MAX_BODY - 12..MAX_BODY + 2 {
+            let body = format!("{}sk-secret!{}", "x".repeat(before), "y".repeat(50));
+            let error = ModelError::protocol("sk-secret!").with_body(&body).without_secrets(&["sk-secret!"]);
+            let shown = format!("{error:?}");
+            assert!(!shown.contains("sk") && !shown.contains("xs…"), "{before}: {shown}");
+        }
     }
 
     #[test]

@@ -107,6 +107,9 @@ pub enum ModelEvent {
         reason: StopReason,
         /// More exactly, for people: a refusal's explanation, for example.
         detail: Option<String>,
+        /// The provider's word for the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
     },
 }
 
@@ -156,8 +159,8 @@ impl fmt::Debug for ModelEvent {
             Self::Usage { usage } => {
                 out.field("usage", usage);
             }
-            Self::Stop { reason, detail } => {
-                out.field("reason", reason).field("detail", detail);
+            Self::Stop { reason, detail, raw } => {
+                out.field("reason", reason).field("detail", detail).field("raw", raw);
             }
             _ => {}
         }

@@ -6,6 +6,7 @@
 mod accumulator;
 mod error;
 mod event;
+mod options;
 mod request;
 mod scripted;
 mod stream;
@@ -13,6 +14,7 @@ mod thinking;
 
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
+pub use options::{ManagedTool, PromptCache, WebFetch, WebSearch};
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{Reply, ScriptedModel, reply, reply_with};
 pub use stream::ModelStream;

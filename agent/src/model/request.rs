@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Thinking;
+use super::{ManagedTool, PromptCache, Thinking};
 use crate::ToolDefinition;
 use crate::message::{Message, MessageList};
 
@@ -33,6 +33,11 @@ pub struct ModelRequest {
     pub messages: MessageList,
     /// The tools the model may ask for, in the order it is shown them.
     pub tools: Arc<[ToolDefinition]>,
+    /// Tools that the provider runs itself.
+    pub managed_tools: Vec<ManagedTool>,
+    /// Whether providers should promise that calls fit their schemas, for the tools whose schemas they can promise.
+    /// Arguments are checked all the same.
+    pub strict_tools: bool,
     /// Whether it must.
     pub tool_choice: ToolChoice,
     /// Whether it may ask for several at once.
@@ -49,9 +54,12 @@ pub struct ModelRequest {
     pub thinking: Option<Thinking>,
     /// The schema the reply has to match.
     pub output: Option<OutputSchema>,
+    /// What the provider's prompt cache should keep.
+    pub cache: PromptCache,
     /// What the provider is told about the request, for its own reports: a user id, tags.
     pub metadata: Map<String, Value>,
-    /// Settings that only one provider knows, by provider; its adapter adds them to the request body.
+    /// Settings that only one provider knows, by provider; its adapter adds them to the request body. A
+    /// key replaces what the adapter wrote there, and null removes it.
     pub provider_options: Map<String, Value>,
 }
 
@@ -70,6 +78,24 @@ impl ModelRequest {
     /// Sets the tools.
     pub fn with_tools(mut self, tools: impl Into<Arc<[ToolDefinition]>>) -> Self {
         self.tools = tools.into();
+        self
+    }
+
+    /// Sets the tools that the provider runs itself.
+    pub fn with_managed_tools(mut self, tools: impl IntoIterator<Item = ManagedTool>) -> Self {
+        self.managed_tools = tools.into_iter().collect();
+        self
+    }
+
+    /// Sets whether providers should promise that calls fit their schemas.
+    pub fn with_strict_tools(mut self, strict: bool) -> Self {
+        self.strict_tools = strict;
+        self
+    }
+
+    /// Sets what the provider's prompt cache should keep.
+    pub fn with_cache(mut self, cache: PromptCache) -> Self {
+        self.cache = cache;
         self
     }
 

@@ -302,7 +302,7 @@ impl Reply {
             events.push_back(Ok(ModelEvent::Usage { usage }));
         }
         match self.end {
-            End::Stop(reason) => events.push_back(Ok(ModelEvent::Stop { reason, detail: None })),
+            End::Stop(reason) => events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None })),
             End::Error(error) => events.push_back(Err(error)),
             End::Hang => return Play { events, hangs: true },
         }

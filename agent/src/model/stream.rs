@@ -80,6 +80,29 @@ impl ModelStream {
         Self::new(cx, info, Whole { reply: Some(Box::pin(reply)), events: VecDeque::new() })
     }
 
+    /// A reply from events that are known already: of a recording, or in a test.
+    ///
+    /// ```
+    /// use agent::message::StopReason;
+    /// use agent::model::{ModelEvent, ModelInfo, ModelStream, StepCx};
+    ///
+    /// # async fn example() -> Result<(), agent::model::ModelError> {
+    /// let events = [
+    ///     ModelEvent::TextDelta { content_index: 0, delta: "Hi".into() },
+    ///     ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: None },
+    /// ];
+    /// let stream = ModelStream::from_events(&StepCx::new(), &ModelInfo::default(), events.map(Ok));
+    /// assert_eq!(stream.reply().await?.text(), "Hi");
+    /// # Ok(()) }
+    /// ```
+    pub fn from_events<I>(cx: &StepCx, info: &ModelInfo, events: I) -> Self
+    where
+        I: IntoIterator<Item = Result<ModelEvent, ModelError>>,
+        I::IntoIter: Send + Unpin + 'static,
+    {
+        Self::new(cx, info, Known(events.into_iter()))
+    }
+
     /// The next event; none when the reply is complete, and after an error.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
@@ -157,6 +180,17 @@ impl fmt::Debug for ModelStream {
     }
 }
 
+/// Events that are known already.
+struct Known<I>(I);
+
+impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Known<I> {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.next())
+    }
+}
+
 /// The events of a reply that comes as a whole.
 struct Whole<F> {
     reply: Option<Pin<Box<F>>>,
@@ -182,11 +216,12 @@ impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for Whole<
 fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
     let AssistantMessage { content, model, usage, stop_reason, error, response_id, provider_data, .. } =
         message;
+    let raw = message.provider_stop_reason;
     let mut events = VecDeque::from([ModelEvent::ReplyStart { response_id, model: Some(model) }]);
     let parts = content.into_iter().enumerate();
     events.extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));
     events.extend(provider_data.map(|data| ModelEvent::MessageData { data }));
     events.push_back(ModelEvent::Usage { usage });
-    events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error });
+    events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error, raw });
     events
 }

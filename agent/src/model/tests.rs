@@ -62,7 +62,7 @@ fn args(content_index: usize, delta: &str) -> E {
 }
 
 fn stop(reason: StopReason) -> E {
-    E::Stop { reason, detail: None }
+    E::Stop { reason, detail: None, raw: None }
 }
 
 #[test]

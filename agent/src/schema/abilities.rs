@@ -6,6 +6,9 @@
 
 use super::Dialect;
 
+/// Keywords of anybody's own, as one word among those that a dialect has.
+pub(super) const EXTENSIONS: &str = "x-";
+
 pub(super) struct Abilities {
     /// Restrictions and notes beyond `type`, `properties`, `required`, `items`, `enum`, `anyOf` and `description`.
     pub(super) keywords: &'static [&'static str],
@@ -121,6 +124,7 @@ static CANONICAL: Abilities = Abilities {
         "default",
         "examples",
         "deprecated",
+        EXTENSIONS,
     ],
     formats: Formats::All,
     patterns: Patterns::All,

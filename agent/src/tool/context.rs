@@ -3,6 +3,7 @@
 use super::cancel::{CancelToken, Cancelled};
 use super::executor::Executor;
 use super::progress::{Progress, ToolUpdate};
+use super::source::Source;
 use super::state::{DuplicateState, StateKey, StateMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,6 +39,7 @@ struct Inner {
     idempotency_key: Option<Arc<str>>,
     run_id: Option<Arc<str>>,
     session_id: Option<Arc<str>>,
+    source: Option<Source>,
     attempt: u32,
     max_attempts: u32,
     cancel: CancelToken,
@@ -102,6 +104,11 @@ impl ToolContext {
     /// The session that the run belongs to.
     pub fn session_id(&self) -> Option<&str> {
         self.inner.session_id.as_deref()
+    }
+
+    /// On whose behalf the call is made.
+    pub fn source(&self) -> Option<&Source> {
+        self.inner.source.as_ref()
     }
 
     /// Which attempt at running the body this is, from 1.
@@ -210,6 +217,7 @@ impl Default for Inner {
             idempotency_key: None,
             run_id: None,
             session_id: None,
+            source: None,
             attempt: 1,
             max_attempts: 1,
             cancel: CancelToken::new(),
@@ -295,6 +303,12 @@ impl ToolContextBuilder {
     /// The session that the run belongs to.
     pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.inner.session_id = Some(id.into());
+        self
+    }
+
+    /// On whose behalf calls are made.
+    pub fn source(mut self, source: Source) -> Self {
+        self.inner.source = Some(source);
         self
     }
 

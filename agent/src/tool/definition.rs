@@ -3,7 +3,7 @@
 use crate::args::{Plan, PlanOptions, SchemaError};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) const MAX_NAME: usize = 64;
 ///
 /// The parameters are those of its [`Plan`], which also checks the arguments, so what a model is shown and
 /// what is accepted cannot differ. It serialises to `{"name", "description", "parameters"}`, with `title`,
-/// `output_schema` and `annotations` where they were given.
+/// `output_schema`, `annotations`, `examples` and `_meta` where they were given.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -42,6 +42,10 @@ struct Inner {
     title: Option<Arc<str>>,
     annotations: ToolAnnotations,
     output_schema: Option<Value>,
+    examples: Vec<Value>,
+    strict: Option<bool>,
+    deferred: bool,
+    meta: Map<String, Value>,
 }
 
 impl ToolDefinition {
@@ -52,16 +56,39 @@ impl ToolDefinition {
     /// blank.
     pub fn new(plan: Plan, description: impl Into<Arc<str>>) -> Result<Self, DefinitionError> {
         let (name, description): (Arc<str>, Arc<str>) = (plan.name().into(), description.into());
+        // The worse mistake first.
+        if description.trim().is_empty() && is_valid_name(&name) {
+            return Err(DefinitionError::NoDescription);
+        }
+        Self::of(plan, name, description)
+    }
+
+    /// The definition of a tool that models choose by its name alone.
+    ///
+    /// # Errors
+    /// When the name will not do.
+    pub fn without_description(plan: Plan) -> Result<Self, DefinitionError> {
+        let name = plan.name().into();
+        Self::of(plan, name, "".into())
+    }
+
+    fn of(plan: Plan, name: Arc<str>, description: Arc<str>) -> Result<Self, DefinitionError> {
         if !is_valid_name(&name) {
             return Err(DefinitionError::Name { name: name.to_string() });
         }
-        if description.trim().is_empty() {
-            return Err(DefinitionError::NoDescription);
-        }
-        let annotations = ToolAnnotations::default();
-        Ok(Self {
-            inner: Arc::new(Inner { plan, name, description, title: None, annotations, output_schema: None }),
-        })
+        let inner = Inner {
+            plan,
+            name,
+            description,
+            title: None,
+            annotations: ToolAnnotations::default(),
+            output_schema: None,
+            examples: Vec::new(),
+            strict: None,
+            deferred: false,
+            meta: Map::new(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The name that the model calls.
@@ -73,7 +100,7 @@ impl ToolDefinition {
         &self.inner.name
     }
 
-    /// What the tool does, for the model.
+    /// What the tool does, for the model; empty for a tool that was defined [without](Self::without_description).
     pub fn description(&self) -> &str {
         &self.inner.description
     }
@@ -103,6 +130,60 @@ impl ToolDefinition {
         self.inner.output_schema.as_ref()
     }
 
+    /// Arguments as they may be sent. [`Registry::check_examples`](crate::Registry::check_examples) says whether they may.
+    pub fn examples(&self) -> &[Value] {
+        &self.inner.examples
+    }
+
+    /// Whether providers are asked to hold the model to the schema while it writes; `None`: what the application says.
+    pub fn strict(&self) -> Option<bool> {
+        self.inner.strict
+    }
+
+    /// Whether models are shown it only after they looked for it.
+    pub fn is_deferred(&self) -> bool {
+        self.inner.deferred
+    }
+
+    /// What clients are told beyond all this, by key: `_meta` of the Model Context Protocol. Never shown to a model.
+    pub fn meta(&self) -> &Map<String, Value> {
+        &self.inner.meta
+    }
+
+    /// All of it as text, for a prompt: name, description, parameters as JSON, and the first example if there is one.
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// The weather in a city.
+    /// #[tool(examples({"city": "Paris"}))]
+    /// fn get_weather(city: String) -> String {
+    ///     city
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Registry::new(tools![get_weather])?;
+    /// let text = registry.definitions()[0].describe_for_llm();
+    /// assert!(text.starts_with("Name: get_weather\nDescription: The weather in a city.\nArguments Schema:\n{\n"));
+    /// assert!(text.ends_with("Example Usage:\n{\n  \"name\": \"get_weather\",\n  \"arguments\": {\n    \"city\": \"Paris\"\n  }\n}"));
+    /// # Ok(()) }
+    /// ```
+    pub fn describe_for_llm(&self) -> String {
+        let (name, description) = (self.name(), self.description());
+        let described =
+            if description.is_empty() { String::new() } else { format!("Description: {description}\n") };
+        let text = format!("Name: {name}\n{described}Arguments Schema:\n{:#}", self.parameters());
+        let Some(example) = self.examples().first() else { return text };
+        let call = serde_json::json!({"name": name, "arguments": example});
+        format!("{text}\nExample Usage:\n{call:#}")
+    }
+
+    /// The same with other parameters.
+    pub(super) fn with_plan(mut self, plan: Plan) -> Self {
+        Arc::make_mut(&mut self.inner).plan = plan;
+        self
+    }
+
     /// Checks the arguments by these options, where the plan's own say nothing.
     ///
     /// # Errors
@@ -122,6 +203,30 @@ impl ToolDefinition {
     /// Sets the hints for clients.
     pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
         Arc::make_mut(&mut self.inner).annotations = annotations;
+        self
+    }
+
+    /// Adds arguments as they may be sent.
+    pub fn with_example(mut self, arguments: Value) -> Self {
+        Arc::make_mut(&mut self.inner).examples.push(arguments);
+        self
+    }
+
+    /// Sets whether providers are asked to hold the model to the schema.
+    pub fn with_strict(mut self, strict: bool) -> Self {
+        Arc::make_mut(&mut self.inner).strict = Some(strict);
+        self
+    }
+
+    /// Sets whether models are shown it only after they looked for it.
+    pub fn with_deferred(mut self, deferred: bool) -> Self {
+        Arc::make_mut(&mut self.inner).deferred = deferred;
+        self
+    }
+
+    /// Tells clients more.
+    pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        Arc::make_mut(&mut self.inner).meta.insert(key.into(), value.into());
         self
     }
 
@@ -148,6 +253,9 @@ impl PartialEq for ToolDefinition {
                 && a.title == b.title
                 && a.annotations == b.annotations
                 && a.output_schema == b.output_schema
+                && a.examples == b.examples
+                && a.meta == b.meta
+                && (a.strict, a.deferred) == (b.strict, b.deferred)
                 && a.plan.schema() == b.plan.schema())
     }
 }
@@ -166,12 +274,20 @@ impl Serialize for ToolDefinition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let inner = &*self.inner;
         let annotated = inner.annotations != ToolAnnotations::default();
-        let extra = usize::from(inner.title.is_some())
-            + usize::from(inner.output_schema.is_some())
-            + usize::from(annotated);
-        let mut s = serializer.serialize_struct("ToolDefinition", 3 + extra)?;
+        let optional = [
+            !inner.description.is_empty(),
+            inner.title.is_some(),
+            inner.output_schema.is_some(),
+            annotated,
+            !inner.examples.is_empty(),
+            !inner.meta.is_empty(),
+        ];
+        let extra = optional.iter().filter(|is_there| **is_there).count();
+        let mut s = serializer.serialize_struct("ToolDefinition", 2 + extra)?;
         s.serialize_field("name", &*inner.name)?;
-        s.serialize_field("description", &*inner.description)?;
+        if !inner.description.is_empty() {
+            s.serialize_field("description", &*inner.description)?;
+        }
         s.serialize_field("parameters", self.parameters())?;
         if let Some(title) = &inner.title {
             s.serialize_field("title", &**title)?;
@@ -181,6 +297,12 @@ impl Serialize for ToolDefinition {
         }
         if annotated {
             s.serialize_field("annotations", &inner.annotations)?;
+        }
+        if !inner.examples.is_empty() {
+            s.serialize_field("examples", &inner.examples)?;
+        }
+        if !inner.meta.is_empty() {
+            s.serialize_field("_meta", &inner.meta)?;
         }
         s.end()
     }
@@ -225,6 +347,14 @@ pub enum DefinitionError {
     /// A model chooses tools by their descriptions.
     #[error("the description is empty: say what the tool does")]
     NoDescription,
+    /// A parameter that was declared at run time cannot be.
+    #[error("parameter {name:?}: {reason}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The schema cannot be compiled; says where and why.
     #[error(transparent)]
     Schema(#[from] SchemaError),

@@ -1,5 +1,6 @@
 //! All tools at once in the schema dialect of a provider: what is lost, what cannot be said, what stays strict.
 
+use super::definition::ToolDefinition;
 use super::registry::Registry;
 use crate::schema::{
     ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
@@ -111,24 +112,27 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     pub fn check_dialect(&self, dialect: Dialect) -> DialectReport {
-        let mut left =
-            Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
-        let definitions = self.definitions();
-        let tools = definitions.iter().map(|definition| {
-            let plan = definition.plan();
-            let mut rendered = render(plan, dialect);
-            let mut over_budget = None;
-            if rendered.dialect == Dialect::AnthropicStrict {
-                over_budget = left.take(&Size::of(&rendered.schema)).err();
-            }
-            if over_budget.is_some() {
-                rendered = render(plan, Dialect::Plain);
-            }
-            let strict = rendered.dialect.is_strict();
-            ToolInDialect { name: definition.name().to_owned(), rendered, strict, over_budget }
-        });
-        DialectReport { dialect, tools: tools.collect() }
+        DialectReport { dialect, tools: tools_in_dialect(&self.definitions(), dialect) }
     }
+}
+
+/// The tools of one request in a dialect.
+pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<ToolInDialect> {
+    let mut left = Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
+    let tools = definitions.iter().map(|definition| {
+        let plan = definition.plan();
+        let mut rendered = render(plan, dialect);
+        let mut over_budget = None;
+        if rendered.dialect == Dialect::AnthropicStrict {
+            over_budget = left.take(&Size::of(&rendered.schema)).err();
+        }
+        if over_budget.is_some() {
+            rendered = render(plan, Dialect::Plain);
+        }
+        let strict = rendered.dialect.is_strict();
+        ToolInDialect { name: definition.name().to_owned(), rendered, strict, over_budget }
+    });
+    tools.collect()
 }
 
 /// What is left of a request's budget.

@@ -1,13 +1,18 @@
 //! Tools made at run time, from a JSON Schema and a closure.
 
 use super::BoxFuture;
+use super::builder::opened;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
-use super::outcome::{IntoOutcome, ToolReply};
+use super::error::ToolError;
+use super::outcome::{FailureCode, IntoOutcome, ToolOutcome, ToolReply};
+use super::parameters::Parameters;
 use super::policy::ToolPolicy;
+use super::source::Source;
 use super::traits::Tool;
 use crate::args::{Plan, PlanOptions};
-use serde_json::Value;
+use crate::message::{Part, ToolResultMessage};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -32,10 +37,22 @@ use std::sync::Arc;
 pub struct DynamicTool {
     definition: ToolDefinition,
     policy: ToolPolicy,
+    hooks: Hooks,
     body: Arc<Body>,
 }
 
 type Body = dyn Fn(Value, ToolContext) -> BoxFuture<'static, ToolReply> + Send + Sync;
+type Prepare = dyn Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync;
+type ParametersFor = dyn Fn(&Source) -> Option<Parameters> + Send + Sync;
+type Format = dyn Fn(&ToolResultMessage) -> Option<Vec<Part>> + Send + Sync;
+
+/// What a tool does beside its body. A [`ToolBuilder`](crate::ToolBuilder) sets them.
+#[derive(Clone, Default)]
+pub(super) struct Hooks {
+    pub(super) prepare: Option<Arc<Prepare>>,
+    pub(super) parameters_for: Option<Arc<ParametersFor>>,
+    pub(super) format: Option<Arc<Format>>,
+}
 
 impl DynamicTool {
     /// A tool that checks its arguments by `schema` and hands them to `body`.
@@ -76,11 +93,19 @@ impl DynamicTool {
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
         let definition = ToolDefinition::new(Plan::compile(name, &schema, options)?, description)?;
+        Ok(Self::of(definition, ToolPolicy::default(), Hooks::default(), body))
+    }
+
+    pub(super) fn of<F, Fut>(definition: ToolDefinition, policy: ToolPolicy, hooks: Hooks, body: F) -> Self
+    where
+        F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
         let body = move |args, cx| -> BoxFuture<'static, ToolReply> {
             let running = body(args, cx);
             Box::pin(async move { running.await.into_outcome().into() })
         };
-        Ok(Self { definition, policy: ToolPolicy::default(), body: Arc::new(body) })
+        Self { definition, policy, hooks, body: Arc::new(body) }
     }
 
     /// Sets how it may be run.
@@ -103,7 +128,19 @@ impl Tool for DynamicTool {
 
     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
         Box::pin(async move {
-            match self.definition.plan().parse::<Value>(arguments) {
+            let own = match cx.source().map(|source| self.definition_for(source)) {
+                None | Some(Ok(None)) => None,
+                Some(Ok(own)) => own,
+                Some(Err(error)) => {
+                    tracing::error!(tool = self.definition.name(), %error, "the parameters for this source cannot be");
+                    return ToolOutcome::failed(
+                        FailureCode::TOOL_ERROR,
+                        "The tool cannot run: the application did not set it up.",
+                    )
+                    .into();
+                }
+            };
+            match own.as_ref().unwrap_or(&self.definition).plan().parse::<Value>(arguments) {
                 Ok(checked) => (self.body)(checked.value, cx.clone()).await.with_coercions(checked.coercions),
                 Err(refusal) => refusal.into(),
             }
@@ -112,7 +149,31 @@ impl Tool for DynamicTool {
 
     fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
         let definition = self.definition.clone().with_plan_defaults(defaults)?;
-        Ok(Some(Arc::new(Self { definition, policy: self.policy.clone(), body: self.body.clone() })))
+        Ok(Some(Arc::new(Self { definition, ..self.clone() })))
+    }
+
+    fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
+        let Some(prepare) = &self.hooks.prepare else { return Ok(None) };
+        // What is no object is told by the check.
+        let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
+        let Ok(Value::Object(mut arguments)) = serde_json::from_str(text) else { return Ok(None) };
+        let before = arguments.clone();
+        prepare(&mut arguments)?;
+        Ok((arguments != before).then(|| Value::Object(arguments).to_string()))
+    }
+
+    fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
+        let Some(parameters) = self.hooks.parameters_for.as_ref().and_then(|of| of(source)) else {
+            return Ok(None);
+        };
+        let options = *self.definition.plan().options();
+        let schema = opened(parameters.schema()?, options);
+        let plan = Plan::compile(self.definition.name(), &schema, options)?;
+        Ok(Some(self.definition.clone().with_plan(plan)))
+    }
+
+    fn format_result(&self, result: &ToolResultMessage) -> Option<Vec<Part>> {
+        self.hooks.format.as_ref().and_then(|format| format(result))
     }
 
     fn policy(&self) -> &ToolPolicy {

@@ -10,13 +10,14 @@
 use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
 use super::context::ToolContext;
-use super::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+use super::definition::{DefinitionError, ToolDefinition};
 use super::outcome::{FailureCode, ToolOutcome, ToolReply};
-use super::policy::{Effect, ToolPolicy};
+use super::policy::ToolPolicy;
 use super::set::Entry;
+use super::spec::{Blueprint, Compiled};
 use super::state::StateKey;
 use super::traits::Tool;
-use crate::args::{CoercionPolicy, Coercions, InvalidArguments, Plan, PlanOptions, UnknownKeys};
+use crate::args::{Coercions, InvalidArguments, PlanOptions};
 use schemars::Schema;
 use serde_json::Value;
 use std::future::Future;
@@ -24,105 +25,6 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
-
-/// A tool without its body, or its name and why it cannot be one.
-pub type Compiled = Result<Blueprint, (String, DefinitionError)>;
-
-/// What was said about a tool.
-#[derive(Debug)]
-pub struct Spec {
-    name: &'static str,
-    description: &'static str,
-    title: Option<&'static str>,
-    annotations: ToolAnnotations,
-    policy: ToolPolicy,
-    options: PlanOptions,
-}
-
-impl Spec {
-    pub fn new(name: &'static str, description: &'static str) -> Self {
-        let (annotations, policy, options) =
-            (ToolAnnotations::NONE, ToolPolicy::DEFAULT, PlanOptions::default());
-        Self { name, description, title: None, annotations, policy, options }
-    }
-
-    pub fn title(mut self, title: &'static str) -> Self {
-        self.title = Some(title);
-        self
-    }
-
-    /// A hint, and what follows from it: what changes nothing may be run any number of times.
-    pub fn read_only(mut self, hint: bool) -> Self {
-        self.annotations.read_only = Some(hint);
-        if hint {
-            self.policy.effect = Effect::Pure;
-        }
-        self
-    }
-
-    pub fn destructive(mut self, hint: bool) -> Self {
-        self.annotations.destructive = Some(hint);
-        self
-    }
-
-    pub fn idempotent(mut self, hint: bool) -> Self {
-        self.annotations.idempotent = Some(hint);
-        if hint && self.policy.effect != Effect::Pure {
-            self.policy.effect = Effect::Idempotent;
-        }
-        self
-    }
-
-    pub fn open_world(mut self, hint: bool) -> Self {
-        self.annotations.open_world = Some(hint);
-        self
-    }
-
-    pub fn timeout_millis(mut self, millis: u64) -> Self {
-        self.policy = self.policy.with_timeout(Duration::from_millis(millis));
-        self
-    }
-
-    pub fn redact_errors(mut self) -> Self {
-        self.policy = self.policy.with_redacted_errors();
-        self
-    }
-
-    pub fn coerce(mut self, policy: CoercionPolicy) -> Self {
-        self.options = self.options.coercion(policy);
-        self
-    }
-
-    pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
-        self.options = self.options.unknown(unknown);
-        self
-    }
-
-    /// Compiles the plan for arguments of type `A`.
-    pub fn compile<A: Argument>(self) -> Compiled {
-        let Self { name, description, title, annotations, policy, options } = self;
-        let define = || -> Result<ToolDefinition, DefinitionError> {
-            let plan = Plan::for_type::<A>(name, options)?;
-            let definition = ToolDefinition::new(plan, description)?.with_annotations(annotations);
-            Ok(match title {
-                Some(title) => definition.with_title(title),
-                None => definition,
-            })
-        };
-        match define() {
-            Ok(definition) => Ok(Blueprint { definition, policy }),
-            Err(error) => Err((name.to_owned(), error)),
-        }
-    }
-}
-
-/// A tool without its body. One for each `#[tool]`, compiled when it is first listed.
-#[derive(Debug)]
-pub struct Blueprint {
-    definition: ToolDefinition,
-    policy: ToolPolicy,
-}
 
 /// A tool whose arguments are an `A`.
 struct TypedTool<A, F> {
@@ -202,13 +104,13 @@ where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
 {
     type Slot = Mutex<Option<thread::Result<ToolOutcome>>>;
-    let own = cx.clone();
+    let (own, span) = (cx.clone(), tracing::Span::current());
     Box::pin(async move {
         let slot: Arc<Slot> = Arc::default();
         let given_up = Arc::downgrade(&slot);
         let work = move || {
             let Some(slot) = given_up.upgrade() else { return };
-            let end = catch_unwind(AssertUnwindSafe(|| body(&own)));
+            let end = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| body(&own))));
             // Nothing that can panic runs under this lock.
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         };
@@ -372,4 +274,17 @@ pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
             }
         }
     }
+}
+
+/// `#[arg(with(read as Sent))]`: what is sent is read as any argument, then made into what the tool takes.
+pub fn read_with<'de, D, S, T, E>(
+    deserializer: D,
+    read: impl FnOnce(S) -> Result<T, E>,
+) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    S: serde::Deserialize<'de>,
+    E: std::fmt::Display,
+{
+    read(S::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }

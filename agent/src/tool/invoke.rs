@@ -3,6 +3,7 @@
 use super::BoxFuture;
 use super::cancel::Cancelled;
 use super::context::ToolContext;
+use super::error::ToolError;
 use super::outcome::{FailureCode, ToolOutcome, ToolReply};
 use super::policy::{Timeout, ToolPolicy};
 use super::traits::Tool;
@@ -33,6 +34,11 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         tracing::error!(tool = cx.tool(), state = missing.name(), "the application gives no such state");
         return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.");
     }
+    let prepared = match prepared(tool, arguments) {
+        Ok(prepared) => prepared,
+        Err(error) => return failed(FailureCode::PREPARE_ERROR, error.message()),
+    };
+    let arguments = prepared.as_deref().unwrap_or(arguments);
     let limit = match policy.timeout {
         Timeout::After(limit) => Some(limit),
         Timeout::Inherit => cx.default_timeout(),
@@ -73,6 +79,15 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
     }
     redact(&policy, cx, &mut reply.outcome);
     reply
+}
+
+/// The arguments as the tool wants them checked, where it changes them. A panic is an error like any other.
+pub(super) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
+    catch_unwind(AssertUnwindSafe(|| tool.prepare(arguments))).unwrap_or_else(|panic| {
+        let panic = panic_text(panic);
+        tracing::error!(tool = tool.definition().name(), %panic, "a tool panicked while it prepared arguments");
+        Err(ToolError::new("The tool could not prepare the arguments."))
+    })
 }
 
 fn failed(code: FailureCode, message: impl Into<String>) -> ToolReply {

@@ -1,16 +1,17 @@
 //! Tools: what they are, what they get, what they give back, and the registry that runs them.
 //!
 //! Rooms: [`traits`] the one tool trait; [`definition`] what a model is shown; [`policy`] how a tool may be
-//! run; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
+//! run, [`approval`] whether it waits for a word; [`progress`] what it tells meanwhile; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
-//! arguments to result; [`dialect`] all tools in a provider's schema; [`dynamic`] tools made at
-//! run time; [`arguments`], [`set`], `listing`, `glue`, `probe`, `constraint`, `convert`, `schemas` what the macros
+//! arguments to result; [`dialect`] all tools in a provider's schema; [`dynamic`], [`builder`] and [`parameters`] tools made at
+//! run time; [`source`] on whose behalf; [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`, `constraint`, `convert`, `schemas`, `result_schema` what the macros
 //! stand on.
 //!
 //! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
 
 pub(crate) mod approval;
 pub(crate) mod arguments;
+pub(crate) mod builder;
 pub(crate) mod cancel;
 #[cfg(feature = "macros")]
 pub(crate) mod constraint;
@@ -29,6 +30,7 @@ pub(crate) mod invoke;
 pub(crate) mod listing;
 pub(crate) mod outcome;
 pub(crate) mod output;
+pub(crate) mod parameters;
 pub(crate) mod policy;
 #[cfg(feature = "macros")]
 pub(crate) mod probe;
@@ -36,8 +38,13 @@ pub(crate) mod problem;
 pub(crate) mod progress;
 pub(crate) mod registry;
 #[cfg(feature = "macros")]
+pub(crate) mod result_schema;
+#[cfg(feature = "macros")]
 pub(crate) mod schemas;
 pub(crate) mod set;
+pub(crate) mod source;
+#[cfg(feature = "macros")]
+pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod traits;
 

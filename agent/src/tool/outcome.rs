@@ -101,6 +101,8 @@ codes! {
         UNKNOWN_TOOL = "unknown_tool";
         /// The arguments were refused; the text is the full report.
         INVALID_ARGUMENTS = "invalid_arguments";
+        /// The tool could not prepare the arguments for the check.
+        PREPARE_ERROR = "prepare_error";
         /// The body returned an error.
         TOOL_ERROR = "tool_error";
         /// The body panicked.

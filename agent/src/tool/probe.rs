@@ -142,6 +142,13 @@ impl<T: ?Sized> Advised for Rc<T> {
         Some("state is shared between threads: write `&T` and give `.state(value)`");
 }
 
+impl<T, E> Advised for Result<T, E> {
+    const BY_VALUE: Option<&'static str> =
+        Some("a model sends values, no errors: write the type of the value, or an enum of your own");
+    const BY_REFERENCE: Option<&'static str> =
+        Some("`&T` is state from the context: for an argument write the type of the value");
+}
+
 impl Advised for ToolContext {
     const BY_VALUE: Option<&'static str> = Some("the context is lent to the tool: write `&ToolContext`");
     const BY_REFERENCE: Option<&'static str> = None;
@@ -163,6 +170,12 @@ pub const fn own_argument(whole: bool) {
         "this parameter is the whole argument object: write the option on a field of its type, or add \
          `#[arg(nested)]` to keep it under its own name"
     );
+}
+
+/// Does not compile when a parameter without a name is not the whole argument object.
+#[track_caller]
+pub const fn needs_name(whole: bool, advice: &'static str) {
+    assert!(whole, "{}", advice);
 }
 
 /// Does not compile when the struct is no argument object.

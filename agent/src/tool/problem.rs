@@ -2,6 +2,7 @@
 
 use super::definition::DefinitionError;
 use super::state::{DuplicateState, StateKey};
+use crate::args::InvalidArguments;
 use std::fmt::{self, Write};
 
 /// How many tools the text about an unknown one lists.
@@ -126,6 +127,16 @@ pub enum RegistryProblem {
         state: StateKey,
         /// Whether there is an `Arc` of it, given as a value of its own.
         given_as_arc: bool,
+    },
+    /// An example that would be refused as a call.
+    #[error("example {number} of tool `{tool}`: {report}")]
+    Example {
+        /// The tool.
+        tool: String,
+        /// Which one, from 1.
+        number: usize,
+        /// What is wrong with it.
+        report: InvalidArguments,
     },
     /// Two values of one type.
     #[error(transparent)]

@@ -1,19 +1,23 @@
 //! Tools by name, and the one way to run them.
 
 use super::context::ToolContext;
-use super::definition::ToolDefinition;
-use super::invoke::invoke;
+use super::definition::{DefinitionError, ToolDefinition};
+use super::error::ToolError;
+use super::invoke::{invoke, panic_text, prepared};
 use super::outcome::{FailureCode, ToolOutcome, ToolResult};
 use super::policy::Timeout;
 use super::problem::{RegistryError, RegistryProblem, UnknownTool};
 use super::set::ToolSet;
+use super::source::Source;
 use super::state::StateMap;
 use super::traits::Tool;
 use crate::args::{Coercions, InvalidArguments, did_you_mean};
-use crate::message::ToolCall;
+use crate::message::{Part, ToolCall, ToolResultMessage};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The tools of an application. Written at the start, then read by many; cloning is one reference count.
@@ -136,6 +140,51 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
+    /// What a model is shown on behalf of `source`; without one, and where no tool depends on it, the
+    /// [same list](Self::definitions) as always, shared.
+    ///
+    /// # Errors
+    /// Lists every tool whose schema for this source cannot be compiled.
+    pub fn definitions_for(&self, source: Option<&Source>) -> Result<Arc<[ToolDefinition]>, RegistryError> {
+        let Some(source) = source else { return Ok(self.definitions()) };
+        let (mut problems, mut own) = (Vec::new(), Vec::new());
+        for (at, tool) in self.inner.tools.iter().enumerate() {
+            match tool.definition_for(source) {
+                Ok(None) => {}
+                Ok(Some(definition)) => own.push((at, definition)),
+                Err(error) => problems.push(RegistryProblem::Definition {
+                    tool: tool.definition().name().to_owned(),
+                    source: error,
+                }),
+            }
+        }
+        RegistryError::none_of(problems)?;
+        if own.is_empty() {
+            return Ok(self.definitions());
+        }
+        let mut definitions = self.inner.definitions.to_vec();
+        for (at, definition) in own {
+            definitions[at] = definition;
+        }
+        Ok(definitions.into())
+    }
+
+    /// What a model is shown of a stored result: the tool's own [form of it](Tool::format_result), or the content as it
+    /// was stored where the tool has none, is gone, gives nothing but blank text, or panics.
+    pub fn shown_content<'m>(&self, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
+        let stored = Cow::Borrowed(&result.content[..]);
+        let Some(tool) = self.get(&result.tool) else { return stored };
+        let shown = catch_unwind(AssertUnwindSafe(|| tool.format_result(result))).unwrap_or_else(|panic| {
+            tracing::error!(tool = %result.tool, panic = %panic_text(panic), "a tool panicked over its result");
+            None
+        });
+        let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+        match shown {
+            Some(parts) if !parts.iter().all(is_blank) => Cow::Owned(parts),
+            _ => stored,
+        }
+    }
+
     /// Some of the tools, in the order asked for, with the same state.
     ///
     /// # Errors
@@ -180,6 +229,36 @@ impl Registry {
         RegistryError::none_of(missing.collect())
     }
 
+    /// Whether the examples of all tools are calls that would run. For a test:
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Looks up a word.
+    /// #[tool(examples({"word": "owl"}, {"wrod": "eagle"}))]
+    /// fn look_up(word: String) -> String {
+    ///     word
+    /// }
+    ///
+    /// let registry = Registry::new(tools![look_up])?;
+    /// let error = registry.check_examples().unwrap_err();
+    /// assert!(error.to_string().starts_with("example 2 of tool `look_up`: Invalid arguments"));
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Lists every example that would be refused, with the report.
+    pub fn check_examples(&self) -> Result<(), RegistryError> {
+        let refused = self.inner.tools.iter().flat_map(|tool| {
+            let definition = tool.definition();
+            definition.examples().iter().enumerate().filter_map(move |(n, example)| {
+                let report = tool.validate(&example.to_string()).err()?;
+                Some(RegistryProblem::Example { tool: definition.name().to_owned(), number: n + 1, report })
+            })
+        });
+        RegistryError::none_of(refused.collect())
+    }
+
     /// Checks a call without running it.
     ///
     /// # Errors
@@ -196,9 +275,25 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     pub fn validate(&self, call: &ToolCall) -> Result<CheckedCall, CallError> {
+        self.validate_for(call, None)
+    }
+
+    /// The same on behalf of `source`.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate); and when the parameters for this source cannot be.
+    pub fn validate_for(&self, call: &ToolCall, source: Option<&Source>) -> Result<CheckedCall, CallError> {
         let tool = self.fetch(&call.name)?;
-        let coercions = tool.validate(call.args.text())?;
-        let args = tool.definition().plan().parse::<Value>(call.args.text())?.value;
+        let prepared = prepared(&**tool, call.args.text()).map_err(CallError::Prepare)?;
+        let text = prepared.as_deref().unwrap_or(call.args.text());
+        let own = source.map_or(Ok(None), |source| tool.definition_for(source))?;
+        let (args, coercions) = if let Some(own) = own {
+            let parsed = own.plan().parse::<Value>(text)?;
+            (parsed.value, parsed.coercions)
+        } else {
+            let coercions = tool.validate(text)?;
+            (tool.definition().plan().parse::<Value>(text)?.value, coercions)
+        };
         Ok(CheckedCall { call_id: call.id.clone(), tool: call.name.clone(), args, coercions })
     }
 
@@ -283,7 +378,13 @@ pub enum CallError {
     /// There is no such tool.
     #[error(transparent)]
     UnknownTool(#[from] UnknownTool),
+    /// The tool could not prepare the arguments.
+    #[error(transparent)]
+    Prepare(ToolError),
     /// The arguments are refused.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
+    /// The tool has no parameters for this source.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
 }

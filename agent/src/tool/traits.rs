@@ -3,10 +3,13 @@
 use super::BoxFuture;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
+use super::error::ToolError;
 use super::outcome::ToolReply;
 use super::policy::ToolPolicy;
+use super::source::Source;
 use super::state::StateKey;
 use crate::args::{Coercions, InvalidArguments, PlanOptions};
+use crate::message::{Part, ToolResultMessage};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -67,6 +70,33 @@ pub trait Tool: Send + Sync + 'static {
     fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
         let _ = defaults;
         Ok(None)
+    }
+
+    /// Changes arguments before they are checked: an old name, a missing default. `None`, the default, leaves them as they
+    /// are. It is called before every check and every run, so doing it again changes nothing more.
+    ///
+    /// # Errors
+    /// When the call cannot go on; it ends with the code `prepare_error`.
+    fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
+        let _ = arguments;
+        Ok(None)
+    }
+
+    /// What a model is shown on behalf of `source`; `None`, the default, is [`definition`](Self::definition). A tool that
+    /// says something else here also checks the arguments of such a call by it.
+    ///
+    /// # Errors
+    /// When its schema cannot be compiled.
+    fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
+        let _ = source;
+        Ok(None)
+    }
+
+    /// What a model is shown of a stored result, asked each time a request is built, so it may be live; `None`, the default,
+    /// is the stored content.
+    fn format_result(&self, result: &ToolResultMessage) -> Option<Vec<Part>> {
+        let _ = result;
+        None
     }
 
     /// How it may be run.

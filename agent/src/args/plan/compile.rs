@@ -6,7 +6,7 @@ use super::finish::{
     Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
 };
 use super::identify::with_pointers;
-use super::keywords::{self, NOTES};
+use super::keywords;
 use super::merge::merge;
 use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec};
 use super::pattern::Patterns;
@@ -437,5 +437,5 @@ fn shape_of(schema: &Object) -> usize {
 /// The descriptive keywords of a schema.
 pub(super) fn notes(schema: &Value) -> Notes {
     let Some(map) = schema.as_object() else { return Notes::new() };
-    map.iter().filter(|(k, _)| NOTES.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect()
+    map.iter().filter(|(k, _)| keywords::is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

@@ -22,7 +22,25 @@ const OF_FOREIGN: [&str; 10] = [
 ];
 
 /// Keywords that only describe.
-pub(super) const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
+const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
+
+/// Settings that the macros write for the plan.
+const SETTINGS: [&str; 9] = [
+    "x-aliases",
+    "x-buffered",
+    "x-checked",
+    "x-coerce",
+    "x-field",
+    "x-format",
+    "x-secret",
+    "x-variants",
+    "x-word",
+];
+
+/// Whether a keyword only describes: those of JSON Schema, and extensions of anybody's own.
+pub(super) fn is_note(keyword: &str) -> bool {
+    NOTES.contains(&keyword) || (keyword.starts_with("x-") && !SETTINGS.contains(&keyword))
+}
 
 /// Keywords that restrict what is accepted and that the plan models.
 const MODELLED: [&str; 41] = [

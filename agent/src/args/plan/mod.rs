@@ -131,7 +131,7 @@ impl Graph {
 
     /// Has one of the variants such a key, or may it have any?
     pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
-        variants.iter().any(|(_, variant)| match self.kind(*variant) {
+        variants.iter().any(|(_, variant)| match self.kind(self.unchecked(*variant)) {
             Kind::Object(object) => object.child(key, 0).is_some(),
             _ => true,
         })

@@ -269,7 +269,7 @@ pub(crate) struct NumSpec {
 }
 
 /// A bound of a number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bound {
     pub(crate) float: f64,
     /// Its digits, where a float would round them.

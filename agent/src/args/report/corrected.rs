@@ -154,7 +154,13 @@ impl Mend<'_> {
         }
         // "a, b" may be a list: not ours to decide.
         let may_be_list = value.as_str().is_some_and(|s| s.contains([',', '[', '\n']));
-        if array.is_list() && !value.is_array() && !value.is_null() && !may_be_list {
+        // Nor how deep it belongs in a list of lists, which may have no end.
+        if array.is_list()
+            && !array.item(0).is_some_and(|item| self.is_array(item))
+            && !value.is_array()
+            && !value.is_null()
+            && !may_be_list
+        {
             *value = Value::Array(vec![value.take()]);
         }
         let Value::Array(items) = value else { return };
@@ -166,6 +172,14 @@ impl Mend<'_> {
                 }
                 _ => self.value(id, item, false),
             }
+        }
+    }
+
+    fn is_array(&self, id: NodeId) -> bool {
+        match self.graph.kind(self.graph.unchecked(id)) {
+            Kind::Array(_) => true,
+            Kind::Nullable(inner) => matches!(self.graph.kind(self.graph.unchecked(*inner)), Kind::Array(_)),
+            _ => false,
         }
     }
 

@@ -194,8 +194,9 @@ impl Writer<'_> {
         push_more(&mut self.out, words.len().saturating_sub(MAX_MEMBERS));
     }
 
-    fn range(&mut self, low: Option<impl Display>, high: Option<impl Display>) {
+    fn range<B: Display + PartialEq>(&mut self, low: Option<B>, high: Option<B>) {
         let _ = match (low, high) {
+            (Some(low), Some(high)) if low == high => write!(self.out, " {low}"),
             (Some(low), Some(high)) => write!(self.out, " {low}..{high}"),
             (Some(low), None) => write!(self.out, " >= {low}"),
             (None, Some(high)) => write!(self.out, " <= {high}"),

@@ -108,7 +108,9 @@ impl Machine {
                     }
                 }
                 State::Number => {
-                    let rest = bytes.get(self.at..).unwrap_or_default();
+                    // One byte too many is told, wherever the text was torn.
+                    let end = bytes.len().min(self.token + MAX_NUMBER + 1);
+                    let rest = bytes.get(self.at..end).unwrap_or_default();
                     self.at += rest.iter().take_while(|byte| is_of_number(**byte)).count();
                     if self.at - self.token > MAX_NUMBER {
                         return Err(Fault::LongNumber);

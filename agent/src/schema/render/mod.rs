@@ -9,7 +9,7 @@ mod root;
 mod scalar;
 mod written;
 
-use super::abilities::{Abilities, Null, References, RestKeyword, abilities};
+use super::abilities::{Abilities, EXTENSIONS, Null, References, RestKeyword, abilities};
 use super::change::{Change, ChangeKind};
 use super::cycles::Cycles;
 use super::dialect::Dialect;

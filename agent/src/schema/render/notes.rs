@@ -1,7 +1,7 @@
 //! Descriptions, defaults, examples: what a schema says beside what it accepts.
 
 use super::written::{Written, said, said_list};
-use super::{ChangeKind, References, Renderer};
+use super::{ChangeKind, EXTENSIONS, References, Renderer};
 use serde_json::{Map, Value};
 
 impl Renderer<'_> {
@@ -22,6 +22,9 @@ impl Renderer<'_> {
             };
             self.change(keyword, ChangeKind::Described);
             written.say(sentence);
+        }
+        if !self.can.has(EXTENSIONS) {
+            written.schema.retain(|keyword, _| !keyword.starts_with(EXTENSIONS));
         }
         if matches!(self.can.references, References::Alone | References::Optional)
             && (written.schema.len() > 1 || !written.words.is_empty())

@@ -1,70 +1,13 @@
 //! What one call costs. `arguments <shape> <floor|parse|stream> <n>` makes `n` calls; `instructions.sh` counts the
 //! instructions of each. Without arguments every shape runs a few times, to show that it still works.
 
+mod shapes;
+
 use agent::args::{ArgumentStream, Plan, PlanOptions};
 use schemars::JsonSchema;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+use shapes::{Big, COERCED, FAULTS, Many, SMALL, Small, big, many};
 use std::hint::black_box;
-
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only read")]
-struct Filters {
-    language: String,
-    min_stars: u32,
-    archived: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    Fast,
-    Thorough,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only read")]
-struct Small {
-    query: String,
-    limit: u32,
-    filters: Filters,
-    ids: Vec<i64>,
-    mode: Mode,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only read")]
-struct Big {
-    path: String,
-    content: String,
-    mode: Mode,
-    create_dirs: bool,
-    lines: u32,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only read")]
-struct Many {
-    all: Vec<Filters>,
-    tags: Vec<String>,
-}
-
-const SMALL: &str = r#"{"query":"async runtime","limit":25,"filters":{"language":"rust","min_stars":100,"archived":false},"ids":[1,22,333,4444,55555,666666,7777777,88888888,999999999,10],"mode":"thorough"}"#;
-const COERCED: &str = r#"{"query":"async runtime","limit":"25","filters":{"language":"rust","min_stars":"100","archived":"false"},"ids":[1,"22",333,4444,55555,666666,7777777,88888888,999999999,10.0],"mode":"thorough"}"#;
-const FAULTS: &str = r#"{"qeury":"async runtime","limit":"many","filters":{"language":7,"min_stars":-1,"archived":"maybe"},"ids":[1,22,333],"mode":"throrough"}"#;
-
-fn big() -> String {
-    let line = "    let value = compute(\\\"input\\\", 42); // some text of a file\\n";
-    let content = line.repeat(100_000 / line.len());
-    format!(r#"{{"path":"src/main.rs","content":"{content}","mode":"fast","create_dirs":true,"lines":1600}}"#)
-}
-
-/// 100 KB again, of small values.
-fn many() -> String {
-    let one = r#"{"language":"rust","min_stars":100,"archived":false}"#;
-    let all = vec![one; 1_500].join(",");
-    let tags = vec![r#""async""#; 2_500].join(",");
-    format!(r#"{{"all":[{all}],"tags":[{tags}]}}"#)
-}
 
 /// As the text arrives from a model: four bytes at a time.
 fn stream(plan: &Plan, text: &str) -> Result<usize, String> {

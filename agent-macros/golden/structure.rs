@@ -1,0 +1,99 @@
+#[derive(::agent::__private::ToolArgs)]
+/// Adds.
+struct AddNumbers {
+    a: i64,
+    #[arg(default)]
+    b: i64,
+}
+#[allow(
+    dead_code,
+    missing_docs,
+    missing_debug_implementations,
+    missing_copy_implementations,
+    single_use_lifetimes,
+    unreachable_pub,
+    unused_qualifications,
+    unused_lifetimes,
+    unused_variables,
+    unused_results,
+    clippy::all,
+    clippy::nursery,
+    clippy::pedantic,
+    clippy::restriction
+)]
+const _: () = {
+    #[automatically_derived]
+    impl ::agent::__private::StaticTool for AddNumbers {
+        const NAME: &'static ::agent::__private::str = "add";
+        fn entry() -> ::agent::__private::Entry {
+            const _: () = ::agent::__private::whole_object(
+                <AddNumbers as ::agent::__private::ToolArgs>::OBJECT,
+            );
+            const _: fn() = || ::agent::__private::runs::<AddNumbers>();
+            fn __spec() -> ::agent::__private::Spec {
+                #[allow(unused_imports)]
+                use ::agent::__private::Into as _;
+                ::agent::__private::Spec::new("add", "Adds.")
+                    .output_schema({
+                        #[allow(unused_imports)]
+                        use ::agent::__private::{
+                            OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
+                        };
+                        (&::agent::__private::OutputOf::<
+                            <::agent::__private::Pick<
+                                {
+                                    #[allow(unused_imports)]
+                                    use ::agent::__private::RunUnknown as _;
+                                    ::agent::__private::Probe::<AddNumbers>::RUNS
+                                },
+                            > as ::agent::__private::OrIdle<AddNumbers>>::Output,
+                        >::NEW
+                            .value())
+                            .schema()
+                    })
+            }
+            static __BLUEPRINT: ::agent::__private::LazyLock<
+                ::agent::__private::Compiled,
+            > = ::agent::__private::LazyLock::new(|| __spec().compile::<AddNumbers>());
+            ::agent::__private::typed::<
+                AddNumbers,
+                _,
+            >(
+                &__BLUEPRINT,
+                ::agent::__private::keys(&[]),
+                |args, cx| {
+                    ::agent::__private::Box::pin(async move {
+                        {
+                            #[allow(unused_imports)]
+                            use ::agent::__private::{
+                                ErrorUnknown as _, PlainValue as _, ErrorWithSource as _,
+                                ValueUnknown as _,
+                            };
+                            match ::agent::__private::Returned(
+                                    <::agent::__private::Pick<
+                                        {
+                                            #[allow(unused_imports)]
+                                            use ::agent::__private::RunUnknown as _;
+                                            ::agent::__private::Probe::<AddNumbers>::RUNS
+                                        },
+                                    > as ::agent::__private::OrIdle<AddNumbers>>::run(args, cx)
+                                        .await,
+                                )
+                                .peel()
+                            {
+                                ::agent::__private::Result::Ok(value) => {
+                                    let kind = (&::agent::__private::OfValue(&value)).kind();
+                                    kind.outcome(value)
+                                }
+                                ::agent::__private::Result::Err(error) => {
+                                    let kind = (&::agent::__private::OfError(&error)).kind();
+                                    kind.outcome(error)
+                                }
+                            }
+                        }
+                    })
+                },
+            )
+        }
+    }
+};

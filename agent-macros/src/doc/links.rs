@@ -1,0 +1,162 @@
+//! Links of rustdoc as text: a model has nothing to click on. Links to the web stay.
+
+use std::collections::HashMap;
+
+/// Flattens the links in `lines` and takes the definitions of references out.
+pub(super) fn flattened(lines: &[String]) -> Vec<String> {
+    let (mut references, mut kept, mut fenced) = (HashMap::new(), Vec::new(), false);
+    for line in lines {
+        let is_fence = super::is_fence(line);
+        fenced ^= is_fence;
+        match definition(line).filter(|_| !fenced && !is_fence) {
+            Some((name, target)) => drop(references.insert(name, target)),
+            None => kept.push(line.clone()),
+        }
+    }
+    // A text of a link may go over several lines; only whole paragraphs are looked at.
+    let mut out: Vec<String> = Vec::new();
+    let mut paragraph: Vec<String> = Vec::new();
+    let close = |paragraph: &mut Vec<String>, out: &mut Vec<String>| {
+        let text = inline(&paragraph.join("\n"), &references);
+        if !paragraph.is_empty() {
+            out.extend(text.split('\n').map(str::to_owned));
+        }
+        paragraph.clear();
+    };
+    for line in kept {
+        let is_fence = super::is_fence(&line);
+        if fenced || is_fence || line.trim().is_empty() {
+            close(&mut paragraph, &mut out);
+            fenced ^= is_fence;
+            out.push(line);
+        } else {
+            paragraph.push(line);
+        }
+    }
+    close(&mut paragraph, &mut out);
+    out
+}
+
+/// `[name]: target`
+fn definition(line: &str) -> Option<(String, String)> {
+    let rest = line.trim_start().strip_prefix('[')?;
+    let (name, target) = rest.split_once("]:")?;
+    let target = target.split_whitespace().next()?;
+    (!name.is_empty() && !name.contains(['[', ']'])).then(|| (name.to_lowercase(), target.to_owned()))
+}
+
+fn inline(text: &str, references: &HashMap<String, String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\\', '`', '[']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let taken = match rest.as_bytes().first() {
+            Some(b'\\') => rest.chars().take(2).map(char::len_utf8).sum(),
+            Some(b'`') => code_span(rest),
+            _ => match link(rest, references) {
+                Some((text, taken)) => {
+                    out.push_str(&text);
+                    rest = &rest[taken..];
+                    continue;
+                }
+                None => 1,
+            },
+        };
+        out.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The length of a code span, or of the backticks that open none.
+fn code_span(text: &str) -> usize {
+    let open = text.len() - text.trim_start_matches('`').len();
+    let mark = &text[..open];
+    let mut from = open;
+    while let Some(at) = text[from..].find(mark) {
+        let start = from + at;
+        let run = text[start..].len() - text[start..].trim_start_matches('`').len();
+        if run == open {
+            return start + run;
+        }
+        from = start + run;
+    }
+    open
+}
+
+/// A link at the start of `text`: what stands in its place, and how long it is.
+fn link(text: &str, references: &HashMap<String, String>) -> Option<(String, usize)> {
+    let label_end = closing(text, '[', ']')?;
+    let label = &text[1..label_end];
+    let after = &text[label_end + 1..];
+    let shown = || inline(label, references);
+    if after.starts_with('(') {
+        let end = closing(after, '(', ')')?;
+        let taken = label_end + 1 + end + 1;
+        let text = if is_web(&after[1..end]) { text[..taken].to_owned() } else { shown() };
+        return Some((text, taken));
+    }
+    let (name, taken) = match after.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, _)) => (if name.is_empty() { label } else { name }, label_end + 1 + name.len() + 2),
+        None => (label, label_end + 1),
+    };
+    match references.get(&name.to_lowercase()) {
+        Some(target) if is_web(target) => Some((format!("[{label}]({target})"), taken)),
+        Some(_) => Some((shown(), taken)),
+        None if taken > label_end + 1 => Some((shown(), taken)),
+        None => is_item(label).then(|| (without_kind(label), taken)),
+    }
+}
+
+/// Where the bracket at the start is closed; code spans are skipped.
+fn closing(text: &str, open: char, close: char) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(c) = text[at..].chars().next() {
+        at += match c {
+            '`' => code_span(&text[at..]),
+            '\\' => text[at..].chars().take(2).map(char::len_utf8).sum(),
+            c => {
+                if c == open {
+                    depth += 1;
+                } else if c == close {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some(at);
+                    }
+                }
+                c.len_utf8()
+            }
+        };
+    }
+    None
+}
+
+fn is_web(target: &str) -> bool {
+    target.contains("://") || target.starts_with("mailto:")
+}
+
+/// Whether rustdoc would look for an item: `` [`Item`] ``, `[a::b]`, `[f()]`, `[struct@Item]`, `[CamelCase]`.
+fn is_item(label: &str) -> bool {
+    let is_code = label.len() > 2 && label.starts_with('`') && code_span(label) == label.len();
+    let path = without_kind(label);
+    let path = path.trim_end_matches("()").trim_end_matches('!');
+    let is_path = !path.is_empty() && path.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':'));
+    let is_camel = path.starts_with(char::is_uppercase) && path.contains(char::is_lowercase);
+    is_code || (is_path && (path.len() < label.len() || path.contains("::") || is_camel))
+}
+
+/// Without `struct@` and its kind.
+fn without_kind(label: &str) -> String {
+    let (tick, inner) = match label.strip_prefix('`') {
+        Some(inner) => ("`", inner),
+        None => ("", label),
+    };
+    match inner.split_once('@') {
+        Some((kind, item)) if !kind.is_empty() && kind.chars().all(|c| c.is_ascii_lowercase()) => {
+            format!("{tick}{item}")
+        }
+        _ => label.to_owned(),
+    }
+}

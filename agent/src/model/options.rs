@@ -1,0 +1,91 @@
+//! What a request may ask of a provider beyond messages and tools.
+
+use serde_json::Value;
+
+use crate::message::CacheMark;
+
+/// What the provider's prompt cache should keep of a request, beside what its parts [mark](crate::message::Part::cache).
+///
+/// Providers that cache by themselves take the `key` and ignore the rest.
+///
+/// ```
+/// use agent::message::CacheMark;
+/// use agent::model::{ModelRequest, PromptCache};
+///
+/// let mut cache = PromptCache::default();
+/// (cache.system, cache.tools) = (Some(CacheMark::Hour), Some(CacheMark::Hour));
+/// let request = ModelRequest::default().with_cache(cache);
+/// # assert!(request.cache.automatic.is_none());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptCache {
+    /// The system prompt.
+    pub system: Option<CacheMark>,
+    /// The tools.
+    pub tools: Option<CacheMark>,
+    /// As much of the conversation as the provider can, moving on with it.
+    pub automatic: Option<CacheMark>,
+    /// Requests of one key share a cache, where the provider routes by it.
+    pub key: Option<String>,
+}
+
+/// A tool that the provider runs itself. Its calls and results come as
+/// [`ProviderTool`](crate::message::ProviderTool) parts.
+///
+/// A provider that does not have the tool refuses the request before it is sent.
+///
+/// ```
+/// use agent::model::{ManagedTool, ModelRequest, WebSearch};
+///
+/// let search = WebSearch { max_uses: Some(3), ..WebSearch::default() };
+/// let request = ModelRequest::default().with_managed_tools([ManagedTool::WebSearch(search)]);
+/// # assert_eq!(request.managed_tools.len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ManagedTool {
+    /// Searches the web.
+    WebSearch(WebSearch),
+    /// Reads pages of the web.
+    WebFetch(WebFetch),
+    /// Runs code in a sandbox of the provider.
+    CodeExecution,
+    /// A tool that only one provider knows, in that provider's words.
+    #[non_exhaustive]
+    Other {
+        /// Whose it is.
+        provider: String,
+        /// Its entry in the list of tools.
+        definition: Value,
+    },
+}
+
+impl ManagedTool {
+    /// A tool that only one provider knows, in that provider's words.
+    pub fn other(provider: impl Into<String>, definition: impl Into<Value>) -> Self {
+        Self::Other { provider: provider.into(), definition: definition.into() }
+    }
+}
+
+/// Settings of a search of the web. Absent ones are the provider's to decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebSearch {
+    /// At most this many searches a reply.
+    pub max_uses: Option<u32>,
+    /// Only these domains, if any are named.
+    pub allowed_domains: Vec<String>,
+    /// Never these domains.
+    pub blocked_domains: Vec<String>,
+}
+
+/// Settings of reading the web. Absent ones are the provider's to decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebFetch {
+    /// At most this many pages a reply.
+    pub max_uses: Option<u32>,
+    /// Only these domains, if any are named.
+    pub allowed_domains: Vec<String>,
+    /// Never these domains.
+    pub blocked_domains: Vec<String>,
+}

@@ -1,0 +1,211 @@
+//! Content blocks: parts of Anthropic's messages.
+//!
+//! A block is read into a neutral part and the rest of its fields, which stay with the part as provider data and are
+//! written back as they were. So signatures, citations, callers and what comes next year are kept by one rule.
+
+use serde_json::{Map, Value, json};
+
+use crate::message::{Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments};
+use crate::provider::parts::{
+    Object, Source, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
+};
+
+/// A block as a part. `input` is the text of a call's input where it is known better than by its value.
+pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: Source) -> Part {
+    let Value::Object(mut fields) = block else { return Part::opaque(provider, block) };
+    let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match content(&kind, &mut fields, input) {
+        Some(content) => {
+            if !matches!(content, Content::ProviderTool(_)) {
+                fields.shift_remove("type");
+            }
+            if source == Source::Reply {
+                // A field that says nothing is no state.
+                fields.retain(|_, value| {
+                    !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+                });
+            }
+            with_rest(Part::new(content), provider, fields, source)
+        }
+        None => Part::opaque(provider, fields),
+    }
+}
+
+/// The neutral content of a block, taken out of its fields; the fields are whole if there is none.
+fn content(kind: &str, fields: &mut Object, input: Option<String>) -> Option<Content> {
+    Some(match kind {
+        "text" => Content::Text(take_text(fields, "text")?),
+        "thinking" => {
+            Content::Thinking { text: take_text(fields, "thinking").unwrap_or_default(), redacted: false }
+        }
+        "redacted_thinking" => Content::Thinking { text: String::new(), redacted: true },
+        "tool_use" => {
+            let arguments = match (input, fields.get("input")) {
+                (Some(text), _) => ToolArguments::from(text),
+                (None, None | Some(Value::Null)) => ToolArguments::default(),
+                (None, Some(value)) => ToolArguments::from(value.clone()),
+            };
+            fields.get("name").and_then(Value::as_str)?;
+            let (id, name) = (take_text(fields, "id").unwrap_or_default(), take_text(fields, "name")?);
+            fields.shift_remove("input");
+            Content::ToolCall(crate::message::ToolCall::new(id, name, arguments))
+        }
+        "image" | "document" => {
+            let media = read_source(fields.get("source")?)?;
+            fields.shift_remove("source");
+            if kind == "image" {
+                Content::Image(media)
+            } else {
+                let name = take_text(fields, "title");
+                Content::Document(Media { name, ..media })
+            }
+        }
+        "server_tool_use" | "mcp_tool_use" => {
+            let mut tool = ProviderTool::new(take_text(fields, "name")?);
+            tool.id = take_text(fields, "id");
+            let streamed = input.and_then(|text| serde_json::from_str(&text).ok());
+            tool.input = streamed.or_else(|| fields.get("input").cloned());
+            fields.shift_remove("input");
+            Content::ProviderTool(tool)
+        }
+        kind if kind != "tool_result" && kind.ends_with("_tool_result") => {
+            let mut tool = ProviderTool::new(kind.trim_end_matches("_tool_result"));
+            tool.id = take_text(fields, "tool_use_id");
+            tool.output = fields.shift_remove("content");
+            let failed = tool.output.as_ref().and_then(|output| output.get("type")).and_then(Value::as_str);
+            tool.is_error = fields.get("is_error") == Some(&Value::Bool(true))
+                || failed.is_some_and(|kind| kind.ends_with("_error"));
+            Content::ProviderTool(tool)
+        }
+        _ => return None,
+    })
+}
+
+/// Where the content of an image or a document is; none if it would not be written as it was read.
+fn read_source(source: &Value) -> Option<Media> {
+    let field = |key: &str| source.get(key).and_then(Value::as_str);
+    let media = match field("type")? {
+        "base64" => Media::data(Blob::from_base64(field("data")?).ok()?, field("media_type")?),
+        "text" => Media::data(field("data")?.as_bytes(), field("media_type")?),
+        "url" => Media::url(field("url")?),
+        "file" => Media::file_id(field("file_id")?),
+        _ => return None,
+    };
+    (write_source(&media, "") == *source).then_some(media)
+}
+
+fn write_source(media: &Media, default_mime: &str) -> Value {
+    let mime = media.mime_type.as_deref().unwrap_or(default_mime);
+    match &media.source {
+        MediaSource::Data(bytes) => match str::from_utf8(bytes) {
+            Ok(text) if mime == "text/plain" => json!({"type": "text", "media_type": mime, "data": text}),
+            _ => json!({"type": "base64", "media_type": mime, "data": bytes.to_base64()}),
+        },
+        MediaSource::Url(url) => json!({"type": "url", "url": url}),
+        MediaSource::FileId(id) => json!({"type": "file", "file_id": id}),
+    }
+}
+
+/// What a block may be in the message it is written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Whether the message is the assistant's.
+    pub(super) is_assistant: bool,
+    /// Whether version `2026-10-21` is spoken: no documents in assistant messages, no citations in user texts.
+    pub(super) is_2026: bool,
+}
+
+/// A part as a block. None for what must not or need not go to Anthropic: empty text, thinking and tools of others.
+///
+/// # Errors
+/// What the part is, for a kind that Anthropic does not take.
+pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<Value>, &'static str> {
+    let rest = part.provider_data_of(provider);
+    let mut block = match &part.content {
+        Content::Text(text) | Content::Refusal(text) => {
+            if text.is_empty() && rest.is_none() {
+                return Ok(None);
+            }
+            object(json!({"type": "text", "text": text}))
+        }
+        Content::Thinking { text, redacted } => {
+            if rest.is_none() {
+                return Ok(None);
+            }
+            if *redacted {
+                object(json!({"type": "redacted_thinking"}))
+            } else {
+                object(json!({"type": "thinking", "thinking": text}))
+            }
+        }
+        Content::ToolCall(call) => {
+            let (id, input) = (safe_id(&call.id), arguments_object(&call.args));
+            object(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}))
+        }
+        Content::Image(media) => object(json!({"type": "image", "source": write_source(media, "image/png")})),
+        Content::Document(media) => {
+            if place.is_assistant && place.is_2026 {
+                return Err("a document in a message of the assistant, which version 2026-10-21 refuses");
+            }
+            let mut block =
+                object(json!({"type": "document", "source": write_source(media, "application/pdf")}));
+            if let Some(name) = &media.name {
+                block.insert("title".into(), name.clone().into());
+            }
+            block
+        }
+        Content::Audio(_) => return Err("sound"),
+        Content::Resource(resource) => {
+            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            object(json!({"type": "text", "text": text}))
+        }
+        Content::ResourceLink(link) => object(json!({"type": "text", "text": link_text(link)})),
+        Content::ProviderTool(tool) => {
+            if rest.is_none() {
+                return Ok(None);
+            }
+            let mut block = Object::new();
+            let (id, key) = if tool.output.is_some() { ("tool_use_id", "content") } else { ("id", "input") };
+            block.extend(tool.id.clone().map(|value| (id.to_owned(), value.into())));
+            if tool.output.is_none() {
+                block.insert("name".into(), tool.name.clone().into());
+            }
+            block.extend(tool.output.clone().or(tool.input.clone()).map(|value| (key.to_owned(), value)));
+            block
+        }
+        Content::Opaque(opaque) => {
+            return Ok((opaque.provider == provider).then(|| opaque.value.clone()));
+        }
+        Content::Unknown(_) => return Ok(None),
+    };
+    add_rest(&mut block, rest);
+    if place.is_2026 && !place.is_assistant && block.get("type").and_then(Value::as_str) == Some("text") {
+        block.shift_remove("citations");
+    }
+    if let Some(mark) = part.cache {
+        block.insert("cache_control".into(), cache_control(mark));
+    }
+    Ok(Some(Value::Object(block)))
+}
+
+/// What a cache mark is here.
+pub(super) fn cache_control(mark: CacheMark) -> Value {
+    match mark {
+        CacheMark::FiveMinutes => json!({"type": "ephemeral", "ttl": "5m"}),
+        CacheMark::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
+        CacheMark::Default => json!({"type": "ephemeral"}),
+    }
+}
+
+/// Anthropic takes `[a-zA-Z0-9_-]+`; ids of other providers may have more. The same id always becomes the same.
+pub(super) fn safe_id(id: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    id.chars().map(safe).collect()
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

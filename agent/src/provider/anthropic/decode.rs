@@ -1,0 +1,361 @@
+//! Answers of Anthropic: streams and JSON bodies.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{blocks, errors};
+use crate::message::{Content, ProviderData, StopReason, Usage};
+use crate::model::{ModelError, ModelEvent};
+use crate::provider::failure;
+use crate::provider::parts::{Object, Source, some_text, text};
+use crate::provider::protocol::Decoder;
+use crate::provider::sse::SseEvent;
+
+/// Reads one answer.
+///
+/// Source: the types of the Messages API, and its page on
+/// [streaming](https://platform.claude.com/docs/en/build-with-claude/streaming).
+pub(super) struct AnthropicDecoder {
+    provider: String,
+    usage: Object,
+    has_usage: bool,
+    message_data: Object,
+    stop: Stop,
+    /// Blocks that are not finished, by Anthropic's index.
+    open: BTreeMap<u64, Open>,
+    parts: usize,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Stop {
+    reason: Option<String>,
+    detail: Option<String>,
+}
+
+/// A block while it grows.
+struct Open {
+    content_index: usize,
+    block: Object,
+    /// The input of a call, as text.
+    input: String,
+    kind: Kind,
+}
+
+/// What is told of a block while it grows; of others nothing is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    ToolUse,
+    Other,
+}
+
+impl AnthropicDecoder {
+    pub(super) fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            usage: Map::new(),
+            has_usage: false,
+            message_data: Map::new(),
+            stop: Stop::default(),
+            open: BTreeMap::new(),
+            parts: 0,
+            is_over: false,
+        }
+    }
+
+    fn start(&mut self, message: &Value, out: &mut Vec<ModelEvent>) {
+        self.end_all(out);
+        self.is_over = false;
+        let owned = |key| some_text(message, key).map(str::to_owned);
+        out.push(ModelEvent::ReplyStart { response_id: owned("id"), model: owned("model") });
+        self.take_usage(message.get("usage"));
+        self.take_stop(message);
+    }
+
+    /// Counts are cumulative: what is said later replaces what was said before.
+    fn take_usage(&mut self, usage: Option<&Value>) {
+        let Some(usage) = usage.and_then(Value::as_object) else { return };
+        self.has_usage = true;
+        for (key, value) in usage.iter().filter(|(_, value)| !value.is_null()) {
+            self.usage.insert(key.clone(), value.clone());
+        }
+    }
+
+    /// Of a message, or of the delta at its end.
+    fn take_stop(&mut self, message: &Value) {
+        if let Some(reason) = some_text(message, "stop_reason") {
+            self.stop.reason = Some(reason.to_owned());
+        }
+        if let Some(details) = message.get("stop_details") {
+            let words = some_text(details, "explanation").or_else(|| some_text(details, "category"));
+            self.stop.detail = words.map(str::to_owned).or(self.stop.detail.take());
+        }
+        for key in ["container", "context_management", "stop_sequence", "stop_details"] {
+            match message.get(key) {
+                None | Some(Value::Null) => {}
+                Some(value) => {
+                    self.message_data.insert(key.to_owned(), value.clone());
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, index: u64, block: Value, out: &mut Vec<ModelEvent>) {
+        // A block that begins again was never ended.
+        self.end(index, out);
+        let content_index = self.parts;
+        self.parts += 1;
+        let Value::Object(mut block) = block else {
+            out.push(ModelEvent::Part {
+                content_index,
+                part: blocks::read(&self.provider, block, None, Source::Reply),
+            });
+            return;
+        };
+        let kind = match block.get("type").and_then(Value::as_str) {
+            Some("text") => Kind::Text,
+            Some("thinking") => Kind::Thinking,
+            Some("tool_use") if block.get("name").is_some_and(Value::is_string) => Kind::ToolUse,
+            _ => Kind::Other,
+        };
+        let said = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match kind {
+            Kind::Text => {
+                out.push(ModelEvent::TextStart { content_index });
+                out.push(ModelEvent::TextDelta { content_index, delta: said("text") });
+            }
+            Kind::Thinking => {
+                out.push(ModelEvent::ThinkingStart { content_index });
+                out.push(ModelEvent::ThinkingDelta { content_index, delta: said("thinking") });
+            }
+            Kind::ToolUse => {
+                out.push(ModelEvent::ToolCallStart { content_index, id: said("id"), name: said("name") });
+            }
+            Kind::Other => {
+                let part = blocks::read(&self.provider, Value::Object(block.clone()), None, Source::Reply);
+                out.push(ModelEvent::Part { content_index, part });
+            }
+        }
+        // Told already; what stays is what has no neutral words.
+        if kind != Kind::Other {
+            for key in ["text", "thinking", "id", "name"] {
+                block.shift_remove(key);
+            }
+        }
+        self.open.insert(index, Open { content_index, block, input: String::new(), kind });
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let Some(open) = self.open.get_mut(&index) else {
+            return Err(ModelError::protocol(format!("block {index} of the reply was not begun")));
+        };
+        let content_index = open.content_index;
+        let owned = |key| text(delta, key).unwrap_or_default().to_owned();
+        match (text(delta, "type").unwrap_or_default(), open.kind) {
+            ("text_delta", Kind::Text) => {
+                out.push(ModelEvent::TextDelta { content_index, delta: owned("text") });
+            }
+            ("thinking_delta", Kind::Thinking) => {
+                out.push(ModelEvent::ThinkingDelta { content_index, delta: owned("thinking") });
+            }
+            ("input_json_delta", kind) => {
+                let delta = owned("partial_json");
+                open.input.push_str(&delta);
+                if kind == Kind::ToolUse {
+                    out.push(ModelEvent::ToolCallDelta { content_index, delta });
+                }
+            }
+            ("signature_delta", _) => append(&mut open.block, "signature", &owned("signature")),
+            ("citations_delta", _) => {
+                let citation = delta.get("citation").cloned().unwrap_or_default();
+                match open.block.get_mut("citations") {
+                    Some(Value::Array(list)) => list.push(citation),
+                    _ => {
+                        open.block.insert("citations".into(), Value::Array(vec![citation]));
+                    }
+                }
+            }
+            ("compaction_delta", _) => append(&mut open.block, "content", &owned("content")),
+            // A kind of the future, or one that does not go with its block.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, index: u64, out: &mut Vec<ModelEvent>) {
+        let Some(Open { content_index, mut block, input, kind }) = self.open.remove(&index) else { return };
+        if kind == Kind::Other {
+            let input = (!input.is_empty()).then_some(input);
+            let part = blocks::read(&self.provider, Value::Object(block), input, Source::Reply);
+            out.push(ModelEvent::Part { content_index, part });
+            return;
+        }
+        if kind == Kind::ToolUse {
+            let whole = block.shift_remove("input").filter(|value| *value != Value::Object(Map::new()));
+            if let (true, Some(value)) = (input.is_empty(), whole) {
+                out.push(ModelEvent::ToolCallDelta { content_index, delta: value.to_string() });
+            }
+        }
+        block.shift_remove("type");
+        block.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+        if !block.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), block);
+            out.push(ModelEvent::PartData { content_index, data });
+        }
+        out.push(match kind {
+            Kind::Thinking => ModelEvent::ThinkingEnd { content_index },
+            Kind::ToolUse => ModelEvent::ToolCallEnd { content_index },
+            _ => ModelEvent::TextEnd { content_index },
+        });
+    }
+
+    fn end_all(&mut self, out: &mut Vec<ModelEvent>) {
+        let open: Vec<u64> = self.open.keys().copied().collect();
+        for index in open {
+            self.end(index, out);
+        }
+    }
+
+    /// Everything that is said once the reply is complete.
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        self.tell_usage(out);
+        if !self.message_data.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
+            out.push(ModelEvent::MessageData { data });
+        }
+        let Stop { reason: raw, detail } = std::mem::take(&mut self.stop);
+        out.push(ModelEvent::Stop { reason: stop_reason(raw.as_deref()), detail, raw });
+    }
+
+    fn tell_usage(&self, out: &mut Vec<ModelEvent>) {
+        if self.has_usage {
+            out.push(ModelEvent::Usage { usage: usage(&self.usage) });
+        }
+    }
+}
+
+impl Decoder for AnthropicDecoder {
+    fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let value = failure::event_json(event)?;
+        let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
+        let kind = some_text(&value, "type").unwrap_or(event.event);
+        match kind {
+            // Of several messages in one answer, which only recordings have, the later ones go on where the first ended.
+            "message_start" => self.start(value.get("message").unwrap_or(&Value::Null), out),
+            "content_block_start" => {
+                let block = value.get("content_block").cloned().unwrap_or_default();
+                self.begin(index(), block, out);
+            }
+            "content_block_delta" => {
+                self.delta(index(), value.get("delta").unwrap_or(&Value::Null), out)?;
+            }
+            "content_block_stop" => self.end(index(), out),
+            "message_delta" => {
+                self.take_stop(value.get("delta").unwrap_or(&Value::Null));
+                self.take_stop(&value);
+                self.take_usage(value.get("usage"));
+            }
+            "message_stop" => {
+                self.end_all(out);
+                self.is_over = true;
+            }
+            "error" => {
+                self.tell_usage(out);
+                return Err(errors::of_event(&value));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.is_over {
+            self.complete(out);
+            return Ok(());
+        }
+        self.tell_usage(out);
+        Err(ModelError::protocol("the stream ended before `message_stop`").with_retryable(true))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_over
+    }
+
+    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        /// The input of a call as its text: a value forgets repeated keys and long numbers.
+        #[derive(Deserialize)]
+        struct Input<'a> {
+            #[serde(borrow)]
+            input: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            content: Option<Vec<&'a RawValue>>,
+        }
+        let message: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
+        if text(&message, "type") == Some("error")
+            || message.get("error").is_some_and(|error| !error.is_null())
+        {
+            return Err(errors::of_event(&message));
+        }
+        let content = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content);
+        let Some(content) = content else { return Err(failure::no_reply(body, "it has no `content`")) };
+        self.start(&message, out);
+        for raw in content {
+            let block = serde_json::from_str(raw.get()).unwrap_or_default();
+            let input = serde_json::from_str::<Input<'_>>(raw.get()).ok().and_then(|block| block.input);
+            let input = input.map(|input| input.get().to_owned()).filter(|input| input != "null");
+            let mut part = blocks::read(&self.provider, block, input, Source::Reply);
+            if let Content::ToolCall(call) = &mut part.content
+                && call.args.text() == "{}"
+            {
+                call.args = crate::message::ToolArguments::default();
+            }
+            out.push(ModelEvent::Part { content_index: self.parts, part });
+            self.parts += 1;
+        }
+        self.complete(out);
+        Ok(())
+    }
+}
+
+fn append(block: &mut Object, key: &str, more: &str) {
+    match block.get_mut(key) {
+        Some(Value::String(text)) => text.push_str(more),
+        _ => {
+            block.insert(key.to_owned(), more.into());
+        }
+    }
+}
+
+fn stop_reason(word: Option<&str>) -> StopReason {
+    match word {
+        None | Some("end_turn" | "stop_sequence") => StopReason::Stop,
+        Some("tool_use") => StopReason::ToolUse,
+        Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
+        Some("pause_turn") => StopReason::Pause,
+        Some("refusal") => StopReason::ContentFilter,
+        Some(other) => StopReason::Other(other.to_owned()),
+    }
+}
+
+/// Anthropic counts cached input apart; here `input` is all of it.
+fn usage(raw: &Object) -> Usage {
+    let count = |key: &str| raw.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let input = count("input_tokens").saturating_add(cache_read).saturating_add(cache_write);
+    let details = raw.get("output_tokens_details");
+    let reasoning = details.and_then(|details| details.get("thinking_tokens")).and_then(Value::as_u64);
+    let mut usage = Usage::new(input, count("output_tokens"));
+    (usage.cache_read, usage.cache_write) = (cache_read, cache_write);
+    usage.reasoning = reasoning.unwrap_or_default();
+    usage.raw = Some(Value::Object(raw.clone()));
+    usage
+}

@@ -1,0 +1,359 @@
+//! Requests to Anthropic.
+
+use serde_json::{Value, json};
+
+use super::blocks::{self, Place, cache_control, safe_id};
+use super::models::{self, Style};
+use super::{AnthropicMessages, AnthropicVersion};
+use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
+use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::provider::parts::{Object, add_options, add_rest};
+use crate::provider::{HttpRequest, schema};
+use crate::schema::Dialect;
+use crate::tool::dialect::tools_in_dialect;
+
+/// The longest reply when the caller says nothing; Anthropic wants a number.
+const MAX_TOKENS: u64 = 4096;
+
+/// The smallest budget that Anthropic takes.
+const MIN_BUDGET: u64 = 1024;
+
+pub(super) fn request(
+    protocol: &AnthropicMessages,
+    model: &ModelInfo,
+    request: &ModelRequest,
+) -> Result<HttpRequest, ModelError> {
+    let encoder = Encoder { protocol, model, request };
+    let (body, betas) = encoder.body()?;
+    let mut http = HttpRequest::post("/v1/messages", Value::Object(body))
+        .with_header("anthropic-version", protocol.version.as_str());
+    let betas: Vec<&str> = betas.into_iter().chain(protocol.betas.iter().map(String::as_str)).collect();
+    if !betas.is_empty() {
+        http = http.with_header("anthropic-beta", betas.join(","));
+    }
+    Ok(http)
+}
+
+struct Encoder<'a> {
+    protocol: &'a AnthropicMessages,
+    model: &'a ModelInfo,
+    request: &'a ModelRequest,
+}
+
+/// What thinking comes to in a request.
+struct Thought {
+    thinking: Option<Value>,
+    effort: Option<&'static str>,
+    max_tokens: u64,
+}
+
+fn invalid(message: String) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, message)
+}
+
+impl Encoder<'_> {
+    fn body(&self) -> Result<(Object, Vec<&'static str>), ModelError> {
+        let request = self.request;
+        let thought = self.thinking()?;
+        let mut body = Object::new();
+        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+        set("model", self.model.model.as_str().into());
+        set("max_tokens", thought.max_tokens.into());
+        set("messages", self.messages()?.into());
+        if let Some(thinking) = &thought.thinking {
+            set("thinking", thinking.clone());
+        }
+        let mut output_config = Object::new();
+        output_config.extend(thought.effort.map(|effort| ("effort".to_owned(), effort.into())));
+        if let Some(output) = &request.output {
+            let (schema, _) = schema::for_output(output, Dialect::AnthropicStrict);
+            output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
+        }
+        if !output_config.is_empty() {
+            set("output_config", output_config.into());
+        }
+        if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
+            set(
+                "system",
+                match request.cache.system {
+                    None => system.into(),
+                    Some(mark) => {
+                        json!([{"type": "text", "text": system, "cache_control": cache_control(mark)}])
+                    }
+                },
+            );
+        }
+        let (tools, betas) = self.tools()?;
+        if !tools.is_empty() {
+            set("tools", tools.into());
+            set("tool_choice", self.tool_choice(thought.thinking.as_ref()));
+        }
+        if let Some(mark) = request.cache.automatic {
+            set("cache_control", cache_control(mark));
+        }
+        if !request.stop.is_empty() {
+            set("stop_sequences", request.stop.clone().into());
+        }
+        if let Some(user) = request.metadata.get("user_id") {
+            set("metadata", json!({"user_id": user}));
+        }
+        self.sampling(&thought, &mut set);
+        set("stream", true.into());
+        add_options(&mut body, request.provider_options.get(&self.model.provider));
+        Ok((body, betas))
+    }
+
+    /// Left out where Anthropic answers 400 to it: since `2026-10-21`, and beside thinking.
+    fn sampling(&self, thought: &Thought, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
+        let thinks = thought.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
+        let settings = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
+        for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            if self.protocol.version == AnthropicVersion::V2026_10_21 || thinks {
+                tracing::warn!(
+                    setting = name,
+                    model = self.model.model,
+                    "Anthropic does not take this setting here: left out"
+                );
+            } else {
+                set(name, value.into());
+            }
+        }
+    }
+
+    fn thinking(&self) -> Result<Thought, ModelError> {
+        let (name, request) = (self.model.model.as_str(), self.request);
+        let max_tokens = request.max_tokens.unwrap_or(MAX_TOKENS);
+        let plain = Thought { thinking: None, effort: None, max_tokens };
+        let Some(level) = request.thinking else { return Ok(plain) };
+        let style = models::style(name);
+        if style == Style::None {
+            return Ok(plain);
+        }
+        if level == Thinking::None {
+            let off = (!models::always_thinks(name)).then(|| json!({"type": "disabled"}));
+            let effort = off.is_none().then(|| models::effort(name, level));
+            return Ok(Thought { thinking: off, effort, ..plain });
+        }
+        let wanted = models::budget(level).max(MIN_BUDGET);
+        // Thinking counts against the limit: one that the caller did not set leaves room for both.
+        let max_tokens = request.max_tokens.unwrap_or(wanted + MAX_TOKENS);
+        if style == Style::Adaptive {
+            let thinking = Some(json!({"type": "adaptive"}));
+            return Ok(Thought { thinking, effort: Some(models::effort(name, level)), max_tokens });
+        }
+        if self.is_forced() {
+            tracing::warn!(
+                model = name,
+                "a forced choice of tools and thinking exclude each other: thinking left out"
+            );
+            return Ok(plain);
+        }
+        let budget = if wanted < max_tokens { wanted } else { max_tokens.saturating_sub(1) };
+        if budget < MIN_BUDGET || (budget < wanted && matches!(level, Thinking::Budget(_))) {
+            return Err(invalid(format!(
+                "a thinking budget of {wanted} tokens does not fit into max_tokens {max_tokens}: raise max_tokens above \
+                 it, or leave it unset"
+            )));
+        }
+        let thinking = Some(json!({"type": "enabled", "budget_tokens": budget}));
+        Ok(Thought { thinking, effort: None, max_tokens })
+    }
+
+    fn is_forced(&self) -> bool {
+        matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_))
+    }
+
+    fn tool_choice(&self, thinking: Option<&Value>) -> Value {
+        let mut choice = match &self.request.tool_choice {
+            ToolChoice::Auto => json!({"type": "auto"}),
+            ToolChoice::None => return json!({"type": "none"}),
+            ToolChoice::Required => json!({"type": "any"}),
+            ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+        };
+        debug_assert!(!self.is_forced() || thinking.is_none_or(|thinking| thinking["type"] != "enabled"));
+        if let Some(parallel) = self.request.parallel_tool_calls {
+            choice["disable_parallel_tool_use"] = (!parallel).into();
+        }
+        choice
+    }
+
+    fn tools(&self) -> Result<(Vec<Value>, Vec<&'static str>), ModelError> {
+        let (request, mut betas) = (self.request, Vec::new());
+        let dialect = if request.strict_tools { Dialect::AnthropicStrict } else { Dialect::Plain };
+        let rendered = tools_in_dialect(&request.tools, dialect);
+        let mut tools: Vec<Value> = Vec::new();
+        for (definition, rendered) in request.tools.iter().zip(rendered) {
+            let mut tool = json!({
+                "name": definition.name(),
+                "description": definition.description(),
+                "input_schema": rendered.rendered.schema,
+            });
+            if rendered.strict {
+                tool["strict"] = true.into();
+            }
+            tools.push(tool);
+        }
+        for tool in &request.managed_tools {
+            tools.push(self.managed_tool(tool, &mut betas)?);
+        }
+        if let (Some(mark), Some(last)) = (request.cache.tools, tools.last_mut()) {
+            last["cache_control"] = cache_control(mark);
+        }
+        Ok((tools, betas))
+    }
+
+    fn managed_tool(&self, tool: &ManagedTool, betas: &mut Vec<&'static str>) -> Result<Value, ModelError> {
+        let limits = |mut tool: Value, uses: Option<u32>, allowed: &[String], blocked: &[String]| {
+            if let Some(uses) = uses {
+                tool["max_uses"] = uses.into();
+            }
+            if !allowed.is_empty() {
+                tool["allowed_domains"] = allowed.into();
+            }
+            if !blocked.is_empty() {
+                tool["blocked_domains"] = blocked.into();
+            }
+            tool
+        };
+        Ok(match tool {
+            ManagedTool::WebSearch(search) => {
+                let tool = json!({"type": "web_search_20250305", "name": "web_search"});
+                limits(tool, search.max_uses, &search.allowed_domains, &search.blocked_domains)
+            }
+            ManagedTool::WebFetch(fetch) => {
+                betas.push("web-fetch-2025-09-10");
+                let tool = json!({"type": "web_fetch_20250910", "name": "web_fetch"});
+                limits(tool, fetch.max_uses, &fetch.allowed_domains, &fetch.blocked_domains)
+            }
+            ManagedTool::CodeExecution => {
+                betas.push("code-execution-2025-08-25");
+                json!({"type": "code_execution_20250825", "name": "code_execution"})
+            }
+            ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
+                definition.clone()
+            }
+            ManagedTool::Other { provider, .. } => {
+                return Err(invalid(format!(
+                    "a tool of `{provider}` cannot be run by `{}`",
+                    self.model.provider
+                )));
+            }
+        })
+    }
+
+    fn messages(&self) -> Result<Vec<Value>, ModelError> {
+        let mut messages: Vec<Value> = Vec::new();
+        // Whether the last message is the one that takes the results of a turn, and what follows them.
+        let mut takes_results = false;
+        for message in &self.request.messages {
+            match &**message {
+                Message::User(user) => {
+                    let rest =
+                        user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+                    let rest = rest.and_then(|data| data.data.get("message"));
+                    self.user(&mut messages, "user", &user.content, rest, takes_results)?;
+                    takes_results = false;
+                }
+                Message::Custom(custom) => {
+                    let role = if custom.kind == "system" { "system" } else { "user" };
+                    let parts = custom.for_model.as_deref().unwrap_or_default();
+                    self.user(&mut messages, role, parts, None, takes_results && role == "user")?;
+                    takes_results = false;
+                }
+                Message::Assistant(assistant) => {
+                    self.assistant(&mut messages, assistant)?;
+                    takes_results = false;
+                }
+                Message::ToolResult(result) => {
+                    let block = self.tool_result(result)?;
+                    match messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
+                        Some(blocks) if takes_results => blocks.push(block),
+                        _ => messages.push(json!({"role": "user", "content": [block]})),
+                    }
+                    takes_results = true;
+                }
+                Message::Unknown(_) => {}
+            }
+        }
+        Ok(messages)
+    }
+
+    fn place(&self, is_assistant: bool) -> Place {
+        Place { is_assistant, is_2026: self.protocol.version == AnthropicVersion::V2026_10_21 }
+    }
+
+    fn user(
+        &self,
+        messages: &mut Vec<Value>,
+        role: &str,
+        parts: &[Part],
+        rest: Option<&Value>,
+        takes: bool,
+    ) -> Result<(), ModelError> {
+        let content = self.content(parts, self.place(false))?;
+        if takes
+            && let Some(blocks) = messages.last_mut().and_then(|message| message["content"].as_array_mut())
+        {
+            match content {
+                Value::Array(more) => blocks.extend(more),
+                text => blocks.push(json!({"type": "text", "text": text})),
+            }
+            return Ok(());
+        }
+        if content.as_array().is_some_and(Vec::is_empty) || content.as_str() == Some("") {
+            return Ok(());
+        }
+        let mut message = Object::new();
+        message.insert("role".into(), role.into());
+        message.insert("content".into(), content);
+        add_rest(&mut message, rest);
+        messages.push(message.into());
+        Ok(())
+    }
+
+    fn assistant(&self, messages: &mut Vec<Value>, message: &AssistantMessage) -> Result<(), ModelError> {
+        let content = self.content(&message.content, self.place(true))?;
+        if content.as_array().is_some_and(Vec::is_empty) || content.as_str() == Some("") {
+            return Ok(());
+        }
+        let mut wire = Object::new();
+        wire.insert("role".into(), "assistant".into());
+        wire.insert("content".into(), content);
+        let data = message.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+        add_rest(&mut wire, data.and_then(|data| data.data.get("message")));
+        messages.push(wire.into());
+        Ok(())
+    }
+
+    /// One plain text as a string, anything else as blocks.
+    fn content(&self, parts: &[Part], place: Place) -> Result<Value, ModelError> {
+        let provider = self.model.provider.as_str();
+        if let [part] = parts
+            && let (Some(text), None, None) = (part.as_text(), part.cache, part.provider_data_of(provider))
+        {
+            return Ok(text.into());
+        }
+        let mut content = Vec::new();
+        for part in parts {
+            let block = blocks::write(part, provider, place)
+                .map_err(|what| invalid(format!("Anthropic does not take {what}")))?;
+            content.extend(block);
+        }
+        Ok(content.into())
+    }
+
+    fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
+        let mut block = Object::new();
+        block.insert("type".into(), "tool_result".into());
+        block.insert("tool_use_id".into(), safe_id(&result.call_id).into());
+        if !result.content.is_empty() {
+            block.insert("content".into(), self.content(&result.content, self.place(false))?);
+        }
+        if result.is_error {
+            block.insert("is_error".into(), true.into());
+        }
+        let data = result.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+        add_rest(&mut block, data.map(|data| &data.data));
+        Ok(block.into())
+    }
+}

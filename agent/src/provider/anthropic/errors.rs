@@ -1,0 +1,53 @@
+//! What Anthropic's errors mean.
+
+use serde_json::Value;
+
+use crate::model::{ModelError, ModelErrorKind as K};
+use crate::provider::Answer;
+use crate::provider::failure::{self, Said};
+use crate::provider::parts::some_text;
+
+/// The error of an answer with an error status.
+pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
+    let body = serde_json::from_slice(answer.body).unwrap_or(Value::Null);
+    let error = failure::of_answer(answer, said(&body));
+    match some_text(&body, "request_id") {
+        Some(id) if error.request_id().is_none() => error.with_request_id(id),
+        _ => error,
+    }
+}
+
+/// The error of an event, or of a body that is an error though its status was none.
+pub(super) fn of_event(event: &Value) -> ModelError {
+    let error = failure::of_event(said(event), event);
+    match some_text(event, "request_id") {
+        Some(id) => error.with_request_id(id),
+        None => error,
+    }
+}
+
+/// `{"type": "error", "error": {"type", "message"}, "request_id"}`.
+fn said(body: &Value) -> Said {
+    let Some(error) = body.get("error") else { return Said::default() };
+    let code = some_text(error, "type");
+    let message = some_text(error, "message").or_else(|| error.as_str());
+    let kind = match code {
+        Some("authentication_error" | "permission_error" | "billing_error") => Some(K::Auth),
+        Some("rate_limit_error") => Some(K::RateLimit),
+        Some("overloaded_error") => Some(K::Overloaded),
+        Some("api_error") => Some(K::Server),
+        Some("timeout_error") => Some(K::Timeout),
+        Some("invalid_request_error") if message.is_some_and(is_too_long) => Some(K::ContextTooLong),
+        Some("invalid_request_error" | "not_found_error" | "request_too_large" | "conflict_error") => {
+            Some(K::InvalidRequest)
+        }
+        _ => None,
+    };
+    let retryable = (code == Some("conflict_error")).then_some(true);
+    Said { message: message.map(str::to_owned), code: code.map(str::to_owned), status: None, kind, retryable }
+}
+
+/// Anthropic has no code for it, only these words.
+fn is_too_long(message: &str) -> bool {
+    message.contains("prompt is too long") || message.contains("exceed context limit")
+}

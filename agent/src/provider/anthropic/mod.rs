@@ -1,0 +1,118 @@
+//! Anthropic's [Messages API](https://platform.claude.com/docs/en/api/messages).
+
+mod blocks;
+mod decode;
+mod encode;
+mod errors;
+mod models;
+mod parse;
+
+use serde_json::Value;
+
+use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use crate::model::{ModelError, ModelInfo, ModelRequest};
+
+#[cfg(test)]
+mod tests;
+
+/// The Messages API of Anthropic: `POST /v1/messages`.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, Thinking};
+/// use agent::provider::{Protocol, anthropic::AnthropicMessages};
+///
+/// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-4-5");
+/// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Medium);
+/// let http = AnthropicMessages::default().encode(&model, &request)?;
+/// assert_eq!(http.body["thinking"]["budget_tokens"], 8000);
+/// assert_eq!(http.body["max_tokens"], 12096);   // room for the answer too, unless the caller sets a limit
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
+///
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: beside thinking, and under
+/// version `2026-10-21`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct AnthropicMessages {
+    /// The version of the API.
+    pub version: AnthropicVersion,
+    /// Whether the key goes out as `Authorization: Bearer`, not as `x-api-key`.
+    pub bearer: bool,
+    /// Names for the header `anthropic-beta`.
+    pub betas: Vec<String>,
+}
+
+/// A version of Anthropic's API, sent as the header `anthropic-version`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnthropicVersion {
+    /// `2023-06-01`: what every model takes, sampling settings included.
+    #[default]
+    V2023_06_01,
+    /// `2026-10-21`: no sampling settings, no documents in assistant messages, no citations in user texts.
+    V2026_10_21,
+}
+
+impl AnthropicVersion {
+    /// As the header has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V2023_06_01 => "2023-06-01",
+            Self::V2026_10_21 => "2026-10-21",
+        }
+    }
+}
+
+impl AnthropicMessages {
+    /// The name of the protocol.
+    pub const API: &str = "anthropic-messages";
+
+    /// Sets the version.
+    pub fn with_version(mut self, version: AnthropicVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sends the key as `Authorization: Bearer`.
+    pub fn with_bearer(mut self) -> Self {
+        self.bearer = true;
+        self
+    }
+
+    /// Adds a name to the header `anthropic-beta`.
+    pub fn with_beta(mut self, name: impl Into<String>) -> Self {
+        self.betas.push(name.into());
+        self
+    }
+}
+
+impl Protocol for AnthropicMessages {
+    fn api(&self) -> &'static str {
+        Self::API
+    }
+
+    fn base_url(&self) -> &'static str {
+        "https://api.anthropic.com"
+    }
+
+    fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
+        encode::request(self, model, request)
+    }
+
+    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
+        Box::new(decode::AnthropicDecoder::new(&model.provider))
+    }
+
+    fn error(&self, answer: &Answer<'_>) -> ModelError {
+        errors::of_answer(answer)
+    }
+
+    fn auth(&self, key: &str) -> (&'static str, String) {
+        if self.bearer { ("authorization", format!("Bearer {key}")) } else { ("x-api-key", key.to_owned()) }
+    }
+
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+        parse::request(self, provider, body)
+    }
+}

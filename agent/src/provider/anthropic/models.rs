@@ -1,0 +1,90 @@
+//! What Anthropic's models can be told about thinking.
+
+use crate::model::Thinking;
+
+/// How a model is told to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// It cannot.
+    None,
+    /// By a budget of tokens.
+    Budget,
+    /// By itself, with an effort.
+    Adaptive,
+}
+
+/// By its name. A name that says no version is taken for one of the newest.
+///
+/// Source: Anthropic's pages on extended and on adaptive thinking: budgets from 3.7 to 4.5, adaptive from 4.6.
+pub(super) fn style(model: &str) -> Style {
+    match version(model) {
+        Some(version) if version < (3, 7) => Style::None,
+        Some(version) if version < (4, 6) => Style::Budget,
+        _ => Style::Adaptive,
+    }
+}
+
+/// Models whose thinking cannot be turned off, and that refuse a forced choice of tools.
+pub(super) fn always_thinks(model: &str) -> bool {
+    model.contains("fable") || model.contains("mythos")
+}
+
+/// The effort that stands for a level: none where it is the model's own default.
+pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
+    let has_xhigh = version(model).is_none_or(|version| version >= (4, 7));
+    match thinking {
+        Thinking::None | Thinking::Minimal | Thinking::Low | Thinking::Budget(..=2047) => "low",
+        Thinking::Medium | Thinking::Budget(..=12_000) => "medium",
+        Thinking::XHigh if has_xhigh => "xhigh",
+        Thinking::High | Thinking::XHigh | Thinking::Budget(_) => "high",
+        Thinking::Max => "max",
+    }
+}
+
+/// The tokens that stand for a level.
+pub(super) fn budget(thinking: Thinking) -> u64 {
+    match thinking {
+        Thinking::None => 0,
+        Thinking::Minimal | Thinking::Low => 1024,
+        Thinking::Medium => 8000,
+        Thinking::High => 16_000,
+        Thinking::XHigh => 24_000,
+        Thinking::Max => 32_000,
+        Thinking::Budget(tokens) => tokens.into(),
+    }
+}
+
+/// `claude-opus-4-6`, `claude-3-7-sonnet-20250219`, `anthropic.claude-sonnet-4-5-v1:0`: the first one or two small
+/// numbers.
+fn version(model: &str) -> Option<(u32, u32)> {
+    let name = model.split("claude").nth(1)?;
+    let mut numbers =
+        name.split(['-', '.', '@', ':']).map(|word| word.parse::<u32>().ok().filter(|n| *n < 100));
+    let major = numbers.find_map(|number| number)?;
+    Some((major, numbers.next().flatten().unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_all_spellings() {
+        for (model, expected) in [
+            ("claude-3-haiku-20240307", Some((3, 0))),
+            ("claude-3-7-sonnet-latest", Some((3, 7))),
+            ("claude-sonnet-4-20250514", Some((4, 0))),
+            ("claude-sonnet-4-5-20250929", Some((4, 5))),
+            ("anthropic/claude-opus-4.6", Some((4, 6))),
+            ("claude-fable-5", Some((5, 0))),
+            ("eu.anthropic.claude-haiku-4-5-20251001-v1:0", Some((4, 5))),
+            ("claude-next", None),
+            ("llama-3", None),
+        ] {
+            assert_eq!(version(model), expected, "{model}");
+        }
+        assert_eq!(style("claude-3-5-sonnet-20241022"), Style::None);
+        assert_eq!(style("claude-sonnet-4-5"), Style::Budget);
+        assert_eq!(style("claude-opus-5"), Style::Adaptive);
+    }
+}

@@ -1,0 +1,161 @@
+//! What the errors of all providers have in common.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use super::Answer;
+use crate::model::{ModelError, ModelErrorKind};
+
+/// What a provider says about an error, as far as it says it.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) message: Option<String>,
+    pub(super) code: Option<String>,
+    pub(super) status: Option<u16>,
+    pub(super) kind: Option<ModelErrorKind>,
+    pub(super) retryable: Option<bool>,
+}
+
+/// The kind that a status means when nothing else is known.
+pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
+    use ModelErrorKind as K;
+    match status {
+        401..=403 => K::Auth,
+        408 | 504 | 524 => K::Timeout,
+        429 => K::RateLimit,
+        503 | 529 => K::Overloaded,
+        409 | 500..=599 => K::Server,
+        300..=499 => K::InvalidRequest,
+        _ => K::Protocol,
+    }
+}
+
+/// The error of an answer: what was said in it, its status, and its headers.
+pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
+    let status = answer.status;
+    let kind = said.kind.unwrap_or_else(|| kind_of_status(status));
+    let text = String::from_utf8_lossy(answer.body);
+    let message = said.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| {
+        let looks_like = if text.trim_start().starts_with('<') { "an HTML page" } else { "no error object" };
+        format!("the provider answered with status {status} and {looks_like}")
+    });
+    let mut error = ModelError::new(kind, message).with_status(status);
+    if !text.trim().is_empty() {
+        error = error.with_body(text.trim());
+    }
+    if let Some(code) = said.code {
+        error = error.with_code(code);
+    }
+    error = with_request_id(error, answer);
+    if let Some(delay) = retry_after(answer, SystemTime::now()) {
+        error = error.with_retry_after(delay);
+    }
+    let by_header = match answer.header("x-should-retry") {
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        _ => None,
+    };
+    // Retried by its status whatever the kind: timeouts of the server, conflicts, limits, its own failures.
+    let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
+    match by_header.or(said.retryable).or(by_status) {
+        Some(retryable) => error.with_retryable(retryable),
+        None => error.with_retryable(false),
+    }
+}
+
+/// Headers that name a request, the providers' own first.
+const REQUEST_IDS: [&str; 5] =
+    ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
+
+/// With the provider's id of the request, if the error has none and the answer has one.
+pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelError {
+    let id = REQUEST_IDS.iter().find_map(|name| answer.header(name));
+    match id {
+        Some(id) if error.request_id().is_none() => error.with_request_id(id),
+        _ => error,
+    }
+}
+
+/// The error that came in a stream, or in a body whose status was no error.
+pub(super) fn of_event(said: Said, raw: &Value) -> ModelError {
+    let kind = said.kind.or(said.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
+    let message =
+        said.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
+    let mut error = ModelError::new(kind, message).with_body(&raw.to_string());
+    if let Some(code) = said.code {
+        error = error.with_code(code);
+    }
+    if let Some(status) = said.status {
+        error = error.with_status(status);
+    }
+    match said.retryable {
+        Some(retryable) => error.with_retryable(retryable),
+        None => error,
+    }
+}
+
+/// How long the provider asks to wait: `retry-after-ms`, then `retry-after` in seconds or as a date.
+fn retry_after(answer: &Answer<'_>, now: SystemTime) -> Option<Duration> {
+    let number = |text: &str, unit: f64| {
+        let number: f64 = text.trim().parse().ok()?;
+        Duration::try_from_secs_f64(number * unit).ok()
+    };
+    let by_ms = answer.header("retry-after-ms").and_then(|text| number(text, 0.001));
+    by_ms.or_else(|| {
+        let text = answer.header("retry-after")?;
+        number(text, 1.0).or_else(|| {
+            let date = httpdate::parse_http_date(text.trim()).ok()?;
+            Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+        })
+    })
+}
+
+/// A body that is JSON but no reply, or no JSON at all.
+pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    let message = match text.chars().next() {
+        None => "the answer is empty".to_owned(),
+        Some('<') => "the answer is an HTML page, no reply of a model".to_owned(),
+        Some(_) => format!("the answer is no reply of a model: {why}"),
+    };
+    ModelError::protocol(message).with_body(text)
+}
+
+/// An event of a stream as JSON.
+pub(super) fn event_json(event: &super::sse::SseEvent<'_>) -> Result<Value, ModelError> {
+    if event.is_lossy {
+        return Err(ModelError::protocol("an event of the stream is not UTF-8").with_body(event.data));
+    }
+    serde_json::from_str(event.data).map_err(|error| {
+        ModelError::protocol("an event of the stream is not JSON").with_body(event.data).with_source(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(headers: &[(&str, &str)]) -> Option<Duration> {
+        let headers: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        retry_after(&Answer::new(429, &headers, b""), now)
+    }
+
+    #[test]
+    fn every_form_of_retry_after_is_read() {
+        let ms = Duration::from_millis;
+        assert_eq!(asked(&[("retry-after", "2")]), Some(ms(2000)));
+        assert_eq!(asked(&[("Retry-After", "0.25")]), Some(ms(250)));
+        assert_eq!(asked(&[("retry-after-ms", "125.5")]), Some(Duration::from_micros(125_500)));
+        assert_eq!(asked(&[("retry-after", "9"), ("retry-after-ms", "10")]), Some(ms(10)));
+        assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), Some(ms(3000)));
+        assert_eq!(asked(&[("retry-after", "Sunday, 06-Nov-94 08:49:40 GMT")]), Some(ms(3000)));
+        assert_eq!(asked(&[("retry-after", "Sun Nov  6 08:49:40 1994")]), Some(ms(3000)));
+        assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT")]), Some(ms(0)));
+        for nonsense in ["", "soon", "-1", "NaN", "inf", "1e400"] {
+            assert_eq!(asked(&[("retry-after", nonsense)]), None, "{nonsense}");
+        }
+    }
+}

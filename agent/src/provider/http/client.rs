@@ -1,0 +1,260 @@
+//! One request, one answer, over reqwest.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::options::{HttpOptions, Proxy};
+use super::secret::Secret;
+use crate::model::{ModelError, ModelErrorKind};
+use crate::provider::HttpRequest;
+
+/// Sends requests. Cloning shares its connections.
+///
+/// Redirects are not followed: a key would go along.
+///
+/// ```no_run
+/// use agent::provider::HttpRequest;
+/// use agent::provider::http::{HttpClient, HttpOptions, Secret};
+///
+/// # async fn example() -> Result<(), agent::model::ModelError> {
+/// let client = HttpClient::new(HttpOptions::default())?;
+/// let request = HttpRequest::post("/v1/embeddings", agent::json!({"model": "m", "input": "x"}));
+/// let key = ("authorization", Secret::from("Bearer sk-123"));
+/// let mut answer = client.send("https://api.example", &request, &[key]).await?;
+/// while let Some(bytes) = answer.chunk().await? {
+///     println!("{} of {}", bytes.len(), answer.status());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    client: reqwest::Client,
+    options: HttpOptions,
+}
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct HttpAnswer {
+    response: reqwest::Response,
+    headers: Vec<(String, String)>,
+    idle: Duration,
+    /// When waiting ends whatever happens.
+    deadline: Instant,
+    secrets: Vec<Secret>,
+}
+
+impl HttpClient {
+    /// A client with connections of its own.
+    ///
+    /// # Errors
+    /// The proxy's URL is none, or TLS could not be set up.
+    pub fn new(options: HttpOptions) -> Result<Self, ModelError> {
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(options.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(options.user_agent.as_str());
+        builder = match &options.proxy {
+            Proxy::Environment => builder,
+            Proxy::None => builder.no_proxy(),
+            Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url.expose()).map_err(|_| {
+                ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is no URL")
+            })?),
+        };
+        let client = builder.build().map_err(|error| {
+            ModelError::new(ModelErrorKind::Connection, "the HTTP client could not be set up")
+                .with_source(error.without_url())
+        })?;
+        Ok(Self { client, options })
+    }
+
+    /// A client of your own making: its proxies, TLS and connection timeout count, not those of the options. Let it
+    /// follow no redirects to hosts that must not see your key.
+    pub fn from_reqwest(client: reqwest::Client, options: HttpOptions) -> Self {
+        Self { client, options }
+    }
+
+    /// How it waits and tries.
+    pub fn options(&self) -> &HttpOptions {
+        &self.options
+    }
+
+    /// Sends a request again and again as the options say, until an answer begins that is worth reading: any status
+    /// but 408, 409, 429 and those from 500 on, unless `x-should-retry` says otherwise. The last answer is given back
+    /// whatever its status.
+    ///
+    /// Dropping the future ends the exchange at once.
+    ///
+    /// # Errors
+    /// No answer began.
+    pub async fn send(
+        &self,
+        base_url: &str,
+        request: &HttpRequest,
+        secrets: &[(&'static str, Secret)],
+    ) -> Result<HttpAnswer, ModelError> {
+        let deadline = self.deadline();
+        let url = request.url(base_url);
+        let mut number = 0;
+        loop {
+            let answer = self.attempt(&url, request, secrets, deadline).await;
+            let error = match &answer {
+                Ok(answer) => answer.failure(),
+                Err(error) => Some(error.clone()),
+            };
+            let delay = error.as_ref().and_then(|error| super::retry::delay(&self.options, number, error));
+            let Some(delay) = delay.filter(|delay| Instant::now() + *delay < deadline) else { return answer };
+            number += 1;
+            drop(answer);
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// When waiting for a request that begins now ends.
+    pub(super) fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.options.total_timeout).unwrap_or(now + Duration::from_secs(86_400))
+    }
+
+    /// Sends a request once.
+    pub(super) async fn attempt(
+        &self,
+        url: &str,
+        request: &HttpRequest,
+        secrets: &[(&'static str, Secret)],
+        deadline: Instant,
+    ) -> Result<HttpAnswer, ModelError> {
+        let body = request.body.to_string();
+        let shown = shown(url);
+        tracing::debug!(url = shown, body, "request");
+        let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        for (name, secret) in secrets {
+            let mut value = reqwest::header::HeaderValue::from_str(secret.expose()).map_err(|_| {
+                ModelError::new(
+                    ModelErrorKind::Auth,
+                    format!("the key is no text that the header `{name}` can have"),
+                )
+            })?;
+            value.set_sensitive(true);
+            builder = builder.header(*name, value);
+        }
+        let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| bare(secret)).collect();
+        let first = self.options.first_byte_timeout.saturating_add(self.options.connect_timeout);
+        let limit = Instant::now().checked_add(first).unwrap_or(deadline).min(deadline);
+        let response = match timeout_at(limit, builder.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(transport_error(error, &secrets)),
+            Err(_) => {
+                let message =
+                    if limit == deadline { "no answer within the total time" } else { "no answer in time" };
+                return Err(ModelError::new(ModelErrorKind::Timeout, message));
+            }
+        };
+        let status = response.status().as_u16();
+        tracing::info!(method = request.method, url = shown, status, "request");
+        let headers = response.headers().iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        let headers = headers.collect();
+        Ok(HttpAnswer { response, headers, idle: self.options.idle_timeout, deadline, secrets })
+    }
+}
+
+impl HttpAnswer {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// The headers, names in lower case.
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
+    /// The next piece of the body; none at its end.
+    ///
+    /// # Errors
+    /// The connection broke, or nothing came in time.
+    pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, ModelError> {
+        let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
+        match timeout_at(limit, self.response.chunk()).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(error)) => Err(transport_error(error, &self.secrets).with_status(self.status())),
+            Err(_) => {
+                let message = if limit == self.deadline {
+                    "the answer took longer than the total time".to_owned()
+                } else {
+                    format!("the answer stalled: nothing came for {:?}", self.idle)
+                };
+                Err(ModelError::new(ModelErrorKind::Timeout, message).with_status(self.status()))
+            }
+        }
+    }
+
+    pub(super) fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
+    /// The error that the status alone is, if it is one that a retry may mend.
+    fn failure(&self) -> Option<ModelError> {
+        let status = self.status();
+        let answer = crate::provider::Answer::new(status, &self.headers, b"");
+        (status >= 300)
+            .then(|| crate::provider::failure::of_answer(&answer, crate::provider::failure::Said::default()))
+    }
+}
+
+/// What must not be shown: the value of the header, and the key in it.
+fn bare(secret: &Secret) -> Vec<Secret> {
+    let key = secret.expose().rsplit(' ').next().unwrap_or_default();
+    if key == secret.expose() { vec![secret.clone()] } else { vec![secret.clone(), key.into()] }
+}
+
+/// Without user, password and query: keys may stand there.
+fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+            format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or_default())
+        }
+        None => url.to_owned(),
+    }
+}
+
+fn transport_error(error: reqwest::Error, secrets: &[Secret]) -> ModelError {
+    let error = error.without_url();
+    let (kind, message) = if error.is_timeout() {
+        (ModelErrorKind::Timeout, "the provider could not be reached in time")
+    } else if error.is_builder() {
+        (ModelErrorKind::InvalidRequest, "the request cannot be sent: its URL or a header is malformed")
+    } else if error.is_connect() {
+        (ModelErrorKind::Connection, "the provider could not be reached")
+    } else if error.is_body() || error.is_decode() {
+        (ModelErrorKind::Connection, "the connection broke in the middle of the answer")
+    } else {
+        (ModelErrorKind::Connection, "the connection broke")
+    };
+    let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
+    ModelError::new(kind, message).with_source(error).without_secrets(&secrets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_of_a_url_has_no_secrets() {
+        for (url, expected) in [
+            ("https://u:pw@a.example/v1/x?key=k#f", "https://a.example/v1/x"),
+            ("http://a.example?key=k", "http://a.example"),
+            ("http://127.0.0.1:80/x@y", "http://127.0.0.1:80/x@y"),
+            ("nonsense?key=k", "nonsense"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+    }
+}

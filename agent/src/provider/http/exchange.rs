@@ -1,0 +1,176 @@
+//! A reply from a provider: attempts, pauses, bytes, events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::stream::unfold;
+use tokio::time::Instant;
+
+use super::client::HttpAnswer;
+use super::model::Inner;
+use super::options::{Retry, UsageReport};
+use super::retry;
+use super::secret::Secret;
+use crate::message::Usage;
+use crate::model::{ModelError, ModelEvent};
+use crate::provider::{HttpRequest, ReplyReader};
+
+/// One reply, with whatever attempts it takes. Dropping it ends the exchange.
+pub(super) struct Exchange {
+    model: Arc<Inner>,
+    request: HttpRequest,
+    deadline: Option<Instant>,
+    retries: u32,
+    phase: Phase,
+    /// What was read and not handed out.
+    events: VecDeque<ModelEvent>,
+    /// Whether something was handed out: then nothing is tried again.
+    delivered: bool,
+    usage: Option<Usage>,
+}
+
+enum Phase {
+    Start,
+    Pause(Duration),
+    Reading(Box<(HttpAnswer, ReplyReader)>, Vec<Secret>),
+    Failed(ModelError),
+    Complete,
+    Over,
+}
+
+impl Exchange {
+    pub(super) fn new(model: Arc<Inner>, request: Result<HttpRequest, ModelError>) -> Self {
+        let (request, phase) = match request {
+            Ok(request) => (request, Phase::Start),
+            Err(error) => (HttpRequest::post("", serde_json::Value::Null), Phase::Failed(error)),
+        };
+        let events = VecDeque::new();
+        Self { model, request, deadline: None, retries: 0, phase, events, delivered: false, usage: None }
+    }
+
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + 'static {
+        unfold(self, |mut exchange| async move { Some((exchange.next().await?, exchange)) })
+    }
+
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            let is_held = !self.delivered && matches!(self.phase, Phase::Reading(..));
+            if (!is_held || self.events.iter().any(is_content))
+                && let Some(event) = self.next_event()
+            {
+                return Some(Ok(event));
+            }
+            match std::mem::replace(&mut self.phase, Phase::Over) {
+                Phase::Over => return None,
+                Phase::Complete => self.report_usage(),
+                Phase::Failed(error) => return Some(Err(error)),
+                Phase::Start => self.phase = self.start().await,
+                Phase::Pause(delay) => {
+                    tokio::time::sleep(delay).await;
+                    self.phase = Phase::Start;
+                }
+                Phase::Reading(reading, secrets) => self.read(reading, secrets).await,
+            }
+        }
+    }
+
+    fn next_event(&mut self) -> Option<ModelEvent> {
+        let event = self.events.pop_front()?;
+        self.delivered = true;
+        if let ModelEvent::Usage { usage } = &event {
+            self.usage = Some(usage.clone());
+        }
+        Some(event)
+    }
+
+    /// One attempt, until its answer begins.
+    async fn start(&mut self) -> Phase {
+        let client = &self.model.client;
+        let deadline = *self.deadline.get_or_insert_with(|| client.deadline());
+        let secrets = match self.model.secrets(deadline).await {
+            Ok(secrets) => secrets,
+            Err(error) => return Phase::Failed(error),
+        };
+        let url = self.request.url(&self.model.base_url);
+        match client.attempt(&url, &self.request, &secrets, deadline).await {
+            Ok(answer) => {
+                let (protocol, info) = (&*self.model.protocol, &self.model.info);
+                let reader = ReplyReader::new(protocol, info, answer.status(), answer.headers().to_vec());
+                let reader = reader.with_limits(client.options().limits);
+                let shown = answer.secrets().to_vec();
+                Phase::Reading(Box::new((answer, reader)), shown)
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// One piece of the answer.
+    async fn read(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
+        let (answer, reader) = &mut *reading;
+        let mut events = Vec::new();
+        let more = match answer.chunk().await {
+            Ok(Some(bytes)) => reader.push(bytes.as_ref(), &mut events).map(|()| !reader.is_complete()),
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.events.extend(events.drain(..));
+        let end = match more {
+            Ok(true) => {
+                self.phase = Phase::Reading(reading, secrets);
+                return;
+            }
+            Ok(false) => reading.1.finish(&*self.model.protocol, &mut events),
+            Err(error) => Err(error),
+        };
+        self.events.extend(events);
+        self.phase = match end {
+            Ok(()) => Phase::Complete,
+            Err(error) => {
+                let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
+                self.failed(error.without_secrets(&secrets))
+            }
+        };
+    }
+
+    /// What follows a failure: another attempt, unless something was handed out, or is about to be.
+    fn failed(&mut self, error: ModelError) -> Phase {
+        let options = self.model.client.options();
+        let untouched = !self.delivered && !self.events.iter().any(is_content);
+        let delay = retry::delay(options, self.retries, &error).filter(|_| untouched);
+        let in_time =
+            |delay: &Duration| self.deadline.is_none_or(|deadline| Instant::now() + *delay < deadline);
+        let Some(delay) = delay.filter(in_time) else { return Phase::Failed(error) };
+        self.retries += 1;
+        self.events.clear();
+        let retry = Retry { model: &self.model.info, number: self.retries, delay, error: &error };
+        tracing::warn!(
+            provider = self.model.info.provider,
+            model = self.model.info.model,
+            retry = retry.number,
+            delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            %error,
+            "the request is sent again"
+        );
+        if let Some(listener) = &options.on_retry {
+            listener(&retry);
+        }
+        Phase::Pause(delay)
+    }
+
+    fn report_usage(&self) {
+        let listener = self.model.client.options().on_usage.as_ref();
+        if let (Some(listener), Some(usage)) = (listener, &self.usage) {
+            listener(&UsageReport { model: &self.model.info, usage });
+        }
+    }
+}
+
+/// Whether an event is more than the announcement of a reply.
+fn is_content(event: &ModelEvent) -> bool {
+    !matches!(
+        event,
+        ModelEvent::ReplyStart { .. } | ModelEvent::Usage { .. } | ModelEvent::MessageData { .. }
+    )
+}

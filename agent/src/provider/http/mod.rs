@@ -1,0 +1,20 @@
+//! The transport that all providers share: timeouts, retries, limits, cancelling, secrets.
+//!
+//! A request is sent again after connection failures, timeouts and the statuses 408, 409, 429 and 5xx, unless the
+//! provider says otherwise (`x-should-retry`), and only while nothing of the reply was handed out. The provider's own
+//! delay (`retry-after-ms`, `retry-after`) counts before ours.
+//!
+//! Dropping a future or a stream ends the exchange at once, whatever it waits for; cancelling a
+//! [`StepCx`](crate::model::StepCx)'s token drops the stream's.
+
+mod client;
+mod exchange;
+mod model;
+mod options;
+mod retry;
+mod secret;
+
+pub use client::{HttpAnswer, HttpClient};
+pub use model::{BuildModelError, HttpModel, HttpModelBuilder};
+pub use options::{HttpOptions, Proxy, Retry, UsageReport};
+pub use secret::{ApiKey, Secret};

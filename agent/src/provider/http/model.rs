@@ -1,0 +1,197 @@
+//! A provider's model.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::client::HttpClient;
+use super::exchange::Exchange;
+use super::options::HttpOptions;
+use super::secret::{ApiKey, Secret};
+use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::provider::catalogue::{self, UnknownModel};
+use crate::provider::{HttpRequest, Protocol};
+
+/// A model of a provider, asked over HTTP. Cloning shares everything.
+///
+/// It needs a tokio runtime with timers.
+///
+/// ```
+/// # #[cfg(feature = "openai")]
+/// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+/// use agent::provider::http::{HttpModel, HttpOptions};
+///
+/// let model = HttpModel::builder("openai/gpt-5").key("sk-123").options(HttpOptions::default()).build()?;
+/// # let _ = model; Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct HttpModel {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) info: ModelInfo,
+    pub(super) protocol: Arc<dyn Protocol>,
+    pub(super) client: HttpClient,
+    pub(super) base_url: String,
+    key: ApiKey,
+    headers: Vec<(String, String)>,
+}
+
+/// A model that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildModelError {
+    /// Nobody knows the name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownModel),
+    /// No key was given, and the variable has none.
+    #[error("`{provider}` needs a key: give one to the builder, or set {variable}")]
+    #[non_exhaustive]
+    NoKey {
+        /// The provider.
+        provider: String,
+        /// The variable that was looked at.
+        variable: String,
+    },
+    /// The HTTP client cannot be set up.
+    #[error(transparent)]
+    Client(ModelError),
+}
+
+/// Makes an [`HttpModel`].
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct HttpModelBuilder {
+    name: String,
+    key: Option<ApiKey>,
+    protocol: Option<Arc<dyn Protocol>>,
+    base_url: Option<String>,
+    headers: Vec<(String, String)>,
+    options: HttpOptions,
+    client: Option<HttpClient>,
+}
+
+impl HttpModel {
+    /// A model by provider and name: `anthropic/claude-sonnet-5`.
+    pub fn builder(name: impl Into<String>) -> HttpModelBuilder {
+        HttpModelBuilder {
+            name: name.into(),
+            key: None,
+            protocol: None,
+            base_url: None,
+            headers: Vec::new(),
+            options: HttpOptions::default(),
+            client: None,
+        }
+    }
+}
+
+impl HttpModelBuilder {
+    /// Sets the key, or where it comes from. Without it, the provider's variable of the environment is read.
+    pub fn key(mut self, key: impl Into<ApiKey>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets the protocol, for example with another version.
+    pub fn protocol(mut self, protocol: impl Protocol + 'static) -> Self {
+        self.protocol = Some(Arc::new(protocol));
+        self
+    }
+
+    /// Sets where the provider listens. It may end in the version, or be the endpoint itself.
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// Adds a header, for example an organisation.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets timeouts, retries, limits and listeners.
+    pub fn options(mut self, options: HttpOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Shares the connections, and the options, of this client.
+    pub fn client(mut self, client: HttpClient) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Makes the model.
+    ///
+    /// # Errors
+    /// Nobody knows the provider, there is no key, or the client cannot be set up.
+    pub fn build(self) -> Result<HttpModel, BuildModelError> {
+        let (provider, model) = catalogue::find(&self.name)?;
+        let protocol = self.protocol.unwrap_or_else(|| (provider.protocol)());
+        let key = match self.key {
+            Some(key) => key,
+            None => ApiKey::from_env(provider.key_variable).ok_or_else(|| BuildModelError::NoKey {
+                provider: provider.name.to_owned(),
+                variable: provider.key_variable.to_owned(),
+            })?,
+        };
+        let client = match self.client {
+            Some(client) => client,
+            None => HttpClient::new(self.options).map_err(BuildModelError::Client)?,
+        };
+        let base_url = self.base_url.unwrap_or_else(|| protocol.base_url().to_owned());
+        let info = ModelInfo::new(provider.name, protocol.api(), model);
+        let inner = Inner { info, protocol, client, base_url, key, headers: self.headers };
+        Ok(HttpModel { inner: Arc::new(inner) })
+    }
+}
+
+impl Inner {
+    /// The headers that must not be seen.
+    pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(&'static str, Secret)>, ModelError> {
+        let late =
+            |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
+        let key = timeout_at(deadline, self.key.get()).await.map_err(late)??;
+        Ok(key
+            .into_iter()
+            .map(|key| {
+                let (name, value) = self.protocol.auth(key.expose());
+                (name, Secret::from(value))
+            })
+            .collect())
+    }
+
+    fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
+        let mut http = self.protocol.encode(&self.info, request)?;
+        http.headers.extend(self.headers.iter().cloned());
+        if let Some(key) = &cx.key {
+            http = http.with_header("idempotency-key", key.to_string());
+        }
+        Ok(http)
+    }
+}
+
+impl Model for HttpModel {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        let request = self.inner.encode(cx, request);
+        let exchange = Exchange::new(self.inner.clone(), request);
+        ModelStream::new(cx, &self.inner.info, exchange.into_stream())
+    }
+
+    fn info(&self) -> &ModelInfo {
+        &self.inner.info
+    }
+}
+
+impl fmt::Debug for HttpModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModel")
+            .field("info", &self.inner.info)
+            .field("key", &self.inner.key)
+            .finish_non_exhaustive()
+    }
+}

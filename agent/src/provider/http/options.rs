@@ -1,0 +1,183 @@
+//! How long is waited, how often is tried, how much is read.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Secret;
+use crate::message::Usage;
+use crate::model::{ModelError, ModelInfo};
+use crate::provider::ReplyLimits;
+
+/// How long is waited, how often is tried, how much is read, and who is told.
+///
+/// One value serves any number of models: make one when the program starts, and hand it on.
+///
+/// ```
+/// use agent::provider::http::HttpOptions;
+/// use std::time::Duration;
+///
+/// let options = HttpOptions::default()
+///     .with_first_byte_timeout(Duration::from_secs(60))
+///     .with_max_retries(5)
+///     .on_retry(|retry| eprintln!("{} in {:?}", retry.error, retry.delay));
+/// # let _ = options;
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Until a connection stands: 60 s.
+    pub connect_timeout: Duration,
+    /// From the request to the first byte of the answer: 5 min. Models that reason are silent for long.
+    pub first_byte_timeout: Duration,
+    /// Between two pieces of the answer: 5 min.
+    pub idle_timeout: Duration,
+    /// For everything, retries and pauses included: 1 h.
+    pub total_timeout: Duration,
+    /// Attempts after the first: 2.
+    pub max_retries: u32,
+    /// The pause before the first retry; each is twice as long as the one before, less up to a quarter: 0.5 s.
+    pub first_delay: Duration,
+    /// The longest pause of our own: 8 s.
+    pub max_delay: Duration,
+    /// The longest pause that a provider may ask for; one that asks for more is not asked again: 2 min.
+    pub max_asked_delay: Duration,
+    /// How much of an answer is read.
+    pub limits: ReplyLimits,
+    /// What stands between.
+    pub proxy: Proxy,
+    /// Who asks.
+    pub user_agent: String,
+    pub(super) on_retry: Option<OnRetry>,
+    pub(super) on_usage: Option<OnUsage>,
+}
+
+type OnRetry = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
+type OnUsage = Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>;
+
+/// What stands between this program and the provider.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Proxy {
+    /// What the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    #[default]
+    Environment,
+    /// Nothing.
+    None,
+    /// This proxy, for everything; its URL may hold a password.
+    Url(Secret),
+}
+
+/// A request is about to be sent again.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Retry<'a> {
+    /// Whom it goes to.
+    pub model: &'a ModelInfo,
+    /// Which retry it is, counted from 1.
+    pub number: u32,
+    /// The pause before it.
+    pub delay: Duration,
+    /// What went wrong.
+    pub error: &'a ModelError,
+}
+
+/// What a reply took.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct UsageReport<'a> {
+    /// Who was asked.
+    pub model: &'a ModelInfo,
+    /// The counts, with the provider's own report in `raw`.
+    pub usage: &'a Usage,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            connect_timeout: seconds(60),
+            first_byte_timeout: seconds(300),
+            idle_timeout: seconds(300),
+            total_timeout: seconds(3600),
+            max_retries: 2,
+            first_delay: Duration::from_millis(500),
+            max_delay: seconds(8),
+            max_asked_delay: seconds(120),
+            limits: ReplyLimits::default(),
+            proxy: Proxy::default(),
+            user_agent: concat!(env!("CARGO_PKG_NAME"), "-rs/", env!("CARGO_PKG_VERSION")).to_owned(),
+            on_retry: None,
+            on_usage: None,
+        }
+    }
+}
+
+impl HttpOptions {
+    /// Sets how long a connection may take.
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Sets how long the first byte may take.
+    pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Self {
+        self.first_byte_timeout = timeout;
+        self
+    }
+
+    /// Sets how long an answer may be silent.
+    pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets how long everything may take.
+    pub fn with_total_timeout(mut self, timeout: Duration) -> Self {
+        self.total_timeout = timeout;
+        self
+    }
+
+    /// Sets how often a request is sent again.
+    pub fn with_max_retries(mut self, retries: u32) -> Self {
+        self.max_retries = retries;
+        self
+    }
+
+    /// Sets how much of an answer is read.
+    pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets what stands between.
+    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = proxy;
+        self
+    }
+
+    /// Calls this before each pause that a retry begins with. It must not block.
+    pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
+        self.on_retry = Some(Arc::new(listener));
+        self
+    }
+
+    /// Calls this after each reply whose provider said what it took. It must not block.
+    pub fn on_usage(mut self, listener: impl Fn(&UsageReport<'_>) + Send + Sync + 'static) -> Self {
+        self.on_usage = Some(Arc::new(listener));
+        self
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("first_byte_timeout", &self.first_byte_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("total_timeout", &self.total_timeout)
+            .field("max_retries", &self.max_retries)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
+    }
+}

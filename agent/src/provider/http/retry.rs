@@ -1,0 +1,44 @@
+//! Whether, and after which pause, a request is sent again.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use super::options::HttpOptions;
+use crate::model::ModelError;
+
+/// The pause before retry `number` (counted from 0); none if there is none.
+pub(super) fn delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
+    if number >= options.max_retries || !error.is_retryable() {
+        return None;
+    }
+    if let Some(asked) = error.retry_after() {
+        return (asked <= options.max_asked_delay).then_some(asked);
+    }
+    let doubled = options.first_delay.saturating_mul(2u32.saturating_pow(number));
+    let longest = doubled.min(options.max_delay);
+    // Less up to a quarter, so that many who failed together do not come back together. The hasher is the standard
+    // library's source of randomness.
+    let quarters = RandomState::new().hash_one(number) % 1000;
+    Some(longest.mul_f64(1.0 - 0.25 * f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelErrorKind;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_what_is_asked_for_counts() {
+        let options = HttpOptions::default().with_max_retries(6);
+        let error = ModelError::new(ModelErrorKind::Server, "x");
+        for (number, most) in [(0, 500), (1, 1000), (2, 2000), (4, 8000), (5, 8000)] {
+            let delay = delay(&options, number, &error).unwrap().as_millis();
+            assert!(delay <= most && delay >= most * 3 / 4, "{number}: {delay}");
+        }
+        assert_eq!(delay(&options, 6, &error), None);
+        let asked = |seconds| error.clone().with_retry_after(Duration::from_secs(seconds));
+        assert_eq!(delay(&options, 0, &asked(100)), Some(Duration::from_secs(100)));
+        assert_eq!(delay(&options, 0, &asked(121)), None);
+        assert_eq!(delay(&options, 0, &error.clone().with_retryable(false)), None);
+    }
+}

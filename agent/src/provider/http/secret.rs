@@ -1,0 +1,127 @@
+//! Keys: where they come from, and that nobody sees them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::BoxFuture;
+use crate::model::{ModelError, ModelErrorKind};
+
+/// A text that is in no `Debug` output, log or error.
+///
+/// ```
+/// use agent::provider::http::Secret;
+///
+/// assert_eq!(format!("{:?}", Secret::from("sk-123")), "Secret");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// The text itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+type Callback =
+    dyn Fn() -> BoxFuture<'static, Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + Sync;
+
+/// Where the key of a request comes from.
+///
+/// ```
+/// use agent::provider::http::ApiKey;
+///
+/// let fixed = ApiKey::from("sk-123");
+/// let short_lived = ApiKey::callback(|| async { Ok("token of this minute".into()) });
+/// # let _ = (fixed, short_lived, ApiKey::none());
+/// ```
+#[derive(Clone)]
+pub struct ApiKey(Source);
+
+#[derive(Clone)]
+enum Source {
+    None,
+    Fixed(Secret),
+    Callback(Arc<Callback>),
+}
+
+impl ApiKey {
+    /// No key is sent: for local servers.
+    pub fn none() -> Self {
+        Self(Source::None)
+    }
+
+    /// Asked before each request; it must not block. What goes wrong in it is the request's error, of kind
+    /// [`Auth`](ModelErrorKind::Auth).
+    pub fn callback<F, Fut>(callback: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        Self(Source::Callback(Arc::new(move || Box::pin(callback()))))
+    }
+
+    /// The key that this variable of the environment holds now; none when it is unset or blank.
+    pub fn from_env(variable: &str) -> Option<Self> {
+        let value = std::env::var(variable).ok()?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| Self(Source::Fixed(value.into())))
+    }
+
+    pub(super) async fn get(&self) -> Result<Option<Secret>, ModelError> {
+        match &self.0 {
+            Source::None => Ok(None),
+            Source::Fixed(secret) => Ok(Some(secret.clone())),
+            Source::Callback(callback) => callback().await.map(Some).map_err(|error| {
+                ModelError::new(ModelErrorKind::Auth, "the callback that gives the key failed")
+                    .with_source(error)
+            }),
+        }
+    }
+}
+
+impl From<Secret> for ApiKey {
+    fn from(secret: Secret) -> Self {
+        Self(Source::Fixed(secret))
+    }
+}
+
+impl From<&str> for ApiKey {
+    fn from(key: &str) -> Self {
+        Secret::from(key).into()
+    }
+}
+
+impl From<String> for ApiKey {
+    fn from(key: String) -> Self {
+        Secret::from(key).into()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Source::None => "ApiKey(none)",
+            Source::Fixed(_) => "ApiKey(given)",
+            Source::Callback(_) => "ApiKey(callback)",
+        })
+    }
+}

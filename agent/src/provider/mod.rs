@@ -1,0 +1,47 @@
+//! The providers of models: how each is asked, how its answer is read, and the transport they share.
+//!
+//! Most programs need [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] for keys, addresses and
+//! patience. The rest is for who looks closer: a [`Protocol`] is a pure encoder and a pure decoder, and a
+//! [`ReplyReader`] reads a recorded answer without any network.
+//!
+//! Thinking is asked for in levels ([`Thinking`](crate::model::Thinking)) and told to each model in its own words:
+//!
+//! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI |
+//! | --- | --- | --- | --- |
+//! | `none` | `disabled` | `disabled` | `none`; before 5.1 `minimal`; o-series `low` |
+//! | `minimal` | effort `low` | 1024 tokens | `minimal`, else `low` |
+//! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name |
+//! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` |
+//! | `max` | effort `max` | 32000 tokens | the highest there is |
+//! | a budget | the nearest effort | that many tokens | the nearest effort |
+//!
+//! Models that are known not to think are not asked to.
+
+#[cfg(feature = "anthropic")]
+pub mod anthropic;
+#[cfg(feature = "http")]
+mod catalogue;
+#[cfg(feature = "http")]
+mod failure;
+#[cfg(feature = "http")]
+pub mod http;
+#[cfg(feature = "openai")]
+pub mod openai;
+#[cfg(feature = "http")]
+mod parts;
+#[cfg(feature = "http")]
+mod protocol;
+#[cfg(feature = "http")]
+mod reply;
+#[cfg(feature = "http")]
+mod schema;
+pub mod sse;
+#[cfg(feature = "http")]
+mod tools;
+
+#[cfg(feature = "http")]
+pub use catalogue::{UnknownModel, protocol, protocols};
+#[cfg(feature = "http")]
+pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
+#[cfg(feature = "http")]
+pub use reply::{ReplyLimits, ReplyReader};

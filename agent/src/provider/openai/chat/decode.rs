@@ -1,0 +1,408 @@
+//! Answers of Chat Completions: streams and JSON bodies, of OpenAI and of the many who speak like it.
+
+use serde_json::{Map, Value};
+
+use super::errors;
+use crate::message::{Part, ProviderData, StopReason, ToolArguments, Usage};
+use crate::model::{ModelError, ModelEvent};
+use crate::provider::failure;
+use crate::provider::parts::{Object, some_text, text};
+use crate::provider::protocol::Decoder;
+use crate::provider::sse::SseEvent;
+
+/// Where servers put what the model thought, in order of preference.
+const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+/// State of a message that some servers want back.
+const STATE_FIELDS: [&str; 5] =
+    ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
+
+/// Reads one answer.
+///
+/// Source: the types of the Chat Completions API; recorded traffic of compatible servers for what departs from it.
+pub(super) struct ChatDecoder {
+    provider: String,
+    is_started: bool,
+    text: Option<usize>,
+    thinking: Option<usize>,
+    calls: Vec<Call>,
+    parts: usize,
+    refusal: String,
+    message_data: Object,
+    usage: Option<Value>,
+    finish: Option<String>,
+    /// Whether a choice came: without one, the end of the stream is no end of a reply.
+    has_choice: bool,
+    is_done: bool,
+}
+
+/// A call while it grows.
+#[derive(Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// Set once its name is known, and it was told.
+    content_index: Option<usize>,
+    /// Arguments that came before the name.
+    early: String,
+    data: Object,
+}
+
+impl ChatDecoder {
+    pub(super) fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            is_started: false,
+            text: None,
+            thinking: None,
+            calls: Vec::new(),
+            parts: 0,
+            refusal: String::new(),
+            message_data: Map::new(),
+            usage: None,
+            finish: None,
+            has_choice: false,
+            is_done: false,
+        }
+    }
+
+    /// A chunk of a stream, or a whole body: they differ in `delta` and `message`.
+    fn chunk(&mut self, chunk: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let owned = |key| some_text(chunk, key).map(str::to_owned);
+        let (response_id, model) = (owned("id"), owned("model"));
+        if !self.is_started && (response_id.is_some() || model.is_some()) {
+            self.is_started = true;
+            out.push(ModelEvent::ReplyStart { response_id, model });
+        }
+        let choices = chunk.get("choices").and_then(Value::as_array);
+        // Only one answer was asked for.
+        let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+        if let Some(choice) = choices.and_then(|choices| choices.iter().find(first)) {
+            self.has_choice = true;
+            if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
+                self.message(delta, false, out);
+            } else if let Some(message) = choice.get("message") {
+                self.message(message, true, out);
+            }
+            if let Some(word) = some_text(choice, "finish_reason") {
+                self.finish = Some(word.to_owned());
+            }
+            self.take_usage(choice.get("usage"));
+        }
+        self.take_usage(chunk.get("x_groq").and_then(|groq| groq.get("usage")));
+        self.take_usage(chunk.get("usage"));
+        match chunk.get("error") {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => {
+                self.flush(out);
+                Err(errors::of_event(chunk))
+            }
+        }
+    }
+
+    fn take_usage(&mut self, usage: Option<&Value>) {
+        if let Some(usage) = usage.filter(|usage| usage.as_object().is_some_and(|usage| !usage.is_empty())) {
+            self.usage = Some(usage.clone());
+        }
+    }
+
+    /// A message, or a piece of one.
+    fn message(&mut self, message: &Value, is_whole: bool, out: &mut Vec<ModelEvent>) {
+        let thinking = THINKING_FIELDS.iter().find_map(|field| Some((*field, some_text(message, field)?)));
+        let details = message.get("reasoning_details").and_then(Value::as_array);
+        if let Some((field, text)) = thinking {
+            self.think(text, Some(field), out);
+        } else {
+            for detail in details.into_iter().flatten() {
+                let text = some_text(detail, "text").or_else(|| some_text(detail, "summary"));
+                self.think(text.unwrap_or_default(), None, out);
+            }
+        }
+        match message.get("content") {
+            Some(Value::String(text)) => self.say(text, out),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, out)),
+            _ => {}
+        }
+        self.refusal.push_str(text(message, "refusal").unwrap_or_default());
+        self.keep_state(message);
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        for (place, call) in (0u64..).zip(calls.into_iter().flatten()) {
+            let index = if is_whole { Some(place) } else { call.get("index").and_then(Value::as_u64) };
+            self.call(call, index, out);
+        }
+        // What `tool_calls` were before there could be several.
+        if let Some(call) = message.get("function_call")
+            && (some_text(call, "name").is_some() || !self.calls.is_empty())
+        {
+            self.call(&serde_json::json!({ "function": call }), Some(0), out);
+        }
+    }
+
+    fn say(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
+        if delta.is_empty() {
+            return;
+        }
+        let content_index = *self.text.get_or_insert_with(|| {
+            self.parts += 1;
+            self.parts - 1
+        });
+        out.push(ModelEvent::TextDelta { content_index, delta: delta.to_owned() });
+    }
+
+    fn think(&mut self, delta: &str, field: Option<&str>, out: &mut Vec<ModelEvent>) {
+        if delta.is_empty() {
+            return;
+        }
+        let is_new = self.thinking.is_none();
+        let content_index = *self.thinking.get_or_insert_with(|| {
+            self.parts += 1;
+            self.parts - 1
+        });
+        out.push(ModelEvent::ThinkingDelta { content_index, delta: delta.to_owned() });
+        // It goes back in the field it came in.
+        if let (true, Some(field)) = (is_new, field) {
+            let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "field": field }));
+            out.push(ModelEvent::PartData { content_index, data });
+        }
+    }
+
+    /// A typed part of a content that is a list.
+    fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
+        match text(part, "type") {
+            Some("text" | "output_text") => self.say(text(part, "text").unwrap_or_default(), out),
+            Some("refusal") => self.refusal.push_str(text(part, "refusal").unwrap_or_default()),
+            Some("thinking" | "reasoning") => match part.get("thinking").or_else(|| part.get("text")) {
+                Some(Value::String(thought)) => self.think(thought, None, out),
+                Some(Value::Array(thoughts)) => {
+                    for thought in thoughts {
+                        self.think(text(thought, "text").unwrap_or_default(), None, out);
+                    }
+                }
+                _ => {}
+            },
+            _ => {
+                let part = Part::opaque(self.provider.as_str(), part.clone());
+                out.push(ModelEvent::Part { content_index: self.parts, part });
+                self.parts += 1;
+            }
+        }
+    }
+
+    fn keep_state(&mut self, message: &Value) {
+        for key in STATE_FIELDS {
+            let Some(value) = message.get(key) else { continue };
+            let says_something = match value {
+                Value::Null => false,
+                Value::Array(list) => !list.is_empty(),
+                Value::Object(map) => map.values().any(|value| value.as_str() != Some("") && *value != 0),
+                _ => true,
+            };
+            if !says_something {
+                continue;
+            }
+            match (self.message_data.get_mut(key), value) {
+                (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
+                _ => {
+                    self.message_data.insert(key.to_owned(), value.clone());
+                }
+            }
+        }
+    }
+
+    /// A call, or a piece of one. Pieces belong together by index; ids and names are never overwritten by empty ones.
+    fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
+        if !matches!(text(piece, "type"), None | Some("" | "function"))
+            && piece.get("function").is_none_or(Value::is_null)
+        {
+            let part = Part::opaque(self.provider.as_str(), piece.clone());
+            out.push(ModelEvent::Part { content_index: self.parts, part });
+            self.parts += 1;
+            return;
+        }
+        let function = piece.get("function").unwrap_or(&Value::Null);
+        let (id, name) = (text(piece, "id").unwrap_or_default(), text(function, "name").unwrap_or_default());
+        let at = self.place_of(index, id, name);
+        let Some(call) = self.calls.get_mut(at) else { return };
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            name.clone_into(&mut call.name);
+        }
+        let arguments = match function.get("arguments") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            // Some servers send the object itself.
+            Some(value) => ToolArguments::from(value.clone()).text().to_owned(),
+        };
+        let state = piece.get("extra_content").filter(|state| !state.is_null());
+        let is_told = call.content_index.is_some();
+        let mut told_state = state.is_some();
+        call.data.extend(state.map(|state| ("extra_content".to_owned(), state.clone())));
+        if call.name.is_empty() {
+            call.early.push_str(&arguments);
+            return;
+        }
+        let content_index = *call.content_index.get_or_insert_with(|| {
+            self.parts += 1;
+            self.parts - 1
+        });
+        let mut delta = arguments;
+        if !is_told {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            out.push(ModelEvent::ToolCallStart { content_index, id, name });
+            delta = std::mem::take(&mut call.early) + &delta;
+            told_state = !call.data.is_empty();
+        }
+        out.push(ModelEvent::ToolCallDelta { content_index, delta });
+        if told_state {
+            let data = ProviderData::new(self.provider.as_str(), call.data.clone());
+            out.push(ModelEvent::PartData { content_index, data });
+        }
+    }
+
+    /// Where the call of a piece stands; a new place if the piece begins a call.
+    fn place_of(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
+        let by_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
+        let by_index = self.calls.iter().rposition(|call| index.is_some() && call.index == index);
+        // Some servers give every call of a reply the index 0: then a name with another id begins one.
+        let is_other = |at: &usize| {
+            let known = self.calls.get(*at).map_or("", |call| call.id.as_str());
+            !name.is_empty() && !id.is_empty() && !known.is_empty() && known != id
+        };
+        let found = match by_index {
+            Some(at) if is_other(&at) => by_id,
+            Some(at) => Some(at),
+            // A piece without any mark goes on with the last call.
+            None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
+            None => by_id,
+        };
+        found.unwrap_or_else(|| {
+            self.calls.push(Call { index, ..Call::default() });
+            self.calls.len() - 1
+        })
+    }
+
+    /// What was gathered and not told yet.
+    fn flush(&mut self, out: &mut Vec<ModelEvent>) {
+        if !self.refusal.is_empty() {
+            let part = Part::refusal(self.refusal.as_str());
+            out.push(ModelEvent::Part { content_index: self.parts, part });
+            self.parts += 1;
+        }
+        if !self.message_data.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
+            out.push(ModelEvent::MessageData { data });
+        }
+        if let Some(raw) = self.usage.take() {
+            out.push(ModelEvent::Usage { usage: usage(raw) });
+        }
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        self.flush(out);
+        let raw = self.finish.take();
+        let refusal = Some(std::mem::take(&mut self.refusal)).filter(|refusal| !refusal.is_empty());
+        let reason = match stop_reason(raw.as_deref()) {
+            StopReason::Stop if refusal.is_some() => StopReason::ContentFilter,
+            reason => reason,
+        };
+        out.push(ModelEvent::Stop { reason, detail: refusal, raw });
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.is_done {
+            return Ok(());
+        }
+        if event.data.trim() == "[DONE]" {
+            self.is_done = true;
+            return Ok(());
+        }
+        let chunk = failure::event_json(event)?;
+        if event.event == "error" && chunk.get("error").is_none() {
+            self.flush(out);
+            return Err(errors::of_event(&serde_json::json!({ "error": chunk })));
+        }
+        self.chunk(&chunk, out)
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.is_done || self.finish.is_some() {
+            self.complete(out);
+            return Ok(());
+        }
+        self.flush(out);
+        let error = if self.has_choice || self.is_started {
+            "the stream ended before the reply did: no `finish_reason`, no `[DONE]`"
+        } else {
+            "the stream has no reply in it"
+        };
+        Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done
+    }
+
+    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
+        self.chunk(&value, out)?;
+        if !self.has_choice {
+            return Err(failure::no_reply(body, "it has no `choices`"));
+        }
+        self.complete(out);
+        Ok(())
+    }
+}
+
+fn stop_reason(word: Option<&str>) -> StopReason {
+    match word {
+        None | Some("stop" | "eos" | "end_turn" | "stop_sequence") => StopReason::Stop,
+        Some("length" | "max_tokens" | "model_length") => StopReason::MaxTokens,
+        Some("tool_calls" | "function_call" | "tool_use") => StopReason::ToolUse,
+        Some("content_filter") => StopReason::ContentFilter,
+        Some("error") => StopReason::Error,
+        Some(other) => StopReason::Other(other.to_owned()),
+    }
+}
+
+/// Cached input is part of the input here. Reasoning is part of the output, but for servers (xAI) that add it to the
+/// total alone: then the three counts make the total.
+fn usage(raw: Value) -> Usage {
+    let count = |path: &[&str]| {
+        let found = path.iter().try_fold(&raw, |value, key| value.get(key));
+        found.and_then(Value::as_u64)
+    };
+    let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count(path)).unwrap_or_default();
+    let input = first(&[&["prompt_tokens"], &["input_tokens"]]);
+    let said = first(&[&["completion_tokens"], &["output_tokens"]]);
+    let reasoning = first(&[
+        &["completion_tokens_details", "reasoning_tokens"],
+        &["output_tokens_details", "reasoning_tokens"],
+        &["reasoning_tokens"],
+    ]);
+    let total = count(&["total_tokens"]);
+    let is_apart =
+        reasoning > 0 && total == input.checked_add(said).and_then(|sum| sum.checked_add(reasoning));
+    let output = if is_apart { said.saturating_add(reasoning) } else { said };
+    let mut usage = Usage::new(input, output);
+    usage.reasoning = reasoning;
+    usage.cache_read = first(&[
+        &["prompt_tokens_details", "cached_tokens"],
+        &["input_tokens_details", "cached_tokens"],
+        &["prompt_cache_hit_tokens"],
+        &["num_cached_tokens"],
+        &["cached_tokens"],
+    ]);
+    usage.cache_write = first(&[
+        &["prompt_tokens_details", "cache_write_tokens"],
+        &["input_tokens_details", "cache_write_tokens"],
+    ]);
+    usage.total = total.unwrap_or(usage.total);
+    usage.raw = Some(raw);
+    usage
+}

@@ -1,0 +1,384 @@
+//! Requests to Chat Completions.
+
+use serde_json::{Map, Value, json};
+
+use super::models;
+use super::{Compat, SystemRole};
+use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
+use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::provider::parts::{Object, add_options, add_rest, data_url, link_text, resource_text};
+use crate::provider::{HttpRequest, schema};
+use crate::schema::Dialect;
+use crate::tool::dialect::tools_in_dialect;
+
+/// State of a message that goes back as it came. (Annotations and sound are for reading.)
+const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
+
+pub(super) fn request(
+    compat: &Compat,
+    model: &ModelInfo,
+    request: &ModelRequest,
+) -> Result<HttpRequest, ModelError> {
+    let body = Encoder { compat, model, request }.body()?;
+    Ok(HttpRequest::post("/chat/completions", Value::Object(body)).with_header("accept", "text/event-stream"))
+}
+
+struct Encoder<'a> {
+    compat: &'a Compat,
+    model: &'a ModelInfo,
+    request: &'a ModelRequest,
+}
+
+fn invalid(message: String) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, message)
+}
+
+/// The role that a model wants for its system prompt.
+pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
+    match compat.system_role {
+        SystemRole::ByModel if models::reasons(model) => "developer",
+        SystemRole::ByModel | SystemRole::System => "system",
+        SystemRole::Developer => "developer",
+        SystemRole::User => "user",
+    }
+}
+
+impl Encoder<'_> {
+    fn body(&self) -> Result<Object, ModelError> {
+        let (request, compat, name) = (self.request, self.compat, self.model.model.as_str());
+        let mut body = Object::new();
+        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+        set("model", name.into());
+        set("messages", self.messages()?.into());
+        set("stream", true.into());
+        if compat.stream_usage {
+            set("stream_options", json!({"include_usage": true}));
+        }
+        if let Some(tokens) = request.max_tokens {
+            set(compat.max_tokens_field.name(), tokens.into());
+        }
+        let tools = self.tools()?;
+        if !tools.is_empty() {
+            set("tools", tools.into());
+            set(
+                "tool_choice",
+                match &request.tool_choice {
+                    ToolChoice::Auto => "auto".into(),
+                    ToolChoice::None => "none".into(),
+                    ToolChoice::Required => "required".into(),
+                    ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
+                },
+            );
+            if let Some(parallel) = request.parallel_tool_calls.filter(|_| compat.parallel_tool_calls) {
+                set("parallel_tool_calls", parallel.into());
+            }
+        }
+        if let Some(output) = &request.output {
+            let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
+            let mut format = json!({"name": output.name, "schema": schema});
+            if compat.strict {
+                format["strict"] = strict.into();
+            }
+            if let Some(description) = &output.description {
+                format["description"] = description.as_str().into();
+            }
+            set("response_format", json!({"type": "json_schema", "json_schema": format}));
+        }
+        let level = request.thinking.filter(|_| !models::never_reasons(name));
+        if let Some(level) = level {
+            set("reasoning_effort", models::effort(name, level).into());
+        }
+        let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
+        for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
+            let Some(value) = value else { continue };
+            if is_reasoning {
+                tracing::warn!(
+                    setting = key,
+                    model = name,
+                    "a reasoning model does not take this setting: left out"
+                );
+            } else {
+                set(key, value.into());
+            }
+        }
+        if !request.stop.is_empty() {
+            set("stop", request.stop.clone().into());
+        }
+        if let Some(key) = &request.cache.key {
+            set("prompt_cache_key", key.as_str().into());
+        }
+        if let Some(user) = request.metadata.get("user_id") {
+            set("user", user.clone());
+        }
+        for tool in &request.managed_tools {
+            if let ManagedTool::WebSearch(_) = tool {
+                set("web_search_options", Map::new().into());
+            }
+        }
+        add_options(&mut body, request.provider_options.get(&self.model.provider));
+        Ok(body)
+    }
+
+    fn tools(&self) -> Result<Vec<Value>, ModelError> {
+        let request = self.request;
+        let is_strict = request.strict_tools && self.compat.strict;
+        let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
+        let mut tools: Vec<Value> = Vec::new();
+        for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
+            let mut function = json!({
+                "name": definition.name(),
+                "description": definition.description(),
+                "parameters": rendered.rendered.schema,
+            });
+            if rendered.strict {
+                function["strict"] = true.into();
+            }
+            tools.push(json!({"type": "function", "function": function}));
+        }
+        for tool in &request.managed_tools {
+            match tool {
+                // Asked for beside the tools.
+                ManagedTool::WebSearch(_) => {}
+                ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
+                    tools.push(definition.clone());
+                }
+                ManagedTool::Other { provider, .. } => {
+                    let own = &self.model.provider;
+                    return Err(invalid(format!("a tool of `{provider}` cannot be run by `{own}`")));
+                }
+                ManagedTool::WebFetch(_) => {
+                    return Err(invalid("Chat Completions cannot read the web".to_owned()));
+                }
+                ManagedTool::CodeExecution => {
+                    return Err(invalid("Chat Completions cannot run code".to_owned()));
+                }
+            }
+        }
+        Ok(tools)
+    }
+
+    fn messages(&self) -> Result<Vec<Value>, ModelError> {
+        let mut messages = Vec::new();
+        if let Some(system) = self.request.system.as_deref().filter(|system| !system.is_empty()) {
+            let role = system_role(self.compat, &self.model.model);
+            messages.push(json!({"role": role, "content": system}));
+        }
+        // Media of results: only text may stand in a result, so they follow the last one of the turn.
+        let mut shown: Vec<Value> = Vec::new();
+        for message in &self.request.messages {
+            if !matches!(**message, Message::ToolResult(_)) && !shown.is_empty() {
+                messages.push(json!({"role": "user", "content": std::mem::take(&mut shown)}));
+            }
+            match &**message {
+                Message::User(user) => {
+                    let data =
+                        user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+                    self.said("user", &user.content, data.map(|data| &data.data), &mut messages)?;
+                }
+                Message::Custom(custom) => {
+                    let role = match custom.kind.as_str() {
+                        role @ ("system" | "developer") => role,
+                        _ => "user",
+                    };
+                    self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut messages)?;
+                }
+                Message::Assistant(assistant) => messages.extend(self.assistant(assistant)?),
+                Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
+                Message::Unknown(_) => {}
+            }
+        }
+        if !shown.is_empty() {
+            messages.push(json!({"role": "user", "content": shown}));
+        }
+        Ok(messages)
+    }
+
+    fn said(
+        &self,
+        role: &str,
+        parts: &[Part],
+        data: Option<&Value>,
+        messages: &mut Vec<Value>,
+    ) -> Result<(), ModelError> {
+        let content = self.content(parts)?;
+        if content.as_array().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        let mut message = Object::new();
+        message.insert("role".into(), role.into());
+        message.insert("content".into(), content);
+        add_rest(&mut message, data.and_then(|data| data.get("message")));
+        messages.push(message.into());
+        Ok(())
+    }
+
+    /// One plain text as a string, anything else as a list.
+    fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
+        let provider = self.model.provider.as_str();
+        if let [part] = parts
+            && let (Some(text), None) = (part.as_text(), part.provider_data_of(provider))
+        {
+            return Ok(text.into());
+        }
+        let mut content = Vec::new();
+        for part in parts {
+            let written = write(part, provider)
+                .map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
+            content.extend(written);
+        }
+        Ok(content.into())
+    }
+
+    fn assistant(&self, message: &AssistantMessage) -> Result<Option<Value>, ModelError> {
+        let provider = self.model.provider.as_str();
+        let data =
+            message.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data);
+        let (mut said, mut calls, mut thoughts) = (Vec::new(), Vec::new(), Object::new());
+        let mut refusal = String::new();
+        for part in &message.content {
+            let rest = part.provider_data_of(provider);
+            match &part.content {
+                Content::Text(_) => said.push(part.clone()),
+                Content::Refusal(text) => refusal.push_str(text),
+                Content::ToolCall(call) => {
+                    let function = json!({"name": call.name, "arguments": call.args.text()});
+                    let mut wire = Object::new();
+                    wire.insert("id".into(), call.id.as_str().into());
+                    wire.insert("type".into(), "function".into());
+                    wire.insert("function".into(), function);
+                    add_rest(&mut wire, rest);
+                    calls.push(Value::Object(wire));
+                }
+                // Only to who thought it, in the field it came in.
+                Content::Thinking { text, .. } => {
+                    if let Some(field) = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str) {
+                        thoughts.insert(field.to_owned(), text.as_str().into());
+                    }
+                }
+                Content::Opaque(_) if rest.is_none() => said.push(part.clone()),
+                _ => {}
+            }
+        }
+        let is_list =
+            said.iter().any(|part| part.provider_data_of(provider).is_some() || part.as_text().is_none());
+        let content = if said.is_empty() {
+            Value::Null
+        } else if is_list {
+            self.content(&said)?
+        } else {
+            said.iter().filter_map(Part::as_text).collect::<String>().into()
+        };
+        let mut wire = Object::new();
+        wire.insert("role".into(), "assistant".into());
+        wire.insert("content".into(), content);
+        if !refusal.is_empty() {
+            wire.insert("refusal".into(), refusal.into());
+        }
+        if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
+            // Nothing but thinking: there is nothing to say to another model.
+            return Ok(None);
+        }
+        if !calls.is_empty() {
+            wire.insert("tool_calls".into(), calls.into());
+        }
+        wire.extend(thoughts);
+        if let Some(data) = data {
+            for key in ECHOED {
+                if let Some(value) = data.get(key) {
+                    wire.insert(key.to_owned(), value.clone());
+                }
+            }
+            add_rest(&mut wire, data.get("message"));
+            if data.get("no_content").is_some() && wire["content"].is_null() {
+                wire.shift_remove("content");
+            }
+        }
+        Ok(Some(wire.into()))
+    }
+
+    fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
+        let provider = self.model.provider.as_str();
+        let (mut texts, mut media) = (Vec::new(), Vec::new());
+        for part in &result.content {
+            match part.content {
+                Content::Image(_) | Content::Document(_) | Content::Audio(_) => media.push(part),
+                _ => texts.push(part.clone()),
+            }
+        }
+        let mut content = self.content(&texts)?;
+        if content.as_array().is_some_and(Vec::is_empty) {
+            content = String::new().into();
+        }
+        if !media.is_empty() {
+            let note = format!("What `{}` (call {}) shows:", result.tool, result.call_id);
+            if content.as_str() == Some("") {
+                content = "See the next message of the user for what the tool shows.".into();
+            }
+            shown.push(json!({"type": "text", "text": note}));
+            for part in media {
+                let written = write(part, provider)
+                    .map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
+                shown.extend(written);
+            }
+        }
+        // There is no other way to say it here.
+        if result.is_error
+            && let Value::String(text) = &mut content
+        {
+            text.insert_str(0, "Error: ");
+        }
+        let mut wire = Object::new();
+        wire.insert("role".into(), "tool".into());
+        wire.insert("tool_call_id".into(), result.call_id.as_str().into());
+        if self.compat.tool_result_name {
+            wire.insert("name".into(), result.tool.as_str().into());
+        }
+        wire.insert("content".into(), content);
+        let data = result.provider_data.as_ref().filter(|data| data.provider == provider);
+        add_rest(&mut wire, data.and_then(|data| data.data.get("message")));
+        Ok(wire.into())
+    }
+}
+
+/// A part of a content list. None for what must not or need not go out.
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
+    let rest = part.provider_data_of(provider);
+    let written = match &part.content {
+        Content::Text(text) => json!({"type": "text", "text": text}),
+        Content::Refusal(text) => json!({"type": "refusal", "refusal": text}),
+        Content::Image(media) => {
+            let url = data_url(media, "image/png").ok_or("an uploaded image, only its URL or data")?;
+            json!({"type": "image_url", "image_url": {"url": url}})
+        }
+        Content::Document(media) => json!({"type": "file", "file": file(media)?}),
+        Content::Audio(media) => {
+            let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL") };
+            let format = match media.mime_type.as_deref() {
+                Some("audio/mpeg" | "audio/mp3") => "mp3",
+                _ => "wav",
+            };
+            json!({"type": "input_audio", "input_audio": {"data": bytes.to_base64(), "format": format}})
+        }
+        Content::Resource(resource) => {
+            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            json!({"type": "text", "text": text})
+        }
+        Content::ResourceLink(link) => json!({"type": "text", "text": link_text(link)}),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        _ => return Ok(None),
+    };
+    let Value::Object(mut written) = written else { return Ok(None) };
+    add_rest(&mut written, rest);
+    Ok(Some(written.into()))
+}
+
+fn file(media: &Media) -> Result<Value, &'static str> {
+    match &media.source {
+        MediaSource::FileId(id) => Ok(json!({"file_id": id})),
+        MediaSource::Url(_) => Err("a document behind a URL, only its data or the id of an uploaded one"),
+        MediaSource::Data(_) => {
+            let data = data_url(media, "application/pdf").unwrap_or_default();
+            Ok(json!({"filename": media.name.as_deref().unwrap_or("document.pdf"), "file_data": data}))
+        }
+    }
+}

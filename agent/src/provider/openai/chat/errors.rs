@@ -1,0 +1,82 @@
+//! What the errors of OpenAI and of servers like it mean.
+
+use serde_json::Value;
+
+use crate::model::{ModelError, ModelErrorKind as K};
+use crate::provider::Answer;
+use crate::provider::failure::{self, Said};
+use crate::provider::parts::some_text;
+
+/// The error of an answer with an error status.
+pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
+    let body = serde_json::from_slice(answer.body).unwrap_or(Value::Null);
+    failure::of_answer(answer, said(&body))
+}
+
+/// The error in an event, or in a body whose status was none.
+pub(super) fn of_event(event: &Value) -> ModelError {
+    failure::of_event(said(event), event)
+}
+
+/// `{"error": {"message", "type", "param", "code"}}`. Elsewhere the error may be a string or a list, the code a number,
+/// and the message stand beside.
+fn said(body: &Value) -> Said {
+    let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
+    let error = match body.get("error") {
+        None | Some(Value::Null) => body,
+        Some(error) => error,
+    };
+    let message = error
+        .as_str()
+        .or_else(|| some_text(error, "message"))
+        .or_else(|| some_text(error, "detail"))
+        .or_else(|| some_text(body, "message"))
+        .map(str::to_owned)
+        .or_else(|| error.get("detail").filter(|detail| !detail.is_null()).map(Value::to_string));
+    let number = |key| error.get(key).and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
+    let status = number("status_code").or_else(|| number("code")).or_else(|| number("status"));
+    let status =
+        status.and_then(|status| u16::try_from(status).ok()).filter(|status| (300..=599).contains(status));
+    let code = match error.get("code") {
+        Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
+        Some(Value::Number(code)) => Some(code.to_string()),
+        _ => some_text(error, "type").map(str::to_owned),
+    };
+    let words = [some_text(error, "code"), some_text(error, "type")];
+    let kind = words.iter().flatten().find_map(|word| kind(word));
+    let kind = match (kind, message.as_deref()) {
+        (None | Some(K::InvalidRequest), Some(message)) if is_too_long(message) => Some(K::ContextTooLong),
+        _ => kind,
+    };
+    // The account is out of money: waiting does not help.
+    let is_out = words.iter().flatten().any(|word| *word == "insufficient_quota");
+    Said { message, code, status, kind, retryable: is_out.then_some(false) }
+}
+
+fn kind(word: &str) -> Option<K> {
+    Some(match word {
+        "context_length_exceeded" | "string_above_max_length" => K::ContextTooLong,
+        "content_filter" | "content_policy_violation" | "ResponsibleAIPolicyViolation" => K::ContentFilter,
+        "invalid_api_key" | "authentication_error" | "permission_error" | "account_deactivated" => K::Auth,
+        "rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota" | "tokens" | "requests" => {
+            K::RateLimit
+        }
+        "overloaded_error" | "engine_overloaded_error" | "engine_overloaded" | "overloaded" => K::Overloaded,
+        "server_error" | "internal_server_error" | "api_error" | "internal_error" => K::Server,
+        "timeout" | "timeout_error" => K::Timeout,
+        "invalid_request_error" | "model_not_found" | "tool_use_failed" => K::InvalidRequest,
+        _ => return None,
+    })
+}
+
+/// Servers without a code for it.
+fn is_too_long(message: &str) -> bool {
+    [
+        "maximum context length",
+        "context length exceeded",
+        "exceeds the available context size",
+        "exceed context limit",
+    ]
+    .iter()
+    .any(|words| message.contains(words))
+}

@@ -1,0 +1,148 @@
+//! Chat Completions.
+
+mod decode;
+mod encode;
+mod errors;
+mod models;
+mod parse;
+
+use serde_json::Value;
+
+use crate::model::{ModelError, ModelInfo, ModelRequest};
+use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
+
+#[cfg(test)]
+mod tests;
+
+/// The [Chat Completions API](https://platform.openai.com/docs/api-reference/chat) of OpenAI, and of the many servers
+/// that speak it: `POST …/chat/completions`.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, Thinking};
+/// use agent::provider::{Protocol, openai::OpenAiChat};
+///
+/// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
+/// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low).with_max_tokens(500);
+/// let http = OpenAiChat::default().encode(&model, &request)?;
+/// assert_eq!(http.url("https://api.openai.com/v1"), "https://api.openai.com/v1/chat/completions");
+/// assert_eq!(http.body["reasoning_effort"], "low");
+/// assert_eq!(http.body["max_completion_tokens"], 500);
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
+///
+/// `temperature` and `top_p` are left out, with a warning, where the model refuses them: while it reasons.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenAiChat {
+    /// In what the server departs from OpenAI.
+    pub compat: Compat,
+}
+
+/// In what a server departs from OpenAI. The default is OpenAI itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a server")]
+pub struct Compat {
+    /// The field of the token limit.
+    pub max_tokens_field: MaxTokensField,
+    /// The role of the system prompt.
+    pub system_role: SystemRole,
+    /// Whether usage in a stream has to be, and can be, asked for.
+    pub stream_usage: bool,
+    /// Whether `parallel_tool_calls` is known.
+    pub parallel_tool_calls: bool,
+    /// Whether strict schemas are known.
+    pub strict: bool,
+    /// Whether a tool's result names the tool.
+    pub tool_result_name: bool,
+}
+
+impl Default for Compat {
+    fn default() -> Self {
+        Self {
+            max_tokens_field: MaxTokensField::default(),
+            system_role: SystemRole::default(),
+            stream_usage: true,
+            parallel_tool_calls: true,
+            strict: true,
+            tool_result_name: false,
+        }
+    }
+}
+
+/// The field of the token limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MaxTokensField {
+    /// `max_completion_tokens`, the name of today.
+    #[default]
+    MaxCompletionTokens,
+    /// `max_tokens`, the name that most compatible servers know.
+    MaxTokens,
+}
+
+impl MaxTokensField {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::MaxCompletionTokens => "max_completion_tokens",
+            Self::MaxTokens => "max_tokens",
+        }
+    }
+}
+
+/// The role of the system prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SystemRole {
+    /// `developer` for reasoning models, `system` for others.
+    #[default]
+    ByModel,
+    /// `system`.
+    System,
+    /// `developer`.
+    Developer,
+    /// `user`, for models that know neither.
+    User,
+}
+
+impl OpenAiChat {
+    /// The name of the protocol.
+    pub const API: &str = "openai-chat";
+
+    /// The protocol as a server speaks it.
+    pub fn with_compat(mut self, compat: Compat) -> Self {
+        self.compat = compat;
+        self
+    }
+}
+
+impl Protocol for OpenAiChat {
+    fn api(&self) -> &'static str {
+        Self::API
+    }
+
+    fn base_url(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
+        encode::request(&self.compat, model, request)
+    }
+
+    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
+        Box::new(decode::ChatDecoder::new(&model.provider))
+    }
+
+    fn error(&self, answer: &Answer<'_>) -> ModelError {
+        errors::of_answer(answer)
+    }
+
+    fn auth(&self, key: &str) -> (&'static str, String) {
+        ("authorization", format!("Bearer {key}"))
+    }
+
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+        parse::request(self, provider, body)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a provider's protocol is: a pure encoder and a pure decoder.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::sse::SseEvent;
+use crate::model::{ModelError, ModelEvent, ModelInfo, ModelRequest};
+
+/// How a provider is asked and how its answer is read, without a network.
+///
+/// What a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept, never an
+/// error.
+pub trait Protocol: Send + Sync + fmt::Debug {
+    /// Its name, for example `anthropic-messages`.
+    fn api(&self) -> &'static str;
+
+    /// Where the provider listens when nobody says otherwise.
+    fn base_url(&self) -> &str;
+
+    /// The request, without the key.
+    ///
+    /// # Errors
+    /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for what the protocol cannot say.
+    fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
+
+    /// Reads one answer.
+    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
+
+    /// What an answer with an error status says.
+    fn error(&self, answer: &Answer<'_>) -> ModelError;
+
+    /// The header that carries a key, and its value.
+    fn auth(&self, key: &str) -> (&'static str, String);
+
+    /// Reads a request body of this protocol: the model's name, and the request in neutral words.
+    /// [`encode`](Self::encode) gives the same body again; what has no neutral words is in the provider options, under
+    /// `provider`.
+    ///
+    /// # Errors
+    /// The body is no request of this protocol.
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError>;
+}
+
+/// Reads one answer of a provider.
+pub trait Decoder: Send {
+    /// Takes an event of a stream in.
+    ///
+    /// # Errors
+    /// The event says that the provider failed, or is not what the protocol says.
+    fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// The stream has ended.
+    ///
+    /// # Errors
+    /// It ended too early.
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// Whether the stream said its last word: nothing that follows is waited for.
+    fn is_complete(&self) -> bool;
+
+    /// Takes an answer in that is one JSON body.
+    ///
+    /// # Errors
+    /// The body says that the provider failed, or is no reply.
+    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+}
+
+/// A request as it goes out, but for the key.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HttpRequest {
+    /// `POST`.
+    pub method: &'static str,
+    /// Path and query, to be put after the base URL.
+    pub path: String,
+    /// Headers of the protocol.
+    pub headers: Vec<(String, String)>,
+    /// The body, sent as JSON.
+    pub body: Value,
+}
+
+impl HttpRequest {
+    /// A POST of this body.
+    pub fn post(path: impl Into<String>, body: Value) -> Self {
+        Self { method: "POST", path: path.into(), headers: Vec::new(), body }
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The whole URL. What base and path have in common at their border is written once, so a base URL may end in the
+    /// version, or be the endpoint itself.
+    ///
+    /// ```
+    /// use agent::provider::HttpRequest;
+    ///
+    /// let request = HttpRequest::post("/v1/messages", serde_json::json!({}));
+    /// for base in ["https://a.example", "https://a.example/v1/", "https://a.example/v1/messages"] {
+    ///     assert_eq!(request.url(base), "https://a.example/v1/messages");
+    /// }
+    /// ```
+    pub fn url(&self, base: &str) -> String {
+        let (base, query) = base.split_once('?').map_or((base, None), |(base, query)| (base, Some(query)));
+        let base = base.trim_end_matches('/');
+        let overlap = (0..=self.path.len()).rev().filter(|&at| self.path.is_char_boundary(at)).find(|&at| {
+            let (head, tail) = self.path.split_at(at);
+            base.ends_with(head) && (tail.is_empty() || tail.starts_with('/'))
+        });
+        let rest = self.path.get(overlap.unwrap_or(0)..).unwrap_or_default();
+        match query {
+            None => format!("{base}{rest}"),
+            Some(query) if rest.contains('?') => format!("{base}{rest}&{query}"),
+            Some(query) => format!("{base}{rest}?{query}"),
+        }
+    }
+}
+
+/// An answer that came as a whole.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Answer<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: &'a [(String, String)],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl<'a> Answer<'a> {
+    /// An answer of this status.
+    pub fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
+        Self { status, headers, body }
+    }
+
+    /// The first header of this name, in lower case.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,183 @@
+//! One answer of a provider, from its bytes to events.
+
+use super::protocol::{Answer, Decoder, Protocol};
+use super::sse::{SseEvent, SseParser};
+use super::{failure, sse};
+use crate::model::{ModelError, ModelEvent, ModelInfo};
+
+/// Reads an answer in chunks of any size: a stream, a JSON body, or an error, whichever it turns out to be.
+///
+/// No network: the transport feeds it, and so does whoever looks at a recording.
+///
+/// ```
+/// # #[cfg(feature = "openai")] {
+/// use agent::model::{ModelEvent, ModelInfo};
+/// use agent::provider::{ReplyReader, openai::OpenAiChat};
+///
+/// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
+/// let mut reader = ReplyReader::new(&OpenAiChat::default(), &model, 200, Vec::new());
+/// let mut events = Vec::new();
+/// reader.push(br#"data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#, &mut events).unwrap();
+/// reader.finish(&OpenAiChat::default(), &mut events).unwrap();
+/// assert!(events.iter().any(|event| event.text_delta() == Some("Hi")));
+/// assert!(matches!(events.last(), Some(ModelEvent::Stop { .. })));
+/// # }
+/// ```
+pub struct ReplyReader {
+    decoder: Box<dyn Decoder>,
+    status: u16,
+    headers: Vec<(String, String)>,
+    form: Form,
+    /// Of a body that is no stream, what has come.
+    body: Vec<u8>,
+    limits: ReplyLimits,
+    read: usize,
+}
+
+/// How much of an answer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// The longest body, streamed or not, in bytes: 256 MiB.
+    pub body: usize,
+    /// The longest event of a stream, in bytes: 16 MiB.
+    pub event: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> Self {
+        Self { body: 256 << 20, event: sse::MAX_EVENT }
+    }
+}
+
+enum Form {
+    /// No byte has said yet.
+    Unknown,
+    Stream(SseParser),
+    Body,
+}
+
+/// Kept of the body of an error; far more than is shown.
+const MAX_ERROR_BODY: usize = 1 << 20;
+
+impl ReplyReader {
+    /// An answer of this status and these headers.
+    pub fn new(
+        protocol: &dyn Protocol,
+        model: &ModelInfo,
+        status: u16,
+        headers: Vec<(String, String)>,
+    ) -> Self {
+        let decoder = protocol.decoder(model);
+        let limits = ReplyLimits::default();
+        let form = if is_success(status) { Form::Unknown } else { Form::Body };
+        Self { decoder, status, headers, form, body: Vec::new(), limits, read: 0 }
+    }
+
+    /// Sets how much is read.
+    pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Takes the next bytes in. Events that came before an error are in `out` too.
+    ///
+    /// # Errors
+    /// The provider failed in the middle of its answer, or its answer is not what the protocol says.
+    pub fn push(&mut self, chunk: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        self.read = self.read.saturating_add(chunk.len());
+        if self.read > self.limits.body {
+            let max = self.limits.body;
+            return Err(self.named(ModelError::protocol(format!("the answer is longer than {max} bytes"))));
+        }
+        let chunk = if matches!(self.form, Form::Unknown) {
+            self.body.extend_from_slice(chunk);
+            // Headers lie; the first byte that is not blank does not.
+            let Some(first) = self.body.iter().find(|byte| !byte.is_ascii_whitespace()) else {
+                return Ok(());
+            };
+            if matches!(first, b'{' | b'[' | b'<') {
+                self.form = Form::Body;
+                return Ok(());
+            }
+            self.form = Form::Stream(SseParser::new().with_max_event(self.limits.event));
+            &std::mem::take(&mut self.body)
+        } else {
+            chunk
+        };
+        match &mut self.form {
+            Form::Stream(parser) => {
+                let mut outcome = Ok(());
+                let decoder = &mut self.decoder;
+                let parsed = parser.push(chunk, |event| decode(decoder, &mut outcome, &event, out));
+                outcome
+                    .and(parsed.map_err(|error| ModelError::protocol(error.to_string()).with_source(error)))
+                    .map_err(|error| self.named(error))
+            }
+            _ if is_success(self.status) || self.body.len() < MAX_ERROR_BODY => {
+                self.body.extend_from_slice(chunk);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the answer said its last word: [`finish`](Self::finish) may come now, whatever the connection does.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.form, Form::Stream(_)) && self.decoder.is_complete()
+    }
+
+    /// The answer has ended.
+    ///
+    /// # Errors
+    /// The answer is an error, or ended too early, or is no reply.
+    pub fn finish(mut self, protocol: &dyn Protocol, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if !is_success(self.status) {
+            return Err(protocol.error(&Answer::new(self.status, &self.headers, &self.body)));
+        }
+        let result = match &mut self.form {
+            Form::Stream(parser) => {
+                let mut outcome = Ok(());
+                let decoder = &mut self.decoder;
+                parser.finish(|event| decode(decoder, &mut outcome, &event, out));
+                outcome.and_then(|()| self.decoder.finish(out))
+            }
+            _ => self.decoder.body(&self.body, out),
+        };
+        result.map_err(|error| self.named(error))
+    }
+
+    /// With the status and the provider's id of the request, where the error does not have them.
+    fn named(&self, error: ModelError) -> ModelError {
+        let answer = Answer::new(self.status, &self.headers, b"");
+        failure::with_request_id(error, &answer)
+    }
+}
+
+/// One event, unless one before it failed.
+fn decode(
+    decoder: &mut Box<dyn Decoder>,
+    outcome: &mut Result<(), ModelError>,
+    event: &SseEvent<'_>,
+    out: &mut Vec<ModelEvent>,
+) {
+    if outcome.is_ok() {
+        *outcome = decoder.event(event, out);
+    }
+}
+
+fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+impl std::fmt::Debug for ReplyReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReplyReader")
+            .field("status", &self.status)
+            .field("read", &self.read)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,20 @@
+//! The schema of a structured reply in a provider's dialect.
+
+use serde_json::Value;
+
+use crate::args::{Plan, PlanOptions};
+use crate::model::OutputSchema;
+use crate::schema::{Dialect, render};
+
+/// The schema to send, and whether the provider can promise it. One that no plan can be made of is sent as it is: the
+/// provider decides.
+pub(super) fn for_output(output: &OutputSchema, dialect: Dialect) -> (Value, bool) {
+    match Plan::compile(&output.name, &output.schema, PlanOptions::default()) {
+        Ok(plan) => {
+            let rendered = render(&plan, dialect);
+            let strict = rendered.dialect.is_strict();
+            (if strict { rendered.schema } else { (*output.schema).clone() }, strict)
+        }
+        Err(_) => ((*output.schema).clone(), false),
+    }
+}

@@ -1,0 +1,273 @@
+//! Event streams by the rules of [WHATWG](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation),
+//! without a network.
+//!
+//! ```
+//! use agent::provider::sse::SseParser;
+//!
+//! let mut parser = SseParser::new();
+//! let mut seen = Vec::new();
+//! for chunk in [&b"event: ping\nda"[..], b"ta: {}\r\n\r", b"\n: comment\ndata: one\ndata: two\n\ndata: th", b"ree\n"] {
+//!     parser.push(chunk, |event| seen.push((event.event.to_owned(), event.data.to_owned())))?;
+//! }
+//! parser.finish(|event| seen.push((event.event.to_owned(), event.data.to_owned())));
+//! let seen: Vec<_> = seen.iter().map(|(event, data)| (event.as_str(), data.as_str())).collect();
+//! assert_eq!(seen, [("ping", "{}"), ("message", "one\ntwo"), ("message", "three")]);
+//! # Ok::<(), agent::provider::sse::SseError>(())
+//! ```
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+#[cfg(test)]
+mod tests;
+
+/// The longest event unless [`SseParser::with_max_event`] says otherwise: 16 MiB.
+pub const MAX_EVENT: usize = 16 << 20;
+
+/// Reads an event stream in chunks of any size, cut anywhere.
+///
+/// The work is linear in the bytes whatever the chunks. An event that lies in one chunk and has one `data` line is handed
+/// out as it stands there; only what is torn is copied.
+///
+/// One rule is wider than the standard's: [`finish`](Self::finish) hands out an event that the stream ends in without
+/// a blank line, because servers leave it away after their last event.
+#[derive(Debug)]
+pub struct SseParser {
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    /// The data lines so far of an event that is torn or has several.
+    data: Vec<u8>,
+    has_data: bool,
+    /// The type of a torn event.
+    event: Vec<u8>,
+    last_id: String,
+    retry: Option<u64>,
+    /// Whether the stream's first line is still to come: it may begin with a byte order mark.
+    at_start: bool,
+    /// Whether the last byte was a CR: a LF that follows belongs to it.
+    after_cr: bool,
+    max_event: usize,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SseEvent<'a> {
+    /// Its type; `message` where the stream names none.
+    pub event: &'a str,
+    /// Its data lines, joined by LF.
+    pub data: &'a str,
+    /// The last id that the stream gave; empty when none.
+    pub id: &'a str,
+    /// Whether bytes that are no UTF-8 stand as U+FFFD in `event` or `data`.
+    pub is_lossy: bool,
+}
+
+/// An event is longer than it may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream is longer than {max} bytes")]
+pub struct SseError {
+    max: usize,
+}
+
+/// What the current chunk said of the event it is in.
+#[derive(Default)]
+struct Here<'c> {
+    data: Option<&'c [u8]>,
+    event: Option<&'c [u8]>,
+}
+
+impl SseParser {
+    /// A parser at the start of a stream.
+    pub fn new() -> Self {
+        Self {
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            event: Vec::new(),
+            last_id: String::new(),
+            retry: None,
+            at_start: true,
+            after_cr: false,
+            max_event: MAX_EVENT,
+        }
+    }
+
+    /// Sets how long a line, and the data of an event, may be, in bytes.
+    pub fn with_max_event(mut self, bytes: usize) -> Self {
+        self.max_event = bytes;
+        self
+    }
+
+    /// The reconnection time that the stream asked for, in milliseconds.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
+    }
+
+    /// Reads the next bytes and calls `on` for each event that they complete.
+    ///
+    /// # Errors
+    /// [`SseError`] when a line or an event is longer than the limit. The parser is of no use then.
+    pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), SseError> {
+        let mut rest = chunk;
+        if self.after_cr && !rest.is_empty() {
+            self.after_cr = false;
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        if !self.line.is_empty() {
+            let Some((head, tail)) = self.split_line(rest) else { return self.keep_line(rest) };
+            self.keep_line(head)?;
+            let line = std::mem::take(&mut self.line);
+            let mut here = Here::default();
+            self.read_line(&line, &mut here, &mut on)?;
+            self.own(&mut here)?;
+            self.line = line;
+            self.line.clear();
+            rest = tail;
+        }
+        let mut here = Here::default();
+        while let Some((line, tail)) = self.split_line(rest) {
+            rest = tail;
+            self.read_line(line, &mut here, &mut on)?;
+        }
+        self.own(&mut here)?;
+        self.keep_line(rest)
+    }
+
+    /// The stream has ended: hands out the event that it ended in, if it ended in one. The parser is at the start of
+    /// a stream again.
+    pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
+        let line = std::mem::take(&mut self.line);
+        let mut here = Here::default();
+        // Nothing is added to what was within the limit before, but for the end of the line.
+        if line.is_empty() || self.read_line(&line, &mut here, &mut on).is_ok() {
+            self.dispatch(&mut here, &mut on);
+        }
+        *self = Self { max_event: self.max_event, ..Self::new() };
+    }
+
+    /// The first line and what follows its end, if its end is there.
+    fn split_line<'c>(&mut self, bytes: &'c [u8]) -> Option<(&'c [u8], &'c [u8])> {
+        let at = memchr2(b'\n', b'\r', bytes)?;
+        let (line, end) = bytes.split_at(at);
+        let rest = match end {
+            [b'\r'] => {
+                self.after_cr = true;
+                &[]
+            }
+            [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
+            [] => return None,
+        };
+        Some((line, rest))
+    }
+
+    fn keep_line(&mut self, bytes: &[u8]) -> Result<(), SseError> {
+        self.check(self.line.len() + bytes.len())?;
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn check(&self, length: usize) -> Result<(), SseError> {
+        if length <= self.max_event { Ok(()) } else { Err(SseError { max: self.max_event }) }
+    }
+
+    #[inline]
+    fn read_line<'c>(
+        &mut self,
+        line: &'c [u8],
+        here: &mut Here<'c>,
+        on: &mut impl FnMut(SseEvent<'_>),
+    ) -> Result<(), SseError> {
+        let line = if self.at_start {
+            self.at_start = false;
+            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
+        } else {
+            line
+        };
+        if line.is_empty() {
+            self.dispatch(here, on);
+        } else if let Some(value) = line.strip_prefix(b"data:") {
+            self.add_data(without_space(value), here)?;
+        } else if let Some(value) = line.strip_prefix(b"event:") {
+            here.event = Some(without_space(value));
+        } else {
+            self.read_field(line, here)?;
+        }
+        Ok(())
+    }
+
+    /// The fields that are rare, and those without a colon.
+    #[cold]
+    fn read_field<'c>(&mut self, line: &'c [u8], here: &mut Here<'c>) -> Result<(), SseError> {
+        let (name, value) = match line.iter().position(|&byte| byte == b':') {
+            Some(0) => return Ok(()), // a comment
+            Some(at) => (&line[..at], without_space(&line[at + 1..])),
+            None => (line, &line[..0]),
+        };
+        match name {
+            b"data" => self.add_data(value, here)?,
+            b"event" => here.event = Some(value),
+            b"id" if !value.contains(&0) => self.last_id = String::from_utf8_lossy(value).into_owned(),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                self.retry = str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).or(self.retry);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn add_data<'c>(&mut self, value: &'c [u8], here: &mut Here<'c>) -> Result<(), SseError> {
+        if !self.has_data && here.data.is_none() {
+            here.data = Some(value);
+            return self.check(value.len());
+        }
+        self.own(here)?;
+        self.check(self.data.len() + 1 + value.len())?;
+        self.data.push(b'\n');
+        self.data.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Copies what would be lost with the chunk.
+    fn own(&mut self, here: &mut Here<'_>) -> Result<(), SseError> {
+        if let Some(data) = here.data.take() {
+            self.check(data.len())?;
+            self.data.extend_from_slice(data);
+            self.has_data = true;
+        }
+        if let Some(event) = here.event.take() {
+            self.event.clear();
+            self.event.extend_from_slice(event);
+        }
+        Ok(())
+    }
+
+    /// A blank line: the event is complete. Without data there is none.
+    #[inline]
+    fn dispatch(&mut self, here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
+        let event = here.event.take().unwrap_or(&self.event);
+        let data = here.data.take().or(self.has_data.then_some(&self.data[..]));
+        if let Some(data) = data {
+            let event = if event.is_empty() { b"message" } else { event };
+            let (event, data) = (String::from_utf8_lossy(event), String::from_utf8_lossy(data));
+            let is_lossy = matches!(event, Cow::Owned(_)) || matches!(data, Cow::Owned(_));
+            on(SseEvent { event: &event, data: &data, id: &self.last_id, is_lossy });
+        }
+        self.data.clear();
+        self.has_data = false;
+        self.event.clear();
+    }
+}
+
+impl Default for SseParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[inline]
+fn without_space(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b" ").unwrap_or(value)
+}

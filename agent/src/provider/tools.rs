@@ -1,0 +1,15 @@
+//! Tool definitions read back from requests.
+
+use serde_json::Value;
+
+use super::parts::text;
+use crate::ToolDefinition;
+use crate::args::{Plan, PlanOptions};
+
+/// The definition in an object of `name`, `description` and a schema; none if it is no tool of ours, or one that this
+/// library would not define.
+pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
+    let schema = tool.get(schema_key)?;
+    let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
+    ToolDefinition::new(plan, text(tool, "description")?).ok()
+}

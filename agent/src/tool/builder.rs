@@ -1,0 +1,222 @@
+//! Tools declared step by step at run time.
+
+use super::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+use super::dynamic::DynamicTool;
+use super::error::ToolError;
+use super::outcome::IntoOutcome;
+use super::parameters::{Parameters, kinds};
+use super::policy::ToolPolicy;
+use super::source::Source;
+use super::{context::ToolContext, dynamic};
+use crate::args::{Plan, PlanOptions, UnknownKeys};
+use crate::message::{Part, ToolResultMessage};
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+/// Makes a tool out of parameters that are declared one by one, where the macros cannot be used: names from a
+/// configuration, schemas that depend on who asks. [`build`](Self::build) checks everything and freezes it.
+///
+/// ```
+/// use agent::{Registry, ToolBuilder, ToolContext, Value, message::ToolCall, tools};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let get_weather = ToolBuilder::new("get_weather")
+///     .description("The weather in a city.")
+///     .required_string("city", "Name of the city.")
+///     .with_keyword("maxLength", 80)
+///     .optional_enum("unit", "Unit of the answer.", ["celsius", "fahrenheit"])
+///     .optional_integer("days", "How many days.")
+///     .with_keyword("minimum", 1)
+///     .build(|arguments: Value, _cx: ToolContext| async move { format!("sunny in {}", arguments["city"]) })?;
+///
+/// let registry = Registry::new(tools![{ get_weather }])?;
+/// let call = ToolCall::new("1", "get_weather", r#"{"city": "Rome", "days": "3"}"#);
+/// assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), "sunny in \"Rome\"");
+/// # Ok(()) }
+/// ```
+#[must_use = "call `build`"]
+pub struct ToolBuilder {
+    name: String,
+    description: String,
+    title: Option<String>,
+    annotations: ToolAnnotations,
+    policy: ToolPolicy,
+    options: PlanOptions,
+    examples: Vec<Value>,
+    parameters: Parameters,
+    hooks: dynamic::Hooks,
+}
+
+impl ToolBuilder {
+    /// A tool of this name, without parameters.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            title: None,
+            annotations: ToolAnnotations::NONE,
+            policy: ToolPolicy::DEFAULT,
+            options: PlanOptions::default(),
+            examples: Vec::new(),
+            parameters: Parameters::new(),
+            hooks: dynamic::Hooks::default(),
+        }
+    }
+
+    /// Says what the tool does, for the model. There must be one.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    kinds!(declare);
+
+    fn declare(mut self, change: impl FnOnce(&mut Parameters)) -> Self {
+        change(&mut self.parameters);
+        self
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Hints for clients.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.annotations = annotations;
+        self
+    }
+
+    /// How it may be run.
+    pub fn policy(mut self, policy: ToolPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How its arguments are checked.
+    pub fn options(mut self, options: PlanOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Adds arguments as they may be sent.
+    pub fn example(mut self, arguments: Value) -> Self {
+        self.examples.push(arguments);
+        self
+    }
+
+    /// Changes what was sent before it is checked: an old name, a missing default. It runs before every check, so doing it
+    /// again changes nothing more. Arguments that are no object are not handed to it; an error ends the call with the code
+    /// `prepare_error`.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let open = ToolBuilder::new("open")
+    ///     .description("Opens a file.")
+    ///     .required_string("path", "Where it is.")
+    ///     .prepare(|arguments| {
+    ///         if let Some(path) = arguments.remove("file_path") {
+    ///             arguments.insert("path".into(), path);
+    ///         }
+    ///         Ok(())
+    ///     })
+    ///     .build(|arguments: Value, _cx: ToolContext| async move { arguments["path"].to_string() })?;
+    /// let registry = Registry::new(tools![{ open }])?;
+    /// let call = ToolCall::new("1", "open", r#"{"file_path": "a.txt"}"#);
+    /// assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), "\"a.txt\"");
+    /// # Ok(()) }
+    /// ```
+    pub fn prepare(
+        mut self,
+        prepare: impl Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Lets the parameters depend on whom the tool is shown to. Without a source, and for `None`, it is what was declared
+    /// here: the least that anybody may do. The same source is used for showing and for checking.
+    ///
+    /// ```
+    /// use agent::{Parameters, Registry, Source, ToolBuilder, ToolContext, Value, message::ToolCall, tools};
+    ///
+    /// struct Admin;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let list = ToolBuilder::new("list_users")
+    ///     .description("Lists users.")
+    ///     .parameters_for(|source| {
+    ///         source.get::<Admin>().map(|_| Parameters::new().optional_boolean("deleted", "Those, too."))
+    ///     })
+    ///     .build(|arguments: Value, _cx: ToolContext| async move { arguments.to_string() })?;
+    /// let registry = Registry::new(tools![{ list }])?;
+    ///
+    /// let call = ToolCall::new("1", "list_users", r#"{"deleted": true}"#);
+    /// assert!(registry.call(&call, &ToolContext::new()).await.outcome.is_error());
+    /// let admin = Source::new(Admin);
+    /// let cx = ToolContext::builder().source(admin.clone()).build()?;
+    /// assert!(!registry.call(&call, &cx).await.outcome.is_error());
+    /// assert_eq!(registry.definitions_for(Some(&admin))?[0].plan().parameter_names().count(), 1);
+    /// assert_eq!(registry.definitions_for(None)?[0].plan().parameter_names().count(), 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn parameters_for(
+        mut self,
+        parameters: impl Fn(&Source) -> Option<Parameters> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.parameters_for = Some(Arc::new(parameters));
+        self
+    }
+
+    /// Shows a stored result otherwise than it was stored, each time a request is built: `None`, or nothing but blank text, is
+    /// the stored content. See [`Registry::shown_content`](crate::Registry::shown_content).
+    pub fn format_result(
+        mut self,
+        format: impl Fn(&ToolResultMessage) -> Option<Vec<Part>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.format = Some(Arc::new(format));
+        self
+    }
+
+    /// The tool. Its body gets the checked and coerced arguments, as that of [`DynamicTool::new`] does.
+    ///
+    /// # Errors
+    /// When the name, the description or one of the parameters will not do, or a keyword cannot be honoured.
+    pub fn build<F, Fut>(self, body: F) -> Result<DynamicTool, DefinitionError>
+    where
+        F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        let schema = opened(self.parameters.schema()?, self.options);
+        let mut definition =
+            ToolDefinition::new(Plan::compile(&self.name, &schema, self.options)?, self.description)?;
+        definition = definition.with_annotations(self.annotations);
+        if let Some(title) = self.title {
+            definition = definition.with_title(title);
+        }
+        definition = self.examples.into_iter().fold(definition, ToolDefinition::with_example);
+        Ok(DynamicTool::of(definition, self.policy, self.hooks, body))
+    }
+}
+
+/// A closed object, unless unknown keys are kept.
+pub(super) fn opened(mut schema: Value, options: PlanOptions) -> Value {
+    if options.unknown_keys() == UnknownKeys::Keep {
+        schema["additionalProperties"] = json!(true);
+    }
+    schema
+}
+
+impl fmt::Debug for ToolBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolBuilder")
+            .field("name", &self.name)
+            .field("parameters", &self.parameters)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! The schema of what a tool returns, where its type has one.
+//!
+//! As in `convert`, the generated code asks step by step on the concrete type, so that aliases do not matter.
+
+#![expect(missing_docs, reason = "for generated code only")]
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A type whose values tools return, with the type that schemars describes in its place. `#[derive(ToolOutput)]` writes it:
+/// `JsonSchema` itself may come from another derive on the same type.
+pub trait OutputSchema {
+    type Described: JsonSchema;
+}
+
+macro_rules! as_described {
+    ($([$($generics:tt)*] $ty:ty => $described:ty;)*) => {
+        $(impl<$($generics)*> OutputSchema for $ty { type Described = $described; })*
+    };
+}
+
+as_described! {
+    [T: OutputSchema] Vec<T> => Vec<T::Described>;
+    [T: OutputSchema] VecDeque<T> => Vec<T::Described>;
+    [T: OutputSchema] Option<T> => Option<T::Described>;
+    [T: OutputSchema] Box<T> => T::Described;
+    [T: OutputSchema] Arc<T> => T::Described;
+    [T: OutputSchema] &T => T::Described;
+    [T: OutputSchema] BTreeMap<String, T> => BTreeMap<String, T::Described>;
+    [T: OutputSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
+}
+
+/// Does it derive `ToolOutput`, or is it made of types that do? `OUTPUT`
+pub trait NoOutputSchema {
+    const OUTPUT: bool = false;
+}
+
+impl<T: ?Sized> NoOutputSchema for super::probe::Probe<T> {}
+
+impl<T: OutputSchema> super::probe::Probe<T> {
+    pub const OUTPUT: bool = true;
+}
+
+/// Where the schema of a field comes from: 2, schemars; 1, `ToolOutput`; 0, nowhere, and it is any value.
+#[derive(Debug)]
+pub struct OutputField<T, const FROM: u8>(PhantomData<T>);
+
+pub const fn output_from(described: bool, output: bool) -> u8 {
+    match (described, output) {
+        (true, _) => 2,
+        (false, true) => 1,
+        (false, false) => 0,
+    }
+}
+
+macro_rules! delegate {
+    ($from:literal, [$($generics:tt)*], $to:ty) => {
+        impl<$($generics)*> JsonSchema for OutputField<T, $from> {
+            fn inline_schema() -> bool {
+                <$to>::inline_schema()
+            }
+            fn schema_name() -> Cow<'static, str> {
+                <$to>::schema_name()
+            }
+            fn schema_id() -> Cow<'static, str> {
+                <$to>::schema_id()
+            }
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$to>::json_schema(generator)
+            }
+            fn _schemars_private_non_optional_json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$to>::_schemars_private_non_optional_json_schema(generator)
+            }
+            fn _schemars_private_is_option() -> bool {
+                <$to>::_schemars_private_is_option()
+            }
+        }
+    };
+}
+
+delegate!(2, [T: JsonSchema], T);
+delegate!(1, [T: OutputSchema], T::Described);
+delegate!(0, [T], Value);
+
+/// The type that a tool returns.
+#[derive(Debug)]
+pub struct OutputOf<T>(PhantomData<fn() -> T>);
+
+impl<T> OutputOf<T> {
+    pub const NEW: Self = Self(PhantomData);
+}
+
+impl<T, E> OutputOf<Result<T, E>> {
+    /// Step 1: of a `Result`, the value.
+    pub fn value(self) -> OutputOf<T> {
+        OutputOf::NEW
+    }
+}
+
+/// Step 1 for everything else.
+pub trait OutputOfValue<T> {
+    fn value(self) -> OutputOf<T>;
+}
+
+impl<T> OutputOfValue<T> for OutputOf<T> {
+    fn value(self) -> Self {
+        self
+    }
+}
+
+impl<T: JsonSchema> OutputOf<T> {
+    /// Step 2: schemars knows it.
+    pub fn schema(&self) -> Option<Value> {
+        of::<T>()
+    }
+}
+
+/// Step 2: `ToolOutput` knows it.
+pub trait OutputWithSchema {
+    fn schema(&self) -> Option<Value>;
+}
+
+impl<T: OutputSchema> OutputWithSchema for OutputOf<T> {
+    fn schema(&self) -> Option<Value> {
+        of::<T::Described>()
+    }
+}
+
+/// Step 2 for everything else: one reference further away.
+pub trait OutputUnknown {
+    fn schema(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl<T> OutputUnknown for &OutputOf<T> {}
+
+/// Structured results are objects; what else a tool returns goes out as text alone.
+fn of<T: JsonSchema>() -> Option<Value> {
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with(|settings| settings.meta_schema = None)
+        .into_generator();
+    let mut schema = generator.into_root_schema_for::<T>();
+    schema.remove("title");
+    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+    is_object.then(|| schema.to_value())
+}

@@ -1,0 +1,41 @@
+//! On whose behalf tools are shown and called.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// On whose behalf tools are shown and called: a user, a tenant, a request. The library only hands it on.
+///
+/// Where there is none, a tool whose schema depends on it has its own definition, which should offer the least.
+///
+/// ```
+/// use agent::{Source, ToolContext};
+///
+/// struct User { is_admin: bool }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cx = ToolContext::builder().source(Source::new(User { is_admin: true })).build()?;
+/// assert!(cx.source().and_then(|source| source.get::<User>()).is_some_and(|user| user.is_admin));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Source(Arc<dyn Any + Send + Sync>);
+
+impl Source {
+    /// Any value.
+    pub fn new<T: Send + Sync + 'static>(value: T) -> Self {
+        Self(Arc::new(value))
+    }
+
+    /// The value, if it is of this type.
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+/// Without the value: it may be secret, and need not be `Debug`.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
+    }
+}

@@ -1,0 +1,8 @@
+#![allow(unused)]
+use agent::tool;
+
+/// Takes a result.
+#[tool]
+fn a(value: Result<u8, String>) {}
+
+fn main() {}
