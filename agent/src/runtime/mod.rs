@@ -10,6 +10,7 @@ mod error;
 mod executor;
 mod hooks;
 mod listener;
+mod output;
 mod prepare;
 mod progress;
 mod prompt;
@@ -23,6 +24,7 @@ pub use builder::{AssistantBuilder, BuildError};
 pub use error::RunError;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
 pub use listener::{EventStream, Subscription};
+pub use output::{TypedOutput, TypedPrompt, TypedRun};
 pub use prompt::{Prompt, Run, RunHandle, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 

@@ -143,6 +143,11 @@ impl MessageQueue {
         receipt
     }
 
+    /// A message of the run's own, before all others.
+    pub(super) fn push_front(&mut self, message: UserMessage) {
+        self.waiting.push_front(Queued::new(message));
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
