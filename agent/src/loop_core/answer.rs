@@ -102,6 +102,9 @@ pub struct CallEnd {
     /// How long it took.
     #[serde(default)]
     pub duration_ms: u64,
+    /// What all of a long result is read by, where the driver keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
     /// The arguments that it ran with, where a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
@@ -120,6 +123,7 @@ impl CallEnd {
             cached: false,
             attempt: 1,
             duration_ms: 0,
+            handle: None,
             edited_args: None,
         }
     }

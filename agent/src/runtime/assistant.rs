@@ -11,6 +11,7 @@ use super::cache::ResultCache;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
+use super::spill::Spill;
 use super::{AssistantBuilder, Prompt, Run, RunError};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{Conversation, HandOff, Message, Recipient, UserMessage};
@@ -57,6 +58,9 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether results are cached that do not say so themselves.
     pub(super) cache: bool,
+    pub(super) spill: Option<Spill>,
+    /// Whether traces say what is said.
+    pub(super) capture_content: bool,
 }
 
 struct Shared {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
+use tracing::Instrument as _;
 
 use super::assistant::{Config, Rest};
 use super::hooks::{HookError, Hooks};
@@ -15,11 +16,11 @@ use super::output::Wanted;
 use super::progress::Updates;
 use super::queue::{Delivery, Queued};
 use super::stop::Stop;
-use super::{Assistant, RunError, RunOutput};
+use super::{Assistant, RunError, RunOutput, telemetry};
 use crate::loop_core::{
     AgentLoop, Answer, Effect, End, Event, Note, Queue, Reply, RunStop, TurnSummary, Verdict,
 };
-use crate::message::{AssistantMessage, Message, StopReason};
+use crate::message::{AssistantMessage, Message, StopReason, Usage};
 use crate::model::{ModelError, ModelStream, ToolChoice};
 use crate::tool::invoke::panic_text;
 use crate::{BoxFuture, CancelToken, Tool as _, ToolContext, ToolContextBuilder};
@@ -113,7 +114,12 @@ impl Driver {
         self.delivering = self.assistant.begin_run(run_id, prompts, cancel, self.watcher.is_some())?;
         self.is_running = true;
         self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
-        let is_suspended = self.drive().await;
+        let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
+        let is_suspended = self.drive().instrument(span.clone()).await;
+        let (usage, stop) = self
+            .core(|core, _| (core.usage().clone(), core.end().map_or(RunStop::Suspended, End::stop)))
+            .unwrap_or((Usage::default(), RunStop::Suspended));
+        telemetry::end_run(&span, &usage, stop.as_str(), stop == RunStop::Error);
         self.output(is_suspended)
     }
 
@@ -204,8 +210,11 @@ impl Driver {
 
     /// An answer that does not fit goes back with the report, as a message that is heard first.
     fn ask_again(&mut self, summary: &TurnSummary) -> bool {
-        let Some(wanted) = self.wanted.clone().filter(|_| summary.tool_results.is_empty()) else { return false };
-        if summary.stop_reason == Some(StopReason::Pause) || self.asked_again >= self.config.rules.max_retries {
+        let Some(wanted) = self.wanted.clone().filter(|_| summary.tool_results.is_empty()) else {
+            return false;
+        };
+        if summary.stop_reason == Some(StopReason::Pause) || self.asked_again >= self.config.rules.max_retries
+        {
             return false;
         }
         let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();

@@ -16,7 +16,9 @@ mod progress;
 mod prompt;
 mod queue;
 mod segment;
+mod spill;
 mod stop;
+mod telemetry;
 
 pub use approval::Decision;
 pub use assistant::Assistant;

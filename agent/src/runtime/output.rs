@@ -69,8 +69,10 @@ impl<T: Argument> Reader<T> {
             |plan: &Plan, text: &str| plan.parse::<T>(text).map(drop)
         };
         let called: Arc<Mutex<Option<String>>> = Arc::default();
-        let definition = ToolDefinition::new(self.plan.clone(), "Gives the final answer. Call it once, at the end.");
-        let tool = definition.map(|definition| Arc::new(OutputTool { definition, check, called: called.clone() }));
+        let definition =
+            ToolDefinition::new(self.plan.clone(), "Gives the final answer. Call it once, at the end.");
+        let tool =
+            definition.map(|definition| Arc::new(OutputTool { definition, check, called: called.clone() }));
         let tool = tool.map_err(|error| error.to_string());
         Wanted { plan: self.plan.clone(), check, called, tool }
     }
@@ -188,7 +190,8 @@ fn finish<T: Argument>(
     run: RunOutput,
 ) -> Result<TypedOutput<T>, RunError> {
     let answer = wanted.answer().unwrap_or_else(|| run.text());
-    let value = reader.read(bare(&answer)).map_err(|report| RunError::Output { message: report.to_text() })?;
+    let value =
+        reader.read(bare(&answer)).map_err(|report| RunError::Output { message: report.to_text() })?;
     Ok(TypedOutput { value, run })
 }
 
@@ -288,6 +291,9 @@ impl<T: Argument> TypedRun<T> {
 
 impl<T> fmt::Debug for TypedRun<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypedRun").field("run", &self.run).field("of", &type_name::<T>()).finish_non_exhaustive()
+        f.debug_struct("TypedRun")
+            .field("run", &self.run)
+            .field("of", &type_name::<T>())
+            .finish_non_exhaustive()
     }
 }
