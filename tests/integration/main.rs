@@ -35,6 +35,7 @@ mod provider_faults;
 mod provider_support;
 mod registry;
 mod runtime_core;
+mod runtime_faults;
 mod runtime_scenarios;
 mod tool_builder;
 mod tool_context;

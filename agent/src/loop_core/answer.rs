@@ -14,6 +14,10 @@ use crate::{Control, ToolOutcome, ToolReply};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a short-lived answer; boxing a reply would make every driver unwrap it"
+)]
 pub enum Answer {
     /// What the queue had; nothing when it was empty.
     Messages(Vec<Arc<Message>>),
@@ -53,7 +57,6 @@ impl Reply {
 /// What a call came to before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
 pub enum Prepared {
     /// It may run.
     Ready(Ready),
@@ -155,6 +158,7 @@ impl CallCoercions {
 /// What was decided on a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
 pub enum Decided {
     /// It runs, with these arguments where somebody changed them (checked by the driver).
     Allow(Option<ToolArguments>),

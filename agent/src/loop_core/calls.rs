@@ -258,7 +258,7 @@ impl AgentLoop {
         if self.config.tools.get(&slot.call.name).is_some_and(|tool| tool.allow_repeat) {
             return None;
         }
-        let number = match self.repeats.begin(&guard, signature?) {
+        let number = match self.repeats.begin(guard, signature?) {
             Repeat::Fine => {
                 slot.signature = signature;
                 return None;

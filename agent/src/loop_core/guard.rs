@@ -104,7 +104,9 @@ impl Fnv {
             }
             Value::Array(items) => {
                 self.bytes(b"[");
-                items.iter().for_each(|item| self.value(item));
+                for item in items {
+                    self.value(item);
+                }
                 self.bytes(b"]");
             }
             Value::Object(map) => {
@@ -149,7 +151,7 @@ impl Repeats {
     }
 
     /// A call is about to run.
-    pub(super) fn begin(&mut self, guard: &LoopGuard, signature: Signature) -> Repeat {
+    pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> Repeat {
         let seen = self.seen.entry(signature).or_default();
         let number = seen.count.saturating_add(1);
         if number < guard.refuse_at.min(guard.end_at) {

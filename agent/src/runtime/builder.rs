@@ -12,7 +12,8 @@ use super::listener::{Listener, Listeners};
 use super::spill::{READ_RESULT, Spill};
 use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
 use crate::loop_core::{
-    ApprovalRequest, Event, LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, TurnSummary, UsageLimits,
+    ApprovalRequest, Event, LoopConfig, LoopGuard, Signature, SteeringPolicy, ToolEntry, TurnSummary,
+    UsageLimits,
 };
 use crate::message::{Conversation, CustomMessage, MessageList, Part};
 use crate::model::{Model, ModelRequest};
@@ -344,11 +345,13 @@ impl AssistantBuilder {
         if let Some(tool) = self.spill.as_ref().map(Spill::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
-                Ok(tool) => self.tools.add(tool),
+                Ok(tool) => {
+                    self.tools.add(tool);
+                }
                 Err(source) => {
                     self.problems.push(RegistryProblem::Definition { tool: READ_RESULT.to_owned(), source });
                 }
-            };
+            }
         }
         let (registry, mut problems) = Registry::assemble(self.tools, self.state);
         problems.extend(self.problems);
@@ -397,11 +400,12 @@ impl fmt::Debug for AssistantBuilder {
 /// What the loop knows of a tool.
 fn entry(tool: &dyn Tool) -> (String, ToolEntry) {
     let (definition, policy) = (tool.definition(), tool.policy());
-    let mut entry = ToolEntry::default();
-    entry.exclusive = policy.exclusive;
-    entry.max_retries = policy.max_retries;
-    entry.allow_repeat = policy.allow_repeat;
-    entry.max_result_bytes = policy.max_result_bytes;
-    entry.fingerprint = crate::loop_core::Signature::of(definition.name(), definition.parameters()).short();
+    let entry = ToolEntry {
+        exclusive: policy.exclusive,
+        max_retries: policy.max_retries,
+        allow_repeat: policy.allow_repeat,
+        max_result_bytes: policy.max_result_bytes,
+        fingerprint: Signature::of(definition.name(), definition.parameters()).short(),
+    };
     (definition.name().to_owned(), entry)
 }

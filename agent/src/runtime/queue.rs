@@ -92,7 +92,10 @@ impl Receipt {
 
 impl fmt::Debug for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receipt").field("id", &self.id).field("status", &self.status()).finish()
+        f.debug_struct("Receipt")
+            .field("id", &self.id)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
     }
 }
 

@@ -171,7 +171,6 @@ impl Driver {
 }
 
 /// Runs one call: the body, once more where that is allowed and something outside of it went wrong, and the hooks.
-#[expect(clippy::too_many_arguments, reason = "one task with all that it needs")]
 async fn run(
     config: Arc<Config>,
     key: StepKey,

@@ -72,7 +72,7 @@ pub(super) fn tell_input(span: &Span, messages: &MessageList) {
     let messages: Vec<_> = messages.iter().map(|message| &**message).collect();
     let text = serde_json::to_string(&messages).unwrap_or_default();
     span.in_scope(|| {
-        tracing::info!(gen_ai.input.messages = text, "gen_ai.client.inference.operation.details")
+        tracing::info!(gen_ai.input.messages = text, "gen_ai.client.inference.operation.details");
     });
 }
 
@@ -80,6 +80,6 @@ pub(super) fn tell_input(span: &Span, messages: &MessageList) {
 pub(super) fn tell_output(span: &Span, reply: &AssistantMessage) {
     let text = serde_json::to_string(&[reply]).unwrap_or_default();
     span.in_scope(|| {
-        tracing::info!(gen_ai.output.messages = text, "gen_ai.client.inference.operation.details")
+        tracing::info!(gen_ai.output.messages = text, "gen_ai.client.inference.operation.details");
     });
 }
