@@ -160,7 +160,8 @@ async fn a_run_can_be_cancelled_wherever_it_waits() {
         match run.await {
             Err(RunError::Aborted { reason, .. }) => {
                 assert_eq!(reason, "enough");
-                assert!(kept.status().is_none(), "{left}: what is queued stays there");
+                let waits = assistant.queued(agent::loop_core::Queue::FollowUp).len();
+                assert_eq!(usize::from(kept.status().is_none()), waits, "{left}: what is not delivered stays");
             }
             // It had taken the follow-up, and was done but for telling so.
             Ok(output) => assert_eq!(output.text(), "done", "{left}"),
@@ -282,7 +283,7 @@ async fn a_long_result_is_kept_in_a_file_and_read_from_there() {
         .unwrap();
     let text = assistant.prompt("go").await.unwrap().text();
     let _ = std::fs::remove_dir_all(&folder);
-    assert!(text.starts_with("[bytes 8000 to 8030 of 18890]\n") && text.contains("line 8"), "{text}");
+    assert!(text.starts_with("[bytes 8000 to 8030 of 18890]\n") && text.contains("line 90"), "{text}");
     let call = agent::message::ToolCall::new("c", "read_result", r#"{"handle": "../etc/passwd"}"#);
     let refused = assistant.registry().call(&call, &ToolContext::new()).await;
     assert!(refused.outcome.text().contains("there is no result"));
