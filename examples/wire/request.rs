@@ -35,8 +35,9 @@ fn line(options: &Options, file: &str, http: &HttpRequest) -> Value {
 
 fn neutral(given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
     let list = if given.is_array() { given } else { given.get("messages").ok_or("the file has no `messages`")? };
-    let conversation: Conversation = serde_json::from_value(list.clone())?;
-    let mut request = ModelRequest::new(conversation.for_request());
+    let mut conversation: Conversation = serde_json::from_value(list.clone())?;
+    conversation.repair();
+    let mut request = ModelRequest::new(conversation.shared().iter().cloned());
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     request.system = text("system").map(Into::into);
     let mut tools = Vec::new();
