@@ -30,7 +30,7 @@
 //! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
 //! | know what is accepted, coerced and reported | [`args`] |
 //! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
-//! | talk with a model | `Assistant` (feature `runtime`), [`model`], [`ScriptedModel`] |
+//! | talk with a model | `Assistant` (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
 //! | read or store a conversation | [`message`] |
 //!
 //! # Features

@@ -1,5 +1,10 @@
 //! What the errors of all providers have in common.
 
+#![cfg_attr(
+    not(all(feature = "anthropic", feature = "openai")),
+    allow(dead_code, reason = "not every protocol needs all of it")
+)]
+
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;

@@ -1,5 +1,10 @@
 //! Between provider JSON and parts, as all protocols need it.
 
+#![cfg_attr(
+    not(all(feature = "anthropic", feature = "openai")),
+    allow(dead_code, reason = "not every protocol needs all of it")
+)]
+
 use serde_json::{Map, Value};
 
 use crate::message::{Blob, Media, MediaSource, Part, ProviderData, Resource, ResourceBody, ResourceLink};
