@@ -10,7 +10,6 @@ mod assistant;
 mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
-
 mod dialects;
 mod macro_actions;
 mod macro_arguments;
@@ -37,6 +36,7 @@ mod provider_recordings;
 mod provider_support;
 mod registry;
 mod runtime_core;
+mod runtime_faults;
 mod runtime_scenarios;
 mod tool_builder;
 mod tool_context;

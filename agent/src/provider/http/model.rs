@@ -190,6 +190,10 @@ impl Model for HttpModel {
     fn info(&self) -> &ModelInfo {
         &self.inner.info
     }
+
+    fn has_native_output(&self) -> bool {
+        true
+    }
 }
 
 impl fmt::Debug for HttpModel {
