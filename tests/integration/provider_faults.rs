@@ -397,7 +397,7 @@ async fn the_transport_is_usable_alone() {
     assert!(answered.headers().contains(&("x-a".to_owned(), "b".to_owned())));
     let mut body = Vec::new();
     while let Some(bytes) = answered.chunk().await.unwrap() {
-        body.extend_from_slice(bytes.as_ref());
+        body.extend_from_slice(&bytes);
     }
     assert_eq!(body, b"{\"ok\":true}");
     assert_eq!(server.requests().len(), 2);

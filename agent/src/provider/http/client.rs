@@ -1,6 +1,7 @@
 //! One request, one answer, over reqwest.
 
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -179,7 +180,7 @@ impl HttpAnswer {
     ///
     /// # Errors
     /// The connection broke, or nothing came in time.
-    pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, ModelError> {
+    pub async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
         match timeout_at(limit, self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),

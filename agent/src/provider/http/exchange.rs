@@ -128,7 +128,7 @@ impl Exchange {
         let (answer, reader) = &mut *reading;
         let mut events = Vec::new();
         let more = match answer.chunk().await {
-            Ok(Some(bytes)) => reader.push(bytes.as_ref(), &mut events).map(|()| !reader.is_complete()),
+            Ok(Some(bytes)) => reader.push(&bytes, &mut events).map(|()| !reader.is_complete()),
             Ok(None) => Ok(false),
             Err(error) => Err(error),
         };
