@@ -13,8 +13,8 @@ pub use crate::tool::convert::{
     ValueUnknown,
 };
 pub use crate::tool::glue::{
-    DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, from_text, keys, limit_length, read_with, sendable,
-    show_default, typed,
+    DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, from_text, keys, limit_length,
+    read_with, sendable, show_default, typed,
 };
 pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, duplicate_message_len};
 pub use crate::tool::outcome::ToolOutcome;
@@ -25,7 +25,8 @@ pub use crate::tool::probe::{
     own_argument, runs, shared, whole_object,
 };
 pub use crate::tool::result_schema::{
-    NoOutputSchema, OutputField, OutputOf, OutputOfValue, OutputSchema, OutputUnknown, OutputWithSchema, output_from,
+    NoOutputSchema, OutputField, OutputOf, OutputOfValue, OutputSchema, OutputUnknown, OutputWithSchema,
+    output_from,
 };
 pub use crate::tool::schemas::{Flattened, closed_set};
 pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet};

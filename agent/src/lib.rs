@@ -113,7 +113,7 @@ pub use model::ScriptedModel;
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Delivery, EventStream,
     HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, Run, RunError, RunHandle, RunOutput,
-    Subscription, ToolCallInfo,
+    Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

@@ -154,3 +154,26 @@ fn what_the_whole_has_against_a_value_joins_the_report() {
     let plan = Plan::compile("t", &schema, exact).unwrap_or_else(|e| panic!("{e}"));
     assert!(plan.parse::<Value>(r#"{"n": "1", "a": "x"}"#).is_err());
 }
+
+#[test]
+fn what_must_be_given_is_told_beside_other_faults() {
+    // `"5"` is coerced, which does not keep the model from being told what is missing.
+    let schema = json!({"type": "object", "dependentRequired": {"card": ["cvc"]}, "not": {"required": ["iban", "card"]},
+        "properties": {"card": {"type": "string"}, "cvc": {"type": "string"}, "iban": {"type": "string"},
+            "nights": {"type": "integer"}, "guests": {"type": "integer"}}});
+    let sent = r#"{"card": "4711", "nights": "5", "guests": "many", "iban": "DE"}"#;
+    assert_eq!(
+        told(compile(&schema).parse(sent)),
+        [
+            r#"/guests: wrong type; got string "many"; expected integer"#,
+            "(arguments): must not have `iban` and `card` together",
+            "/cvc: required, but missing (when `card` is given); expected string",
+        ]
+    );
+    // A null may be absent when it arrives.
+    let sent = r#"{"card": null, "nights": "5", "guests": "many"}"#;
+    assert_eq!(
+        told(compile(&schema).parse(sent)),
+        [r#"/guests: wrong type; got string "many"; expected integer"#]
+    );
+}

@@ -14,6 +14,10 @@ use crate::{Control, ToolOutcome, ToolReply};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a short-lived answer; boxing a reply would make every driver unwrap it"
+)]
 pub enum Answer {
     /// What the queue had; nothing when it was empty.
     Messages(Vec<Arc<Message>>),
@@ -53,7 +57,6 @@ impl Reply {
 /// What a call came to before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
 pub enum Prepared {
     /// It may run.
     Ready(Ready),
@@ -102,6 +105,9 @@ pub struct CallEnd {
     /// How long it took.
     #[serde(default)]
     pub duration_ms: u64,
+    /// What all of a long result is read by, where the driver keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
     /// The arguments that it ran with, where a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
@@ -120,6 +126,7 @@ impl CallEnd {
             cached: false,
             attempt: 1,
             duration_ms: 0,
+            handle: None,
             edited_args: None,
         }
     }
@@ -151,6 +158,7 @@ impl CallCoercions {
 /// What was decided on a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
 pub enum Decided {
     /// It runs, with these arguments where somebody changed them (checked by the driver).
     Allow(Option<ToolArguments>),

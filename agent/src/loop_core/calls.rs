@@ -258,7 +258,7 @@ impl AgentLoop {
         if self.config.tools.get(&slot.call.name).is_some_and(|tool| tool.allow_repeat) {
             return None;
         }
-        let number = match self.repeats.begin(&guard, signature?) {
+        let number = match self.repeats.begin(guard, signature?) {
             Repeat::Fine => {
                 slot.signature = signature;
                 return None;
@@ -337,7 +337,8 @@ impl AgentLoop {
         }
         self.count_retries(&name, &mut end.outcome);
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
-        let CallEnd { outcome, coercions, control, ran, cached, attempt, duration_ms, edited_args } = end;
+        let CallEnd { outcome, coercions, control, ran, cached, attempt, duration_ms, handle, edited_args } =
+            end;
         if !coercions.is_empty() {
             let (call_id, tool) = (slot.call.id.clone(), name.clone());
             self.coercions.push(CallCoercions::new(call_id, tool, coercions.clone()));
@@ -350,6 +351,8 @@ impl AgentLoop {
         if let Some(args) = edited_args.and_then(|args| args.value()) {
             message.extra.insert("edited_args".to_owned(), args);
         }
+        let own = self.config.tools.get(&slot.call.name).and_then(|tool| tool.max_result_bytes);
+        super::large::cut(&mut message, own.unwrap_or(self.config.max_result_bytes), handle.as_deref());
         slot.state = State::Ended;
         slot.control = control;
         slot.result = Some(message);

@@ -23,6 +23,9 @@ pub struct LoopConfig {
     /// How many more tries a tool gets in a run after it asked for a better call or its arguments were refused,
     /// where it says nothing itself; 2 by default.
     pub max_retries: u32,
+    /// How many bytes of text a result has in the conversation, where its tool says nothing itself; longer ones are cut
+    /// in the middle. 64 KiB by default. The event of the call's end has all of it.
+    pub max_result_bytes: usize,
     /// The tools of which something is to be known; any other is like [`ToolEntry::default`].
     pub tools: BTreeMap<String, ToolEntry>,
 }
@@ -36,6 +39,7 @@ impl Default for LoopConfig {
             sequential: false,
             steering: SteeringPolicy::default(),
             max_retries: 2,
+            max_result_bytes: 64 * 1024,
             tools: BTreeMap::new(),
         }
     }
@@ -111,6 +115,8 @@ pub struct ToolEntry {
     pub max_retries: Option<u32>,
     /// Whether the same call may be made over and over.
     pub allow_repeat: bool,
+    /// How many bytes of text a result has in the conversation.
+    pub max_result_bytes: Option<usize>,
     /// Changes when its schema does: an approval given for another schema is stale.
     pub fingerprint: u64,
 }

@@ -11,6 +11,10 @@ use crate::message::{MessageList, StopReason, ToolCall, Usage};
 /// What has to happen next. Each is answered by the [`Answer`](super::Answer) that its variant names.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a short-lived effect; boxing a summary would make every driver unwrap it"
+)]
 pub enum Effect {
     /// Take messages from a queue. Answer: `Messages`.
     #[non_exhaustive]

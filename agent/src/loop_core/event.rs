@@ -185,6 +185,7 @@ fn all_shared<S: Serializer>(messages: &[Arc<Message>], serializer: S) -> Result
     serializer.collect_seq(messages.iter().map(Arc::as_ref))
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn goes_on(control: &Control) -> bool {
     *control == Control::Continue
 }

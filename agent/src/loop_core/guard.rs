@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Signature {
     }
 }
 
-/// FNV-1a with 128 bits.
+/// FNV-1a with 128 bits, eight bytes at a time: results can be long.
 struct Fnv(u128);
 
 impl Fnv {
@@ -74,8 +74,10 @@ impl Fnv {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        let (words, rest) = bytes.as_chunks::<8>();
+        let words = words.iter().map(|word| u64::from_le_bytes(*word));
+        for word in words.chain(rest.iter().map(|byte| u64::from(*byte))) {
+            self.0 = (self.0 ^ u128::from(word)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
         }
     }
 
@@ -104,7 +106,9 @@ impl Fnv {
             }
             Value::Array(items) => {
                 self.bytes(b"[");
-                items.iter().for_each(|item| self.value(item));
+                for item in items {
+                    self.value(item);
+                }
                 self.bytes(b"]");
             }
             Value::Object(map) => {
@@ -149,7 +153,7 @@ impl Repeats {
     }
 
     /// A call is about to run.
-    pub(super) fn begin(&mut self, guard: &LoopGuard, signature: Signature) -> Repeat {
+    pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> Repeat {
         let seen = self.seen.entry(signature).or_default();
         let number = seen.count.saturating_add(1);
         if number < guard.refuse_at.min(guard.end_at) {

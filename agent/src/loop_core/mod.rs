@@ -40,6 +40,7 @@ mod effect;
 mod end;
 mod event;
 mod guard;
+mod large;
 
 pub use agent_loop::AgentLoop;
 pub use answer::{Answer, CallCoercions, CallEnd, Decided, Note, Prepared, Protocol, Ready, Reply, Verdict};
@@ -48,6 +49,8 @@ pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
 pub use end::{End, Limit, LimitReached, RunStop};
 pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
+#[cfg(feature = "runtime")]
+pub(crate) use large::text_bytes;
 
 #[cfg(test)]
 mod tests;

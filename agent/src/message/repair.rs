@@ -11,7 +11,7 @@ use super::by_role::Message;
 use super::content::Content;
 use super::conversation::Conversation;
 use super::part::Part;
-use super::roles::ToolResultMessage;
+use super::roles::{AssistantMessage, ToolResultMessage};
 use super::words::OutcomeKind;
 
 /// What [`Conversation::repair`] did. The text is for a log.
@@ -186,7 +186,7 @@ impl Ledger {
         for at in walk {
             let Some(message) = messages.get(at) else { continue };
             if let Some(slots) = self.calls.get(&at) {
-                let calls = message.as_assistant().into_iter().flat_map(|reply| reply.tool_calls());
+                let calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
                 let calls: Vec<_> = calls.map(|call| call.id.as_str()).enumerate().collect();
                 for (slot, id) in calls.into_iter().rev() {
                     let (place, free) = open.entry(id).or_insert((at, Vec::new()));
@@ -233,10 +233,10 @@ impl Ledger {
                 let result = slot.result.and_then(|at| Some((at, messages.get(at)?)));
                 let Some((place, result)) = result else {
                     self.repairs.push(Repair::ResultAdded { call_id: name.clone(), tool: slot.tool.clone() });
-                    let lost = ToolResultMessage::new(name, slot.tool, OutcomeKind::Interrupted)
+                    let unknown = ToolResultMessage::new(name, slot.tool, OutcomeKind::Interrupted)
                         .with_code(Some("lost".to_owned()))
                         .with_content(LOST);
-                    settled.push(Arc::new(lost.into()));
+                    settled.push(Arc::new(unknown.into()));
                     continue;
                 };
                 // In place when only dropped results stood between.
@@ -266,10 +266,10 @@ impl Ledger {
     /// The ids of a message's calls, made unique: the first call of an id keeps it.
     fn unique_ids(&mut self, slots: &[Slot]) -> Vec<String> {
         let mut taken: HashSet<String> = slots.iter().map(|slot| slot.id.clone()).collect();
-        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut names = Vec::with_capacity(slots.len());
         for slot in slots {
-            let number = seen.entry(&slot.id).and_modify(|number| *number += 1).or_insert(1);
+            let number = counts.entry(&slot.id).and_modify(|number| *number += 1).or_insert(1);
             if *number == 1 {
                 names.push(slot.id.clone());
                 continue;

@@ -4,6 +4,7 @@
 //! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
 
 mod accumulator;
+mod arguments;
 mod error;
 mod event;
 mod options;
@@ -12,6 +13,7 @@ mod scripted;
 mod stream;
 mod thinking;
 
+pub use arguments::CallArguments;
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use options::{ManagedTool, PromptCache, WebFetch, WebSearch};
@@ -67,6 +69,12 @@ pub trait Model: Send + Sync {
         &NOBODY
     }
 
+    /// Whether it can be given a [schema for its reply](ModelRequest::output). Otherwise an answer of a type is asked for
+    /// by a tool.
+    fn has_native_output(&self) -> bool {
+        false
+    }
+
     /// The whole reply at once: drains [`stream`](Self::stream).
     fn call(
         &self,
@@ -84,6 +92,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn info(&self) -> &ModelInfo {
         (**self).info()
+    }
+
+    fn has_native_output(&self) -> bool {
+        (**self).has_native_output()
     }
 
     fn call(

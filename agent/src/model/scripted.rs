@@ -54,6 +54,7 @@ struct State {
     /// How many replies there were in the beginning.
     given: usize,
     requests: Vec<ModelRequest>,
+    keeps_no_record: bool,
     /// How many calls were made, for their ids.
     calls: usize,
 }
@@ -104,6 +105,12 @@ impl ScriptedModel {
         self
     }
 
+    /// Keeps no record of requests. A record holds on to each request's messages, which a long run would then copy.
+    pub fn without_record(self) -> Self {
+        self.state().keeps_no_record = true;
+        self
+    }
+
     /// The requests so far, oldest first.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state().requests.clone()
@@ -122,7 +129,9 @@ impl ScriptedModel {
     fn take_reply(&self, request: &ModelRequest) -> Reply {
         let scripted = {
             let mut state = self.state();
-            state.requests.push(request.clone());
+            if !state.keeps_no_record {
+                state.requests.push(request.clone());
+            }
             state.replies.pop_front()
         };
         let mut reply = match scripted {

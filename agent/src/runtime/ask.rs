@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream as _;
+use tracing::Instrument as _;
 
-use super::RunError;
 use super::drive::{Driver, failed, fold};
+use super::{RunError, telemetry};
 use crate::StepKey;
 use crate::loop_core::{Answer, Note, Reply};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, Recipient, StopReason};
@@ -36,7 +37,11 @@ impl Driver {
         let max_tokens = request.max_tokens;
         let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
         let model = &self.config.model;
-        match catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request))) {
+        let span = telemetry::request_span(model.info(), &request);
+        if self.config.capture_content {
+            telemetry::tell_input(&span, &request.messages);
+        }
+        match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
             Ok(stream) => self.stream = Some((stream, false)),
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
@@ -47,7 +52,7 @@ impl Driver {
         }
         // Nobody but the model needs it any more: the list can grow in place.
         drop(request);
-        let failure = self.read().await;
+        let failure = self.read().instrument(span.clone()).await;
         let Some((stream, _)) = self.stream.take() else { return };
         let mut message = match &failure {
             Some(error) => failed(stream.into_partial(), error),
@@ -55,6 +60,11 @@ impl Driver {
         };
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());
+        }
+        let kind = failure.as_ref().map(|error| error.kind().as_str());
+        telemetry::end_request(&span, &message, kind);
+        if self.config.capture_content {
+            telemetry::tell_output(&span, &message);
         }
         if message.stop_reason == StopReason::Error {
             let text = message.error.clone().unwrap_or_default();

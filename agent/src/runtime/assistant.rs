@@ -11,11 +11,12 @@ use super::cache::ResultCache;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
+use super::spill::Spill;
 use super::{AssistantBuilder, Prompt, Run, RunError};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{Conversation, HandOff, Message, Recipient, UserMessage};
 use crate::model::{Model, ModelRequest};
-use crate::{CancelToken, Registry, ToolDefinition};
+use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
 /// A model with tools and a conversation.
 ///
@@ -39,6 +40,7 @@ pub struct Assistant {
 }
 
 /// What never changes.
+#[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
     /// What every request has in common.
@@ -56,6 +58,9 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether results are cached that do not say so themselves.
     pub(super) cache: bool,
+    pub(super) spill: Option<Spill>,
+    /// Whether traces say what is said.
+    pub(super) capture_content: bool,
 }
 
 struct Shared {
@@ -149,6 +154,25 @@ impl Assistant {
     /// ```
     pub fn run(&self, input: impl Into<UserMessage>) -> Run {
         self.prompt(input).stream()
+    }
+
+    /// Asks for a value. Short for `prompt(input).output::<T>()` without the run.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::Assistant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": [2, 3, 5]}"#])).build()?;
+    /// assert_eq!(assistant.extract::<Vec<u32>>("Three primes?").await?, [2, 3, 5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As those of an awaited prompt, and [`RunError::Output`] for an answer that does not fit after all tries.
+    pub async fn extract<T: Argument>(&self, input: impl Into<UserMessage>) -> Result<T, RunError> {
+        let prompt = self.prompt(input);
+        Ok(prompt.output::<T>().await?.value)
     }
 
     /// Goes on from the conversation as it is. Where its last message is the assistant's, a queued message is taken

@@ -1,6 +1,7 @@
 //! Putting an assistant together.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,11 @@ use super::approval::{Approver, Decision};
 use super::assistant::Config;
 use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
+use super::spill::{READ_RESULT, Spill};
 use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
 use crate::loop_core::{
-    ApprovalRequest, Event, LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, TurnSummary, UsageLimits,
+    ApprovalRequest, Event, LoopConfig, LoopGuard, Signature, SteeringPolicy, ToolEntry, TurnSummary,
+    UsageLimits,
 };
 use crate::message::{Conversation, CustomMessage, MessageList, Part};
 use crate::model::{Model, ModelRequest};
@@ -51,6 +54,8 @@ pub struct AssistantBuilder {
     steering_mode: QueueMode,
     follow_up_mode: QueueMode,
     cache: bool,
+    spill: Option<Spill>,
+    capture_content: bool,
     max_concurrency: usize,
     tool_timeout: Duration,
     cancel_grace: Duration,
@@ -73,6 +78,8 @@ impl AssistantBuilder {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             cache: false,
+            spill: None,
+            capture_content: false,
             max_concurrency: 16,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
@@ -228,6 +235,27 @@ impl AssistantBuilder {
         self
     }
 
+    /// How many bytes of text a result has in the conversation, where its tool says nothing itself; 64 KiB by default. Of
+    /// longer ones the middle is left out, and a line says so.
+    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
+        self.rules.max_result_bytes = bytes;
+        self
+    }
+
+    /// Keeps results that are too long for the conversation in files of this folder, and gives the model a tool
+    /// `read_result` to read them part by part. The files are the application's to delete.
+    pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.spill = Some(Spill::new(folder.into()));
+        self
+    }
+
+    /// Puts what is said into the traces: `gen_ai.input.messages` and `gen_ai.output.messages`. Without it they have names
+    /// and numbers only.
+    pub fn capture_content(mut self) -> Self {
+        self.capture_content = true;
+        self
+    }
+
     /// Adds hooks. The order in which they are added is the order in which they are asked.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks.push(Arc::new(hooks));
@@ -313,7 +341,18 @@ impl AssistantBuilder {
     /// # Errors
     /// Lists everything that is wrong: tools of one name, state that a tool needs and nobody gives, two values of
     /// one type.
-    pub fn build(self) -> Result<Assistant, BuildError> {
+    pub fn build(mut self) -> Result<Assistant, BuildError> {
+        if let Some(tool) = self.spill.as_ref().map(Spill::tool) {
+            let tool = tool.map(|tool| ToolSet::new().with(tool));
+            match tool {
+                Ok(tool) => {
+                    self.tools.add(tool);
+                }
+                Err(source) => {
+                    self.problems.push(RegistryProblem::Definition { tool: READ_RESULT.to_owned(), source });
+                }
+            }
+        }
         let (registry, mut problems) = Registry::assemble(self.tools, self.state);
         problems.extend(self.problems);
         if let Err(error) = registry.check_state(&ToolContext::new()) {
@@ -337,6 +376,8 @@ impl AssistantBuilder {
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,
             cache: self.cache,
+            spill: self.spill,
+            capture_content: self.capture_content,
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,
@@ -359,10 +400,12 @@ impl fmt::Debug for AssistantBuilder {
 /// What the loop knows of a tool.
 fn entry(tool: &dyn Tool) -> (String, ToolEntry) {
     let (definition, policy) = (tool.definition(), tool.policy());
-    let mut entry = ToolEntry::default();
-    entry.exclusive = policy.exclusive;
-    entry.max_retries = policy.max_retries;
-    entry.allow_repeat = policy.allow_repeat;
-    entry.fingerprint = crate::loop_core::Signature::of(definition.name(), definition.parameters()).short();
+    let entry = ToolEntry {
+        exclusive: policy.exclusive,
+        max_retries: policy.max_retries,
+        allow_repeat: policy.allow_repeat,
+        max_result_bytes: policy.max_result_bytes,
+        fingerprint: Signature::of(definition.name(), definition.parameters()).short(),
+    };
     (definition.name().to_owned(), entry)
 }

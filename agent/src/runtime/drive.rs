@@ -7,21 +7,23 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
+use tracing::Instrument as _;
 
 use super::assistant::{Config, Rest};
 use super::hooks::{HookError, Hooks};
 use super::listener::Listener;
+use super::output::Wanted;
 use super::progress::Updates;
 use super::queue::{Delivery, Queued};
 use super::stop::Stop;
-use super::{Assistant, RunError, RunOutput};
+use super::{Assistant, RunError, RunOutput, telemetry};
 use crate::loop_core::{
     AgentLoop, Answer, Effect, End, Event, Note, Queue, Reply, RunStop, TurnSummary, Verdict,
 };
-use crate::message::{AssistantMessage, Message, StopReason};
-use crate::model::{ModelError, ModelStream};
+use crate::message::{AssistantMessage, Message, StopReason, Usage};
+use crate::model::{ModelError, ModelStream, ToolChoice};
 use crate::tool::invoke::panic_text;
-use crate::{BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
+use crate::{BoxFuture, CancelToken, Tool as _, ToolContext, ToolContextBuilder};
 
 /// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
 pub(super) struct Driver {
@@ -37,6 +39,9 @@ pub(super) struct Driver {
     /// Queued messages that are in the loop, and not told yet.
     delivering: Vec<Queued>,
     pub(super) error: Option<RunError>,
+    /// What it has to come to, and how often an answer was sent back.
+    wanted: Option<Arc<Wanted>>,
+    asked_again: u32,
     /// Whether the run is the assistant's.
     is_running: bool,
 }
@@ -75,8 +80,12 @@ impl Driver {
         cancel: CancelToken,
         mut context: ToolContextBuilder,
         watcher: Option<Watcher>,
+        wanted: Option<Arc<Wanted>>,
     ) -> Result<Self, RunError> {
-        let config = assistant.config().clone();
+        let mut config = assistant.config().clone();
+        if let Some(wanted) = &wanted {
+            config = Arc::new(wanting(&config, wanted)?);
+        }
         let updates = (watcher.is_some() || assistant.is_watched()).then(Arc::<Updates>::default);
         if let Some(updates) = updates.clone() {
             context = context.on_progress(move |update| updates.push(update));
@@ -94,6 +103,8 @@ impl Driver {
             stream: None,
             delivering: Vec::new(),
             error: None,
+            wanted,
+            asked_again: 0,
             is_running: false,
         })
     }
@@ -103,7 +114,12 @@ impl Driver {
         self.delivering = self.assistant.begin_run(run_id, prompts, cancel, self.watcher.is_some())?;
         self.is_running = true;
         self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
-        let is_suspended = self.drive().await;
+        let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
+        let is_suspended = self.drive().instrument(span.clone()).await;
+        let (usage, stop) = self
+            .core(|core, _| (core.usage().clone(), core.end().map_or(RunStop::Suspended, End::stop)))
+            .unwrap_or((Usage::default(), RunStop::Suspended));
+        telemetry::end_run(&span, &usage, stop.as_str(), stop == RunStop::Error);
         self.output(is_suspended)
     }
 
@@ -185,8 +201,29 @@ impl Driver {
                 None => return,
             }
         }
+        if self.ask_again(&summary) {
+            return self.answer(Answer::Verdict(Verdict { go_on: Some(true), is_queued: true }));
+        }
         let is_queued = self.core(|_, rest| !rest.steering.is_empty() || !rest.follow_ups.is_empty());
         self.answer(Answer::Verdict(Verdict { go_on, is_queued: is_queued.unwrap_or_default() }));
+    }
+
+    /// An answer that does not fit goes back with the report, as a message that is heard first.
+    fn ask_again(&mut self, summary: &TurnSummary) -> bool {
+        let Some(wanted) = self.wanted.clone().filter(|_| summary.tool_results.is_empty()) else {
+            return false;
+        };
+        if summary.stop_reason == Some(StopReason::Pause) || self.asked_again >= self.config.rules.max_retries
+        {
+            return false;
+        }
+        let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();
+        let Err(report) = wanted.check(&text.unwrap_or_default()) else { return false };
+        self.asked_again += 1;
+        let tries = self.config.rules.max_retries.saturating_add(1);
+        let report = report.on_attempt(self.asked_again, tries).to_text();
+        self.core(|_, rest| rest.steering.push_front(report.into()));
+        true
     }
 
     /// Tells everybody what has happened.
@@ -288,6 +325,24 @@ impl Driver {
             self.answer(Answer::Reply(Reply::new(message)));
         }
     }
+}
+
+/// The same with what the answer needs: its schema, or the tool that takes it.
+fn wanting(config: &Config, wanted: &Wanted) -> Result<Config, RunError> {
+    let mut config = config.clone();
+    if config.model.has_native_output() {
+        config.request.output = Some(wanted.schema());
+        return Ok(config);
+    }
+    let tool = wanted.tool()?;
+    let name = tool.definition().name().to_owned();
+    let is_alone = config.registry.is_empty();
+    let added = config.registry.register(tool).map(drop);
+    added.map_err(|error| RunError::Output { message: error.to_string() })?;
+    config.request.tools = config.registry.definitions();
+    // Forced only when there is nothing else to call: the model may have to look things up first.
+    config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
+    Ok(config)
 }
 
 /// Waits for a listener; when the run is cancelled no longer than for a tool.

@@ -55,13 +55,11 @@ impl Listener {
             Tell::Await(call) => Some(call(event.clone())),
             Tell::Send(buffer) => buffer.send(event),
         }));
-        match told {
-            Ok(rest) => rest,
-            Err(_) => {
-                self.leave();
-                None
-            }
+        if let Ok(rest) = told {
+            return rest;
         }
+        self.leave();
+        None
     }
 
     /// It panicked.

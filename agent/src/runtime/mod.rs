@@ -10,12 +10,15 @@ mod error;
 mod executor;
 mod hooks;
 mod listener;
+mod output;
 mod prepare;
 mod progress;
 mod prompt;
 mod queue;
 mod segment;
+mod spill;
 mod stop;
+mod telemetry;
 
 pub use approval::Decision;
 pub use assistant::Assistant;
@@ -23,6 +26,7 @@ pub use builder::{AssistantBuilder, BuildError};
 pub use error::RunError;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
 pub use listener::{EventStream, Subscription};
+pub use output::{TypedOutput, TypedPrompt, TypedRun};
 pub use prompt::{Prompt, Run, RunHandle, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 

@@ -184,6 +184,7 @@ impl Driver {
 }
 
 /// The tool's own check.
+#[expect(clippy::result_large_err, reason = "the reply is what the call comes to")]
 fn check(tool: &dyn Tool, args: &ToolArguments) -> Result<Coercions, ToolReply> {
     // A check that panics is left to the call itself, which turns panics into results.
     match catch_unwind(AssertUnwindSafe(|| tool.validate(args.text()))) {

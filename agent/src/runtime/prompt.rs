@@ -8,10 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::drive::{Driver, Watcher};
-use super::{Assistant, Receipt, RunError};
+use super::output::Wanted;
+use super::{Assistant, Receipt, RunError, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
 use crate::message::{Message, Usage, UserMessage};
-use crate::{BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
+use crate::{Argument, BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
 
 /// A prompt that waits to be awaited, or read as a [stream](Self::stream). Made by [`Assistant::prompt`].
@@ -23,6 +24,7 @@ pub struct Prompt {
     context: ToolContextBuilder,
     cancel: CancelToken,
     run_id: Arc<str>,
+    wanted: Option<Arc<Wanted>>,
 }
 
 impl Prompt {
@@ -33,7 +35,37 @@ impl Prompt {
             context: ToolContext::builder(),
             cancel: CancelToken::new(),
             run_id: super::new_id("run").into(),
+            wanted: None,
         }
+    }
+
+    /// Asks for an answer of a type.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, ToolArgs};
+    ///
+    /// #[derive(ToolArgs)]
+    /// struct City { name: String, #[arg(range(0..=40_000_000))] people: u32 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // The first answer does not fit: the model gets the report, and one more try.
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("structured_output", r#"{"name": "Paris"}"#),
+    ///     reply().tool_call("structured_output", r#"{"name": "Paris", "people": "2100000"}"#),
+    /// ]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let city = assistant.prompt("The capital of France?").output::<City>().await?.value;
+    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_100_000));
+    /// # Ok(()) }
+    /// ```
+    pub fn output<T: Argument>(self) -> TypedPrompt<T> {
+        TypedPrompt::new(self)
+    }
+
+    pub(super) fn wanting(mut self, wanted: Arc<Wanted>) -> Self {
+        self.wanted = Some(wanted);
+        self
     }
 
     /// Adds another message to what the run begins with, of the user or of the application.
@@ -85,7 +117,7 @@ impl Prompt {
     }
 
     async fn execute(self, watcher: Option<Watcher>) -> Result<RunOutput, RunError> {
-        let Self { assistant, input, context, cancel, run_id } = self;
+        let Self { assistant, input, context, cancel, run_id, wanted } = self;
         // A child: ending this run must not end others that share the token.
         let cancel = cancel.child();
         let config = assistant.config();
@@ -96,7 +128,7 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        let driver = Driver::new(assistant, run_id, cancel, context, watcher)?;
+        let driver = Driver::new(assistant, run_id, cancel, context, watcher, wanted)?;
         driver.execute(input).await
     }
 }

@@ -92,7 +92,10 @@ impl Receipt {
 
 impl fmt::Debug for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receipt").field("id", &self.id).field("status", &self.status()).finish()
+        f.debug_struct("Receipt")
+            .field("id", &self.id)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
     }
 }
 
@@ -141,6 +144,11 @@ impl MessageQueue {
             queued.resolve(Delivery::NotDelivered(NotDelivered::Full));
         }
         receipt
+    }
+
+    /// A message of the run's own, before all others.
+    pub(super) fn push_front(&mut self, message: UserMessage) {
+        self.waiting.push_front(Queued::new(message));
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -165,7 +165,7 @@ impl Driver {
             .flatten()
             .flatten();
         let cache = tool.filter(|tool| self.caches(&***tool)).map(|_| self.assistant.clone());
-        let body = run(self.config.clone(), call, context, max, assistant, cache);
+        let body = run(self.config.clone(), key.clone(), call, context, max, assistant, cache);
         Running { ord: key.ord, body: Box::pin(body), end: None }
     }
 }
@@ -173,6 +173,7 @@ impl Driver {
 /// Runs one call: the body, once more where that is allowed and something outside of it went wrong, and the hooks.
 async fn run(
     config: Arc<Config>,
+    key: StepKey,
     call: ToolCall,
     context: ToolContext,
     max_attempts: u32,
@@ -197,6 +198,11 @@ async fn run(
     end.attempt = attempt;
     if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
         after(&config, &call, &context, assistant, &mut end).await;
+    }
+    if let Some(spill) = &config.spill {
+        let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
+        let max = own.unwrap_or(config.rules.max_result_bytes);
+        end.handle = spill.keep(&key, &end.outcome, max).await;
     }
     if let (Some(assistant), ToolOutcome::Completed(output)) = (cache, &end.outcome)
         && let Some(tool) = config.registry.get(&call.name)

@@ -120,6 +120,11 @@ impl Doc<'_> {
             _ => None,
         }
     }
+
+    pub(crate) fn has_null_entry(&self) -> bool {
+        let is_null = |(_, value): &(_, Doc<'_>)| matches!(value.shape, Shape::Null);
+        matches!(&self.shape, Shape::Object(entries) if entries.iter().any(is_null))
+    }
 }
 
 /// Reads JSON without building anything: number ranges, surrogates and depth are checked as for a `Value`.

@@ -145,6 +145,15 @@ pub(crate) enum Check {
 }
 
 impl Check {
+    /// Does it ask only which properties are given?
+    pub(crate) fn is_about_presence(&self) -> bool {
+        match self {
+            Check::Not { given, .. } => !given.is_empty(),
+            Check::Requires(..) => true,
+            _ => false,
+        }
+    }
+
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         let (first, more) = match self {
             Check::Also(node)

@@ -30,21 +30,25 @@ impl<'w> Walk<'w, '_> {
         self.check(spec.base, doc);
         let own = self.found;
         self.found = before.and(own);
-        // As it was sent it may fail for what would have been coerced.
-        if own.count > 0 && own.bent {
-            return;
-        }
         let graph = self.graph;
-        let verdict = if own.bent {
+        let verdict = if own.count > 0 && own.bent {
+            // What was sent may fail for what would have been coerced. What was given does not change, but that null
+            // may become absent.
+            if doc.has_null_entry() {
+                return;
+            }
+            let presence = spec.checks.iter().filter(|check| check.is_about_presence());
+            Judge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
+        } else if own.bent {
             let text = arrived(self.shared, spec.base, doc);
             let Some(document) = text.as_deref().and_then(|text| Document::parse(text).ok()) else { return };
             let shared = self.shared.another();
-            let verdict =
-                Judge { shared: &shared, collect: self.out.is_some() }.all(&spec.checks, &document.root);
+            let verdict = Judge { shared: &shared, collect: self.out.is_some() }
+                .all(spec.checks.iter(), &document.root);
             self.shared.take_back(&shared);
             verdict
         } else {
-            Judge { shared: self.shared, collect: self.out.is_some() }.all(&spec.checks, doc)
+            Judge { shared: self.shared, collect: self.out.is_some() }.all(spec.checks.iter(), doc)
         };
         if own.count == 0 && verdict.count == 0 {
             self.shared.passed(graph.node(id), doc.raw);
@@ -119,7 +123,7 @@ struct Judge<'x> {
 }
 
 impl<'x> Judge<'x> {
-    fn all(&self, checks: &[Check], doc: &'x Doc<'_>) -> Verdict {
+    fn all<'k>(&self, checks: impl Iterator<Item = &'k Check>, doc: &'x Doc<'_>) -> Verdict {
         let mut verdict = Verdict::default();
         for check in checks {
             if !self.shared.may_check(doc.raw) {

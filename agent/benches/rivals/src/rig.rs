@@ -1,0 +1,79 @@
+//! `rig-agent`.
+
+use std::sync::Arc;
+
+use rig_agent::AgentBuilder;
+use rig_agent::core::test_utils::{MockCompletionModel, MockTurn};
+use rig_agent::tool::{Tool, ToolContext};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Barrier;
+
+#[derive(Deserialize)]
+struct Terms {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Debug)]
+struct Never;
+
+impl std::fmt::Display for Never {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("never")
+    }
+}
+
+impl std::error::Error for Never {}
+
+struct Add(Option<Arc<Barrier>>);
+
+impl Tool for Add {
+    const NAME: &'static str = "add";
+    type Error = Never;
+    type Args = Terms;
+    type Output = i64;
+
+    fn description(&self) -> String {
+        "Adds two numbers.".to_owned()
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        json!({
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        })
+    }
+
+    async fn call(&self, _: &mut ToolContext, args: Terms) -> Result<i64, Never> {
+        if let Some(barrier) = &self.0 {
+            barrier.wait().await;
+        }
+        Ok(args.a + args.b)
+    }
+}
+
+fn call() -> MockTurn {
+    MockTurn::tool_call("call_1", "add", json!({"a": 1, "b": 2}))
+}
+
+pub async fn prompts(n: usize) {
+    let model = MockCompletionModel::from_turns((0..n).flat_map(|_| [call(), MockTurn::text("3")]));
+    let agent = AgentBuilder::new(model).tool(Add(None)).build();
+    for _ in 0..n {
+        let output = agent.prompt("What is 1 plus 2?").max_turns(3).await.expect("it answers");
+        assert_eq!(output.output(), "3");
+    }
+}
+
+pub async fn concurrent(n: usize) {
+    let turns = (0..n).map(|_| call()).chain((0..n).map(|_| MockTurn::text("3")));
+    let agent = AgentBuilder::new(MockCompletionModel::from_turns(turns))
+        .tool(Add(Some(Arc::new(Barrier::new(n)))))
+        .build();
+    let runs = (0..n).map(|_| agent.prompt("What is 1 plus 2?").max_turns(3).into_future());
+    for output in futures_util::future::join_all(runs).await {
+        assert_eq!(output.expect("it answers").output(), "3");
+    }
+}

@@ -1,0 +1,299 @@
+//! Answers of a type.
+
+use std::any::type_name;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Prompt, Run, RunError, RunOutput};
+use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions};
+use crate::loop_core::{Event, EventKind};
+use crate::model::{ModelEvent, OutputSchema};
+use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
+
+/// The name of the tool whose arguments are the answer, where a model has no schema for replies.
+const TOOL: &str = "structured_output";
+
+/// What a run has to come to.
+pub(super) struct Wanted {
+    pub(super) plan: Plan,
+    /// Reads the answer once more: whether it fits.
+    check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
+    /// The answer, where the tool was called with it.
+    called: Arc<Mutex<Option<String>>>,
+    tool: Result<Arc<OutputTool>, String>,
+}
+
+/// Values that are not objects are a field of one.
+#[derive(Deserialize, JsonSchema)]
+struct Wrapped<T> {
+    result: T,
+}
+
+/// How an answer of a type is read.
+struct Reader<T> {
+    plan: Plan,
+    is_wrapped: bool,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Argument> Reader<T> {
+    fn new() -> Result<Self, RunError> {
+        let plan = || {
+            let plain = Plan::for_type::<T>(TOOL, PlanOptions::default());
+            if plain.as_ref().is_ok_and(|plan| plan.schema()["type"] == "object") {
+                return plain.map(|plan| (plan, false));
+            }
+            Plan::for_type::<Wrapped<T>>(TOOL, PlanOptions::default()).map(|plan| (plan, true))
+        };
+        let (plan, is_wrapped) = plan().map_err(|error| RunError::Output { message: error.to_string() })?;
+        Ok(Self { plan, is_wrapped, of: PhantomData })
+    }
+
+    fn read(&self, text: &str) -> Result<T, InvalidArguments> {
+        if self.is_wrapped {
+            self.plan.parse::<Wrapped<T>>(text).map(|parsed| parsed.value.result)
+        } else {
+            self.plan.parse::<T>(text).map(|parsed| parsed.value)
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        let check = if self.is_wrapped {
+            |plan: &Plan, text: &str| plan.parse::<Wrapped<T>>(text).map(drop)
+        } else {
+            |plan: &Plan, text: &str| plan.parse::<T>(text).map(drop)
+        };
+        let called: Arc<Mutex<Option<String>>> = Arc::default();
+        let definition =
+            ToolDefinition::new(self.plan.clone(), "Gives the final answer. Call it once, at the end.");
+        let tool =
+            definition.map(|definition| Arc::new(OutputTool { definition, check, called: called.clone() }));
+        let tool = tool.map_err(|error| error.to_string());
+        Wanted { plan: self.plan.clone(), check, called, tool }
+    }
+}
+
+impl Wanted {
+    /// What a model is asked for, where it has a schema for replies.
+    pub(super) fn schema(&self) -> OutputSchema {
+        OutputSchema::new("output", self.plan.schema().clone())
+    }
+
+    /// The tool that takes the answer.
+    pub(super) fn tool(&self) -> Result<impl Tool, RunError> {
+        match &self.tool {
+            Ok(tool) => Ok(Handle(tool.clone())),
+            Err(message) => Err(RunError::Output { message: message.clone() }),
+        }
+    }
+
+    /// Whether the answer is there: in a call, or as the text of a reply.
+    pub(super) fn check(&self, text: &str) -> Result<(), InvalidArguments> {
+        if self.answer().is_some() { Ok(()) } else { (self.check)(&self.plan, bare(text)) }
+    }
+
+    fn answer(&self) -> Option<String> {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The text without the fence that models like to put around JSON.
+fn bare(text: &str) -> &str {
+    let text = text.trim();
+    let fenced = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
+    fenced.map_or(text, |text| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim())
+}
+
+/// The tool whose arguments are the answer.
+struct OutputTool {
+    definition: ToolDefinition,
+    check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
+    called: Arc<Mutex<Option<String>>>,
+}
+
+struct Handle(Arc<OutputTool>);
+
+impl Tool for Handle {
+    fn definition(&self) -> &ToolDefinition {
+        &self.0.definition
+    }
+
+    fn validate(&self, arguments: &str) -> Result<crate::args::Coercions, InvalidArguments> {
+        (self.0.check)(self.0.definition.plan(), arguments).map(|()| crate::args::Coercions::default())
+    }
+
+    fn call<'a>(&'a self, arguments: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+        Box::pin(async move {
+            if let Err(refusal) = self.validate(arguments) {
+                return refusal.into();
+            }
+            *self.0.called.lock().unwrap_or_else(PoisonError::into_inner) = Some(arguments.to_owned());
+            ToolReply::new(ToolOutput::text("Received.").with_control(Control::EndNow))
+        })
+    }
+}
+
+/// A prompt whose answer is a `T`. Made by [`Prompt::output`].
+///
+/// A model that has a schema for replies is given it; any other gets a tool whose arguments are the answer. Either
+/// way the answer is read by the same plan as arguments of tools, and one that does not fit is sent back with the
+/// report, as often as a tool's bad arguments are.
+#[must_use = "a prompt does nothing until it is awaited"]
+pub struct TypedPrompt<T> {
+    prompt: Prompt,
+    of: PhantomData<fn() -> T>,
+}
+
+/// An answer of a type, and the run that came to it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TypedOutput<T> {
+    /// The answer.
+    pub value: T,
+    /// The run.
+    pub run: RunOutput,
+}
+
+impl<T: Argument> TypedPrompt<T> {
+    pub(super) fn new(prompt: Prompt) -> Self {
+        Self { prompt, of: PhantomData }
+    }
+
+    /// The run as a stream of events, with the [answer so far](TypedRun::partial).
+    ///
+    /// # Errors
+    /// The schema of `T` cannot be compiled.
+    pub fn stream(self) -> Result<TypedRun<T>, RunError> {
+        let reader = Reader::<T>::new()?;
+        let wanted = Arc::new(reader.wanted());
+        let partial = ArgumentStream::new(&reader.plan);
+        let run = self.prompt.wanting(wanted.clone()).stream();
+        Ok(TypedRun { run, reader, wanted, partial, part: None })
+    }
+
+    async fn run(self) -> Result<TypedOutput<T>, RunError> {
+        let reader = Reader::<T>::new()?;
+        let wanted = Arc::new(reader.wanted());
+        let run = self.prompt.wanting(wanted.clone()).await?;
+        finish(&reader, &wanted, run)
+    }
+}
+
+fn finish<T: Argument>(
+    reader: &Reader<T>,
+    wanted: &Wanted,
+    run: RunOutput,
+) -> Result<TypedOutput<T>, RunError> {
+    let answer = wanted.answer().unwrap_or_else(|| run.text());
+    let value =
+        reader.read(bare(&answer)).map_err(|report| RunError::Output { message: report.to_text() })?;
+    Ok(TypedOutput { value, run })
+}
+
+impl<T: Argument> IntoFuture for TypedPrompt<T> {
+    type Output = Result<TypedOutput<T>, RunError>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl<T> fmt::Debug for TypedPrompt<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedPrompt").field("prompt", &self.prompt).field("of", &type_name::<T>()).finish()
+    }
+}
+
+/// A run whose answer is a `T`: its events, and the answer so far.
+#[must_use = "a run does nothing until it is read"]
+pub struct TypedRun<T> {
+    run: Run,
+    reader: Reader<T>,
+    wanted: Arc<Wanted>,
+    partial: ArgumentStream,
+    /// The part of the reply that is the answer.
+    part: Option<usize>,
+}
+
+impl<T: Argument> TypedRun<T> {
+    /// The next event; none when the run is over.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        let event = self.run.next().await?;
+        match &event.kind {
+            EventKind::MessageStart { .. } => {
+                self.partial = ArgumentStream::new(&self.reader.plan);
+                self.part = None;
+            }
+            EventKind::MessageUpdate { update, .. } => self.grow(update),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    fn grow(&mut self, update: &ModelEvent) {
+        let is_answer = match update {
+            ModelEvent::ToolCallStart { name, .. } => name == TOOL,
+            ModelEvent::TextStart { .. } => self.part.is_none(),
+            _ => false,
+        };
+        if is_answer {
+            self.part = update.content_index();
+            self.partial = ArgumentStream::new(&self.reader.plan);
+        }
+        if update.content_index() == self.part
+            && let Some(delta) = update.delta()
+        {
+            // Text that is no JSON stays without a value; the answer as a whole is judged at its end.
+            let _ = self.partial.push(delta, &mut |_| {});
+        }
+    }
+
+    /// The answer so far: all complete values, and of an open text what is there. Work in the size of the answer.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, ToolArgs, json};
+    ///
+    /// #[derive(ToolArgs)]
+    /// struct Recipe { title: String, steps: Vec<String> }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = r#"{"title": "Tea", "steps": ["boil water", "wait"]}"#;
+    /// let assistant = Assistant::builder(ScriptedModel::new([reply().text(answer)])).build()?;
+    /// let mut run = assistant.prompt("Tea?").output::<Recipe>().stream()?;
+    /// let mut seen = Vec::new();
+    /// while run.next().await.is_some() {
+    ///     seen.extend(run.partial());
+    /// }
+    /// assert!(seen.contains(&json!({"title": "Tea", "steps": ["boi"]})));
+    /// assert_eq!(run.output().await?.value.steps.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    pub fn partial(&self) -> Option<Value> {
+        self.partial.snapshot()
+    }
+
+    /// What the run came to.
+    ///
+    /// # Errors
+    /// As those of an awaited prompt, and an answer that does not fit to the last.
+    pub async fn output(self) -> Result<TypedOutput<T>, RunError> {
+        let run = self.run.output().await?;
+        finish(&self.reader, &self.wanted, run)
+    }
+}
+
+impl<T> fmt::Debug for TypedRun<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedRun")
+            .field("run", &self.run)
+            .field("of", &type_name::<T>())
+            .finish_non_exhaustive()
+    }
+}
