@@ -161,7 +161,11 @@ async fn a_run_can_be_cancelled_wherever_it_waits() {
             Err(RunError::Aborted { reason, .. }) => {
                 assert_eq!(reason, "enough");
                 let waits = assistant.queued(agent::loop_core::Queue::FollowUp).len();
-                assert_eq!(usize::from(kept.status().is_none()), waits, "{left}: what is not delivered stays");
+                assert_eq!(
+                    usize::from(kept.status().is_none()),
+                    waits,
+                    "{left}: what is not delivered stays"
+                );
             }
             // It had taken the follow-up, and was done but for telling so.
             Ok(output) => assert_eq!(output.text(), "done", "{left}"),
