@@ -3,12 +3,19 @@
 //! ```sh
 //! cargo run --example quickstart     # no key, no network
 //! ```
+//!
+//! The same with a provider's model, whose key is in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`:
+//!
+//! ```sh
+//! cargo run --example quickstart --features anthropic -- anthropic/claude-sonnet-5
+//! cargo run --example quickstart --features openai -- openai/gpt-5
+//! ```
 #![expect(clippy::print_stdout, reason = "the trace is what this example is for")]
 
-use agent::model::{ScriptedModel, reply};
+use agent::model::{Model, ScriptedModel, reply};
 use agent::{Assistant, EventKind, ToolArgs, ToolOutput, tool, tools};
 use std::error::Error;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 // ---- The application: some state, two tools -------------------------------------------------------------------
 
@@ -116,6 +123,17 @@ fn model() -> ScriptedModel {
     ])
 }
 
+/// The scripted model, or the provider's that the first word names.
+fn chosen() -> Result<Arc<dyn Model>, Box<dyn Error>> {
+    match std::env::args().nth(1) {
+        None => Ok(Arc::new(model())),
+        #[cfg(any(feature = "anthropic", feature = "openai"))]
+        Some(name) => Ok(Arc::new(agent::model(&name)?)),
+        #[cfg(not(any(feature = "anthropic", feature = "openai")))]
+        Some(name) => Err(format!("for `{name}` add `--features anthropic` or `--features openai`").into()),
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let hotels = Hotels {
@@ -125,7 +143,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ],
         booked: Mutex::new(0),
     };
-    let assistant = Assistant::builder(model())
+    let assistant = Assistant::builder(chosen()?)
         .system("You are a travel agent.")
         .state(hotels)
         .tools(tools![find_hotels, book_room])

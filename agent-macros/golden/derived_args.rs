@@ -53,12 +53,38 @@ const _: () = {
         use ::agent::__private::SortUnknown as _;
         ::agent::__private::Probe::<u32>::SORT.end(50i128, "50")
     };
-    type __Sent6 = String;
+    type __Sent6 = <::agent::__private::Pick<
+        {
+            #[allow(unused_imports)]
+            use ::agent::__private::ArgumentUnknown as _;
+            ::agent::__private::Probe::<String>::ARGUMENT
+        },
+    > as ::agent::__private::OrStandIn<String>>::Field;
     const _: fn() = || ::agent::__private::argument::<String, String>();
     fn __with6<'de, __D: ::agent::__private::serde::Deserializer<'de>>(
         deserializer: __D,
     ) -> ::agent::__private::Result<Host, __D::Error> {
-        ::agent::__private::read_with(deserializer, host)
+        ::agent::__private::read_with(
+            deserializer,
+            |
+                sent: <::agent::__private::Pick<
+                    {
+                        #[allow(unused_imports)]
+                        use ::agent::__private::ArgumentUnknown as _;
+                        ::agent::__private::Probe::<String>::ARGUMENT
+                    },
+                > as ::agent::__private::OrStandIn<String>>::Field|
+            {
+                let sent = <::agent::__private::Pick<
+                    {
+                        #[allow(unused_imports)]
+                        use ::agent::__private::ArgumentUnknown as _;
+                        ::agent::__private::Probe::<String>::ARGUMENT
+                    },
+                > as ::agent::__private::OrStandIn<String>>::give(sent);
+                host(sent)
+            },
+        )
     }
     type __Field0 = Order;
     const _: fn() = || ::agent::__private::field::<Order, Order>();

@@ -157,6 +157,49 @@ fn unknown(name: &str, keys: Keys) -> String {
             "an argument may be left out when its type is `Option<T>`, or with `default`",
         ),
         (&["regex"], "pattern", "write `pattern = \"…\"`"),
+        (&["enum", "choices", "values"], "range", "derive `ToolArgs` on an enum and take that"),
+        (
+            &["params", "args", "arguments", "parameters", "param"],
+            "examples",
+            "write `/// …` above each parameter, or `#[arg(description = \"…\")]`",
+        ),
+        (
+            &["optional", "required"],
+            "examples",
+            "an argument may be left out when its type is `Option<T>`, or with `#[arg(default)]`",
+        ),
+        (
+            &["annotations", "hints"],
+            "read_only",
+            "write the hints themselves: `read_only`, `destructive`, `idempotent`, `open_world`",
+        ),
+        (
+            &["input_schema", "schema", "output_schema", "returns", "return_type"],
+            "examples",
+            "schemas are made from the types of the parameters and of the result",
+        ),
+        (
+            &["needs_approval", "require_approval", "requires_approval", "confirm", "requires_confirmation"],
+            "approval",
+            "write `approval = \"always\"`, or a rule: `approval = when(|amount: &u64| *amount > 100)`",
+        ),
+        (
+            &["retries", "retry"],
+            "max_retries",
+            "write `max_retries = 2` for better calls of the model, or `max_attempts = 3`",
+        ),
+        (
+            &["sequential", "parallel", "concurrent"],
+            "exclusive",
+            "tools run side by side; one that must not says `exclusive`",
+        ),
+        (&["meta", "metadata", "_meta", "tags"], "examples", "write `extend(\"key\" = JSON)`"),
+        (
+            &["blocking", "sync", "spawn_blocking"],
+            "inline",
+            "a function that is not async runs where it may block anyway",
+        ),
+        (&["strict_schema", "strict_mode"], "strict", "write `strict`"),
         (&["desc", "doc", "about", "help"], "description", "write a doc comment, or `description = \"…\"`"),
     ];
     let foreign =

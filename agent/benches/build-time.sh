@@ -1,12 +1,20 @@
 #!/bin/sh
-# How long a release build of 40 tools with 80 structs takes, against the same structs with the plain derives of serde
+# How long a build of many tools takes, each with two structs, against the same structs with the plain derives of serde
 # and schemars, parsed by serde_json. One after the other, dependencies built before; the median of three of each.
-# Usage: agent/benches/build-time.sh [lto]       writes to a scratch folder
+# Usage: agent/benches/build-time.sh [TOOLS [check|debug|release|lto]]     40 and release; writes to a scratch folder
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-lto=${1:+fat}
+tools=${1:-40}
+mode=${2:-release}
+case $mode in
+    check) command=check flags='' lto=off ;;
+    debug) command=build flags='' lto=off ;;
+    release) command=build flags=--release lto=off ;;
+    lto) command=build flags=--release lto=fat ;;
+    *) echo "build-time: no mode $mode" >&2; exit 2 ;;
+esac
 
 crate() { # name dependencies
     mkdir -p "$scratch/$1/src"
@@ -19,13 +27,13 @@ edition = "2024"
 [dependencies]
 $2
 [profile.release]
-lto = "${lto:-off}"
+lto = "$lto"
 TOML
 }
 
 field_types='String u32 Option<i64> Vec<String> bool f64'
 structs() { # derives
-    for n in $(seq 1 40); do
+    for n in $(seq 1 "$tools"); do
         printf '/// Part %s.\n%s\npub struct Inner%s {\n' "$n" "$1" "$n"
         i=0
         for type in $field_types; do
@@ -43,7 +51,7 @@ schemars = "1"'
 {
     structs '#[derive(serde::Deserialize, schemars::JsonSchema)]'
     echo 'fn main() { let text = std::env::args().nth(1).unwrap_or_default(); let mut sum = 0;'
-    for n in $(seq 1 40); do
+    for n in $(seq 1 "$tools"); do
         printf '    if let Ok(a) = serde_json::from_str::<Args%s>(&text) { sum += a.name.len() + a.more.len() + a.inner.f1.len(); }\n' "$n"
         printf '    sum += schemars::schema_for!(Args%s).to_value().to_string().len();\n' "$n"
     done
@@ -55,12 +63,12 @@ tokio = { version = \"1\", features = [\"rt\"] }"
 {
     echo 'use agent::{Registry, ToolArgs, ToolContext, message::ToolCall, tool, tools};'
     structs '#[derive(ToolArgs)]'
-    for n in $(seq 1 40); do
+    for n in $(seq 1 "$tools"); do
         printf '/// Tool %s.\n#[tool]\nasync fn tool%s(args: Args%s) -> String { format!("{}{}{}", args.name, args.more.len(), args.inner.f1) }\n' "$n" "$n" "$n"
     done
     echo 'fn main() { let text = std::env::args().nth(1).unwrap_or_default();'
     printf '    let registry = Registry::new(tools![tool1'
-    for n in $(seq 2 40); do printf ', tool%s' "$n"; done
+    for n in $(seq 2 "$tools"); do printf ', tool%s' "$n"; done
     echo ']).expect("tools");'
     echo '    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");'
     echo '    let result = runtime.block_on(registry.call(&ToolCall::new("1", "tool7", text), &ToolContext::default()));'
@@ -70,7 +78,8 @@ tokio = { version = \"1\", features = [\"rt\"] }"
 build() { # name
     touch "$scratch/$1/src/main.rs"
     start=$(date +%s%N)
-    cargo build --release -q --manifest-path "$scratch/$1/Cargo.toml" --target-dir "$scratch/target-$1"
+    # shellcheck disable=SC2086
+    cargo $command $flags -q --manifest-path "$scratch/$1/Cargo.toml" --target-dir "$scratch/target-$1"
     echo $((($(date +%s%N) - start) / 1000000))
 }
 for name in plain tools; do build "$name" >/dev/null; done
@@ -79,5 +88,5 @@ for round in 1 2 3; do
 done
 median() { sort -n "$scratch/$1.ms" | sed -n 2p; }
 plain=$(median plain)
-tools=$(median tools)
-awk "BEGIN { printf \"release build (lto %s): plain %.1f s, tools %.1f s, ratio %.2f (goal 2)\n\", \"${lto:-off}\", $plain / 1000, $tools / 1000, $tools / $plain }"
+ours=$(median tools)
+awk "BEGIN { printf \"$tools tools, $mode: plain %.1f s, tools %.1f s, ratio %.2f (goal 2)\n\", $plain / 1000, $ours / 1000, $ours / $plain }"

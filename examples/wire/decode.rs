@@ -15,7 +15,9 @@ pub(crate) fn decode(options: &Options, file: &str, body: &[u8]) -> Result<Value
     let protocol = &*options.protocol;
     let mut reader = ReplyReader::new(protocol, &info, options.status, Vec::new());
     let mut events = Vec::new();
-    let pushed = body.chunks(options.chunk.min(body.len().max(1))).try_for_each(|chunk| reader.push(chunk, &mut events));
+    let pushed = body
+        .chunks(options.chunk.min(body.len().max(1)))
+        .try_for_each(|chunk| reader.push(chunk, &mut events));
     let error = pushed.and_then(|()| reader.finish(protocol, &mut events)).err();
     let events: Vec<_> = events.into_iter().map(Ok).chain(error.map(Err)).collect();
     let mut stream = ModelStream::from_events(&StepCx::new(), &info, events);

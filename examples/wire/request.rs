@@ -34,7 +34,8 @@ fn line(options: &Options, file: &str, http: &HttpRequest) -> Value {
 }
 
 fn neutral(given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
-    let list = if given.is_array() { given } else { given.get("messages").ok_or("the file has no `messages`")? };
+    let list =
+        if given.is_array() { given } else { given.get("messages").ok_or("the file has no `messages`")? };
     let mut conversation: Conversation = serde_json::from_value(list.clone())?;
     conversation.repair();
     let mut request = ModelRequest::new(conversation.shared().iter().cloned());
@@ -56,7 +57,9 @@ fn neutral(given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
             "required" => ToolChoice::Required,
             other => return Err(format!("`{other}` is no tool choice").into()),
         },
-        Some(choice) => ToolChoice::Tool(choice["tool"].as_str().ok_or("a choice names a `tool`")?.to_owned()),
+        Some(choice) => {
+            ToolChoice::Tool(choice["tool"].as_str().ok_or("a choice names a `tool`")?.to_owned())
+        }
         None => ToolChoice::Auto,
     };
     request.parallel_tool_calls = given.get("parallel_tool_calls").and_then(Value::as_bool);
@@ -74,7 +77,9 @@ fn neutral(given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
         let name = output.get("name").and_then(Value::as_str).unwrap_or("reply");
         request.output = Some(OutputSchema::new(name, output.get("schema").cloned().unwrap_or_default()));
     }
-    for (field, key) in [(&mut request.metadata, "metadata"), (&mut request.provider_options, "provider_options")] {
+    for (field, key) in
+        [(&mut request.metadata, "metadata"), (&mut request.provider_options, "provider_options")]
+    {
         field.extend(given.get(key).and_then(Value::as_object).cloned().unwrap_or_default());
     }
     Ok(request)

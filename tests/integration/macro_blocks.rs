@@ -59,6 +59,12 @@ impl Files {
         format!("{size} {}", words.join(" "))
     }
 
+    /// Needs no value.
+    #[tool]
+    async fn twice(n: u32, cx: &ToolContext) -> String {
+        format!("{} {}", n * 2, cx.call_id())
+    }
+
     /// Is not there.
     #[cfg(any())]
     #[tool]
@@ -85,7 +91,7 @@ struct Other<T>(T);
 #[tokio::test]
 async fn methods_share_one_value() {
     let registry = Registry::new(tools![Files::new("r")]).expect("sound");
-    assert_eq!(registry.names().collect::<Vec<_>>(), ["read_file", "reads", "lines", "page"]);
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["read_file", "reads", "lines", "page", "twice"]);
     let call = |name: &'static str, arguments: &'static str| {
         let registry = registry.clone();
         async move {
@@ -97,6 +103,7 @@ async fn methods_share_one_value() {
     assert_eq!(call("reads", "").await, "1");
     assert_eq!(call("lines", r#"{"from": 7}"#).await, "7+100");
     assert_eq!(call("page", r#"{"words": ["a", "b"]}"#).await, "100 a b");
+    assert_eq!(call("twice", r#"{"n": 2}"#).await, "4 call_1");
 }
 
 #[tokio::test]

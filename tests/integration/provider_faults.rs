@@ -291,6 +291,14 @@ async fn keys_are_shown_nowhere() {
     let dead = dead.base_url("http://user:sk-secret-key@127.0.0.1:9/?k=sk-secret-key").build().unwrap();
     let error = ask(&dead).await.1.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("sk-secret"), "{error:?}");
+    let builder = HttpModel::builder("openai/x").key("sk-secret-key").header("api-key", "sk-secret-2");
+    let builder = builder.base_url("http://127.0.0.1:9/?k=sk-secret-key");
+    assert!(!format!("{builder:?}").contains("sk-secret"));
+    let server = Server::new([answer(401, &[], "{\"error\": \"not with sk-secret-2\"}")]).await;
+    let model = server.openai().header("api-key", "sk-secret-2").build().unwrap();
+    let error = ask(&model).await.1.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("sk-secret"), "{error:?}");
+    assert!(server.requests()[0].contains("api-key: sk-secret-2"));
     let malformed = HttpModel::builder("openai/x").key("sk-secret\nkey").build().unwrap();
     let error = ask(&malformed).await.1.unwrap_err();
     assert!(error.is_auth() && !format!("{error} {error:?}").contains("sk-secret"), "{error:?}");
@@ -328,6 +336,45 @@ async fn keys_come_from_values_callbacks_and_the_environment() {
     }
     let error = agent::model("antropic/claude-x").unwrap_err().to_string();
     assert!(error.contains("did you mean `anthropic`?") && error.contains("openai"), "{error}");
+}
+
+/// Adds a note.
+#[agent::tool(coerce = "exact")]
+fn note(text: String, title: Option<String>) -> String {
+    format!("{title:?}: {text}")
+}
+
+/// A stream of one call, then one of plain text.
+fn call_then_text(arguments: &str, finish: &str) -> [Vec<Step>; 2] {
+    let delta = agent::json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "note", "arguments": arguments}}]}}]});
+    let end = agent::json!({"choices": [{"delta": {}, "finish_reason": finish}]});
+    [answer(200, &[], format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n")), answer(200, &[], CHAT)]
+}
+
+#[tokio::test]
+async fn an_assistant_runs_whole_calls_and_never_cut_ones() {
+    for (finish, runs) in [("tool_calls", true), ("stop", true), ("length", false)] {
+        let server = Server::new(call_then_text(r#"{"text": "x"}"#, finish)).await;
+        let assistant = agent::Assistant::builder(server.openai().build().unwrap())
+            .tools(agent::tools![note])
+            .build()
+            .unwrap();
+        assert_eq!(assistant.prompt("Note it.").await.unwrap().text(), "Hello");
+        let told = server.requests()[1].contains("None: x");
+        assert_eq!(told, runs, "{finish}: {}", server.requests()[1]);
+    }
+}
+
+#[tokio::test]
+async fn null_for_an_absent_parameter_of_a_strict_tool_is_absent() {
+    let server = Server::new(call_then_text(r#"{"text": "x", "title": null}"#, "tool_calls")).await;
+    let registry = agent::Registry::new(agent::tools![note]).unwrap();
+    let request = hi().with_tools(registry.definitions()).with_strict_tools(true);
+    let stream = server.openai().build().unwrap().stream(&StepCx::new(), &request);
+    let reply = stream.reply().await.unwrap();
+    assert!(server.requests()[0].contains(r#""strict":true"#));
+    assert_eq!(reply.tool_calls().map(|call| call.args.text()).collect::<Vec<_>>(), [r#"{"text":"x"}"#]);
+    assert_eq!(reply.tool_calls().next().unwrap().id, "c1");
 }
 
 #[tokio::test]

@@ -285,9 +285,18 @@ impl Lowering<'_> {
         let checked = quote_spanned!(sent_at=> const _: fn() = || #there::argument::<#sent, #sent>(););
         let mut deserializer = hidden("deserializer");
         deserializer.set_span(at);
-        let call = quote_spanned!(at=> #private::read_with(#deserializer, #read));
+        let stand_in = argument_or_stand_in(&quote!(#sent), private);
+        // Points at the type when the function takes another one.
+        let mut given = hidden("sent");
+        given.set_span(sent_at);
+        let call = quote_spanned! {at=>
+            #private::read_with(#deserializer, |#given: #stand_in::Field| {
+                let #given = #stand_in::give(#given);
+                #read(#given)
+            })
+        };
         self.helpers.push(quote! {
-            type #alias = #sent;
+            type #alias = #stand_in::Field;
             #checked
             fn #make<'de, __D: #private::serde::Deserializer<'de>>(#deserializer: __D) -> #private::Result<#ty, __D::Error> {
                 #call

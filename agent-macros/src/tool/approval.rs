@@ -6,7 +6,7 @@ use crate::diag::{Errors, listed, nearest};
 use crate::grammar::{Entry, Value, bare};
 use crate::path::{Private, hidden, ours};
 use crate::types::{self, replace_self};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Expr, ExprClosure, Pat, Path, Type};
@@ -135,9 +135,9 @@ pub(super) fn of_function(
         Some(this) => replace_self(tokens, &quote!(<#this>)),
         None => tokens,
     };
-    let (closure, names) = match simple(approval, private, &own) {
+    let (at, closure, names) = match simple(approval, private, &own) {
         Ok(call) => return Expanded { helper: quote!(), whole: call.clone(), apart: call },
-        Err((closure, names)) => (own(closure.to_token_stream()), names),
+        Err((closure, names)) => (verdict(closure), own(closure.to_token_stream()), names),
     };
     let arguments: Vec<(&Param, &TokenStream)> =
         params.iter().zip(types).filter(|(param, _)| param.is_argument()).collect();
@@ -150,7 +150,10 @@ pub(super) fn of_function(
         let call = call_of(names, &only.ident, &value);
         let (field, own) = (stand_in(only, ty, private), field_of(only, ty));
         return Expanded {
-            helper: quote!(fn __approval(#value: &#ty) -> #private::bool { (#closure)(#(#call),*) }),
+            helper: {
+                let verdict = quote_spanned!(at=> (#closure)(#(#call),*));
+                quote!(fn __approval(#value: &#ty) -> #private::bool { #verdict })
+            },
             whole: quote!(.approval(#private::Approval::when::<#field::Field>(|#args| __approval(#field::lend(#args))))),
             apart: quote!(.approval(#private::Approval::when::<__Args>(|#args| __approval(#own)))),
         };
@@ -159,7 +162,10 @@ pub(super) fn of_function(
     let (types, fields): (Vec<&TokenStream>, Vec<TokenStream>) =
         names.iter().filter_map(|name| known(&name)).map(|(param, ty)| (*ty, field_of(param, ty))).unzip();
     Expanded {
-        helper: quote!(fn __approval(#(#names: &#types),*) -> #private::bool { (#closure)(#(#names),*) }),
+        helper: {
+            let verdict = quote_spanned!(at=> (#closure)(#(#names),*));
+            quote!(fn __approval(#(#names: &#types),*) -> #private::bool { #verdict })
+        },
         whole: quote!(),
         apart: quote!(.approval(#private::Approval::when::<__Args>(|#args| __approval(#(#fields),*)))),
     }
@@ -172,15 +178,21 @@ pub(super) fn of_type(approval: Option<&Approval>, name: &Ident, private: &Priva
     match simple(approval, private, &own) {
         Ok(call) => Expanded { whole: call, ..Expanded::default() },
         Err((closure, names)) => {
-            let (closure, value) = (own(closure.to_token_stream()), hidden("value"));
+            let (at, closure, value) = (verdict(closure), own(closure.to_token_stream()), hidden("value"));
             let call = names.iter().map(|name| quote!(&#value.#name));
+            let verdict = quote_spanned!(at=> (#closure)(#(#call),*));
             Expanded {
-                helper: quote!(fn __approval(#value: &#name) -> #private::bool { (#closure)(#(#call),*) }),
+                helper: quote!(fn __approval(#value: &#name) -> #private::bool { #verdict }),
                 whole: quote!(.approval(#private::Approval::when::<#name>(__approval))),
                 apart: quote!(),
             }
         }
     }
+}
+
+/// Where a rule says yes or no.
+fn verdict(closure: &ExprClosure) -> Span {
+    ours(types::span(&closure.body))
 }
 
 /// What needs no names, or the rule.

@@ -58,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) type_name: Option<Ident>,
     /// The name of a further block of tools.
     pub(crate) set: Option<Ident>,
+    /// Whether `set` was given, if only wrongly.
+    pub(crate) is_further: bool,
 }
 
 /// What becomes of the doc comment.
@@ -191,7 +193,10 @@ fn read(options: &mut Options, entry: &Entry, errors: &mut Errors) {
         "coerce" => options.coerce = Policy::of(entry, errors),
         "unknown" => options.unknown = entry.word(UNKNOWN, errors),
         "type" => options.type_name = entry.name("SearchTool", errors),
-        "set" => options.set = entry.method_name("admin", errors),
+        "set" => {
+            options.is_further = true;
+            options.set = entry.method_name("admin", errors);
+        }
         other => unreachable!("`{other}` is in the table of keys but not read"),
     }
 }

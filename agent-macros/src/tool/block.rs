@@ -74,7 +74,8 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
         quote!({ let _ = #this; ::core::unreachable!() })
     };
     let (cfgs, quiet) = (cfgs(&block.attrs), quiet());
-    let tools = published(&block, options.set.as_ref(), &body, &private);
+    let unnamed = options.is_further && options.set.is_none();
+    let tools = (!unnamed).then(|| published(&block, options.set.as_ref(), &body, &private));
     let errors = errors.finish();
     quote! {
         #errors
@@ -169,10 +170,8 @@ fn marked(
 }
 
 fn check_receiver(method: &Function, errors: &mut Errors) {
-    let Some(receiver) = method.sig.receiver() else {
-        errors.at(&method.sig.ident, "a tool of a value takes `&self`: add it, or write a free function");
-        return;
-    };
+    // A function of the type: it needs no value, but is listed with it.
+    let Some(receiver) = method.sig.receiver() else { return };
     match &receiver.kind {
         ReceiverKind::Reference(_, _, None) => {}
         ReceiverKind::Reference(_, _, Some(_)) => errors.at(

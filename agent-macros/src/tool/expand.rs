@@ -289,7 +289,8 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
         None => (None, quote!(#function(#(#passed)*))),
         Some(receiver) => {
             let ty = &receiver.ty;
-            (Some(quote!(#this: #private::Arc<#ty>,)), quote!(<#ty>::#function(&#this, #(#passed)*)))
+            let lent = tool.takes_self.then(|| quote!(&#this,));
+            (Some(quote!(#this: #private::Arc<#ty>,)), quote!(<#ty>::#function(#lent #(#passed)*)))
         }
     };
     let call = if tool.execution == Execution::Async { quote!(#call.await) } else { call };

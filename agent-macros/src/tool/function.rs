@@ -122,7 +122,9 @@ pub(super) fn tool(
         !types::mentions(ty.to_token_stream(), &names)
             && (names.is_empty() || !types::says(ty.to_token_stream(), &["Self"]))
     });
-    Tool { said, function: function.sig.ident.clone(), receiver, params, execution, result, output }
+    let takes_self = function.sig.receiver().is_some();
+    let function = function.sig.ident.clone();
+    Tool { said, function, receiver, takes_self, params, execution, result, output }
 }
 
 /// The type of the result with its lifetimes taken out, where nothing in it is hidden.

@@ -11,6 +11,8 @@ pub(crate) struct Tool {
     /// The function to call.
     pub(crate) function: Ident,
     pub(crate) receiver: Option<Receiver>,
+    /// A method that takes `&self`; one that does not is a function of the type.
+    pub(crate) takes_self: bool,
     pub(crate) params: Vec<Param>,
     pub(crate) execution: Execution,
     /// Where the type of the result stands.

@@ -4,6 +4,7 @@
 //! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
 
 mod accumulator;
+mod arguments;
 mod error;
 mod event;
 mod options;
@@ -12,6 +13,7 @@ mod scripted;
 mod stream;
 mod thinking;
 
+pub use arguments::CallArguments;
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use options::{ManagedTool, PromptCache, WebFetch, WebSearch};

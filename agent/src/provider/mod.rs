@@ -16,6 +16,9 @@
 //! | a budget | the nearest effort | that many tokens | the nearest effort |
 //!
 //! Models that are known not to think are not asked to.
+//!
+//! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in
+//! the middle of a conversation and goes out with that role; others go out as the user's.
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
@@ -36,6 +39,8 @@ mod reply;
 #[cfg(feature = "http")]
 mod schema;
 pub mod sse;
+#[cfg(all(test, any(feature = "anthropic", feature = "openai")))]
+mod test_support;
 #[cfg(feature = "http")]
 mod tools;
 

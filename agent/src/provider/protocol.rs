@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::sse::SseEvent;
 use crate::model::{ModelError, ModelEvent, ModelInfo, ModelRequest};
+use crate::schema::Dialect;
 
 /// How a provider is asked and how its answer is read, without a network.
 ///
@@ -26,6 +27,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// Reads one answer.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
+
+    /// The dialect of the schemas of strict tools.
+    fn strict_dialect(&self) -> Dialect;
 
     /// What an answer with an error status says.
     fn error(&self, answer: &Answer<'_>) -> ModelError;

@@ -3,7 +3,7 @@
 use super::protocol::{Answer, Decoder, Protocol};
 use super::sse::{SseEvent, SseParser};
 use super::{failure, sse};
-use crate::model::{ModelError, ModelEvent, ModelInfo};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
 /// Reads an answer in chunks of any size: a stream, a JSON body, or an error, whichever it turns out to be.
 ///
@@ -143,6 +143,11 @@ impl ReplyReader {
                 let mut outcome = Ok(());
                 let decoder = &mut self.decoder;
                 parser.finish(|event| decode(decoder, &mut outcome, &event, out));
+                // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
+                let outcome = outcome.map_err(|error| match error.kind() {
+                    ModelErrorKind::Protocol => error.with_retryable(true),
+                    _ => error,
+                });
                 outcome.and_then(|()| self.decoder.finish(out))
             }
             _ => self.decoder.body(&self.body, out),

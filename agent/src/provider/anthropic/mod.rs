@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
 use crate::model::{ModelError, ModelInfo, ModelRequest};
+use crate::schema::Dialect;
 
 #[cfg(test)]
 mod tests;
@@ -102,6 +103,10 @@ impl Protocol for AnthropicMessages {
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
         Box::new(decode::AnthropicDecoder::new(&model.provider))
+    }
+
+    fn strict_dialect(&self) -> Dialect {
+        Dialect::AnthropicStrict
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {

@@ -1,1 +1,418 @@
+//! Own recordings of everything at once, read and written back.
 
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ToolDefinition;
+use crate::args::{Plan, PlanOptions};
+use crate::message::{
+    AssistantMessage, CacheMark, Content, Media, Message, OutcomeKind, Part, ProviderData, StopReason,
+    ToolResultMessage,
+};
+use crate::model::{
+    ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebSearch,
+};
+use crate::provider::test_support::{assert_round_trip, body, read, reply};
+
+fn api() -> AnthropicMessages {
+    AnthropicMessages::default()
+}
+
+/// Events as a server sends them: with their names, a ping in between, unknown things everywhere.
+fn stream(events: &[Value]) -> String {
+    let one = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let events: Vec<String> = events.iter().map(one).collect();
+    events.join("event: ping\ndata: {\"type\":\"ping\"}\n\n: comment\n\nevent: new\ndata: {\"type\":\"new_event\"}\n\n")
+}
+
+fn start(block: &Value) -> Value {
+    json!({"type": "content_block_start", "index": block["index"], "content_block": block["block"]})
+}
+
+fn blocks() -> Vec<Value> {
+    vec![
+        json!({"type": "thinking", "thinking": "Hm. ", "signature": "EqQB+/=="}),
+        json!({"type": "redacted_thinking", "data": "Em8K"}),
+        json!({"type": "text", "text": "I look.", "citations": [{"type": "web_search_result_location", "encrypted_index": "x"}]}),
+        json!({"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "rust"}, "caller": {"type": "direct"}}),
+        json!({"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"type": "web_search_result", "encrypted_content": "E+/="}]}),
+        json!({"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"b": 2, "a": 1.0}, "caller": {"type": "direct"}}),
+        json!({"type": "compaction", "content": "All before."}),
+        json!({"type": "hologram", "depth": [3]}),
+    ]
+}
+
+/// The same blocks, as they arrive in a stream.
+fn streamed() -> String {
+    let delta =
+        |index: usize, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let mut events = vec![
+        json!({"type": "message_start", "message": {"id": "msg_1", "model": "claude-x", "content": [],
+        "usage": {"input_tokens": 10, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 3, "output_tokens": 1}}}),
+    ];
+    for (index, block) in blocks().iter().enumerate() {
+        let mut begun = block.clone();
+        let deltas = match block["type"].as_str().unwrap() {
+            "thinking" => {
+                (begun["thinking"], begun["signature"]) = (json!(""), json!(""));
+                vec![
+                    json!({"type": "thinking_delta", "thinking": "Hm"}),
+                    json!({"type": "thinking_delta", "thinking": ". "}),
+                    json!({"type": "signature_delta", "signature": block["signature"]}),
+                ]
+            }
+            "text" => {
+                (begun["text"], begun["citations"]) = (json!(""), json!([]));
+                vec![
+                    json!({"type": "text_delta", "text": "I "}),
+                    json!({"type": "citations_delta", "citation": block["citations"][0]}),
+                    json!({"type": "text_delta", "text": "look."}),
+                    json!({"type": "new_delta", "x": 1}),
+                ]
+            }
+            "server_tool_use" | "tool_use" => {
+                begun["input"] = json!({});
+                let text = block["input"].to_string();
+                let (head, tail) = text.split_at(4);
+                ["", head, tail]
+                    .map(|text| json!({"type": "input_json_delta", "partial_json": text}))
+                    .to_vec()
+            }
+            "compaction" => {
+                begun["content"] = Value::Null;
+                vec![json!({"type": "compaction_delta", "content": "All before."})]
+            }
+            _ => vec![],
+        };
+        events.push(start(&json!({"index": index, "block": begun})));
+        events.extend(deltas.into_iter().map(|d| delta(index, d)));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    events.push(
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "container": {"id": "c_1"}},
+        "usage": {"input_tokens": 11, "output_tokens": 40, "output_tokens_details": {"thinking_tokens": 7}}}),
+    );
+    events.push(json!({"type": "message_stop"}));
+    stream(&events)
+}
+
+#[test]
+fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
+    let usage = json!({"input_tokens": 11, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 3, "output_tokens": 40,
+        "output_tokens_details": {"thinking_tokens": 7}});
+    let whole = json!({"type": "message", "id": "msg_1", "model": "claude-x", "content": blocks(), "stop_reason": "tool_use",
+        "container": {"id": "c_1"}, "usage": usage});
+    let (streamed, whole) = (reply(&api(), &streamed()), reply(&api(), &whole.to_string()));
+    assert_eq!(streamed, whole);
+    assert_eq!((whole.text().as_str(), whole.thinking().as_str()), ("I look.", "Hm. "));
+    assert_eq!(whole.tool_calls().map(|call| call.args.text()).collect::<Vec<_>>(), [r#"{"b":2,"a":1.0}"#]);
+    assert_eq!(
+        (whole.stop_reason.clone(), whole.provider_stop_reason.as_deref()),
+        (StopReason::ToolUse, Some("tool_use"))
+    );
+    let counts = (whole.usage.input, whole.usage.cache_read, whole.usage.cache_write, whole.usage.output);
+    assert_eq!((counts, whole.usage.reasoning), ((19, 5, 3, 40), 7));
+    let search = whole.content.iter().filter_map(|part| match &part.content {
+        Content::ProviderTool(tool) => Some((tool.id.as_deref(), tool.name.as_str(), tool.input.is_some())),
+        _ => None,
+    });
+    assert_eq!(
+        search.collect::<Vec<_>>(),
+        [(Some("srv_1"), "web_search", true), (Some("srv_1"), "web_search", false)]
+    );
+
+    let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
+    assert_eq!(body(&api(), "claude-x", &request)["messages"][1]["content"], Value::Array(blocks()));
+    // To another provider nothing foreign goes.
+    let foreign = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().body;
+    let kinds: Vec<_> =
+        foreign["messages"][1]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
+    assert_eq!(kinds, ["text", "tool_use"]);
+    assert_eq!(foreign["messages"][1]["content"][0], json!({"type": "text", "text": "I look."}));
+}
+
+#[test]
+fn stops_are_read_and_unknown_ones_kept() {
+    for (word, reason) in [
+        (json!("end_turn"), StopReason::Stop),
+        (json!("stop_sequence"), StopReason::Stop),
+        (json!("max_tokens"), StopReason::MaxTokens),
+        (json!("model_context_window_exceeded"), StopReason::MaxTokens),
+        (json!("pause_turn"), StopReason::Pause),
+        (json!("refusal"), StopReason::ContentFilter),
+        (json!("sunset"), StopReason::Other("sunset".to_owned())),
+        (Value::Null, StopReason::Stop),
+    ] {
+        let body = json!({"content": [], "stop_reason": word, "stop_details": {"category": "cyber", "explanation": "No."}});
+        let reply = reply(&api(), &body.to_string());
+        assert_eq!((reply.stop_reason, reply.error.as_deref()), (reason, Some("No.")));
+        assert!(reply.usage.is_empty(), "no usage is no error");
+    }
+}
+
+#[test]
+fn arguments_are_kept_as_they_were_written() {
+    let body = r#"{"content": [
+        {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1, "a": 2, "n": 123456789012345678901}},
+        {"type": "tool_use", "id": "2", "name": "f", "input": {}},
+        {"type": "tool_use", "id": "3", "name": "f"}], "stop_reason": "tool_use"}"#;
+    let reply = reply(&api(), body);
+    let arguments: Vec<_> = reply.tool_calls().map(|call| call.args.text()).collect();
+    assert_eq!(arguments, [r#"{"a": 1, "a": 2, "n": 123456789012345678901}"#, "{}", "{}"]);
+}
+
+#[test]
+fn errors_are_told_apart() {
+    let error = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
+    for (status, kind, message, expected, retryable) in [
+        (400, "invalid_request_error", "prompt is too long: 9 > 8", K::ContextTooLong, false),
+        (400, "invalid_request_error", "bad", K::InvalidRequest, false),
+        (401, "authentication_error", "who", K::Auth, false),
+        (402, "billing_error", "pay", K::Auth, false),
+        (404, "not_found_error", "no model", K::InvalidRequest, false),
+        (409, "conflict_error", "again", K::InvalidRequest, true),
+        (413, "request_too_large", "big", K::InvalidRequest, false),
+        (429, "rate_limit_error", "slow", K::RateLimit, true),
+        (500, "api_error", "oops", K::Server, true),
+        (504, "timeout_error", "late", K::Timeout, true),
+        (529, "overloaded_error", "busy", K::Overloaded, true),
+        (418, "new_error", "tea", K::InvalidRequest, false),
+    ] {
+        let body = error(kind, message).to_string();
+        let (_, found) = read(&api(), "test", status, body.as_bytes());
+        let found = found.unwrap();
+        assert_eq!(
+            (found.kind(), found.is_retryable(), found.status()),
+            (expected, retryable, Some(status)),
+            "{kind}"
+        );
+        assert_eq!((found.code(), found.message(), found.request_id()), (Some(kind), message, Some("req_1")));
+        // The same in the middle of a stream keeps what came.
+        let text = [
+            json!({"type": "message_start", "message": {}}),
+            start(&json!({"index": 0, "block": {"type": "text", "text": "Hi"}})),
+        ];
+        let (partial, found) =
+            read(&api(), "test", 200, (stream(&text) + &stream(&[error(kind, message)])).as_bytes());
+        assert_eq!((partial.text().as_str(), found.unwrap().code()), ("Hi", Some(kind)));
+    }
+}
+
+#[test]
+fn broken_streams_are_errors_and_hand_out_no_call() {
+    let open = [
+        json!({"type": "message_start", "message": {"id": "m"}}),
+        start(&json!({"index": 0, "block": {"type": "tool_use", "id": "1", "name": "f", "input": {}}})),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{\"a\":1}"}}),
+    ];
+    let (partial, error) = read(&api(), "test", 200, stream(&open).as_bytes());
+    assert_eq!(error.unwrap().message(), "the stream ended before `message_stop`");
+    assert_eq!(partial.tool_calls().count(), 0);
+    for body in ["", "<html>", "{}", "nonsense", "data: nonsense\n\n", "data: \u{FFFD}\n\n"] {
+        assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().kind(), K::Protocol, "{body:?}");
+    }
+    for body in ["data: [1]\n\n", "data: 1\n\n", "data: null\n\n", "data: {\"type\":5}\n\n"] {
+        assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().kind(), K::Protocol, "{body:?}");
+    }
+}
+
+fn tool(name: &str) -> ToolDefinition {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"],
+        "additionalProperties": false});
+    ToolDefinition::new(Plan::compile(name, &schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+}
+
+#[test]
+fn a_request_has_everything_in_its_place() {
+    let result = |id: &str| ToolResultMessage::new(id, "add", OutcomeKind::Completed).with_content("3");
+    let failed = ToolResultMessage::new("c:2", "add", OutcomeKind::Failed)
+        .with_content([Part::text("no"), Part::image(b"png", "image/png")]);
+    let mut request = ModelRequest::new([
+        Message::user([
+            Part::text("Look").with_cache(CacheMark::Hour),
+            Part::image_url("https://a.example/i.png"),
+            Part::document(b"%PDF", "application/pdf"),
+            Part::document(b"plain", "text/plain"),
+            Part::new(Content::Document(Media::file_id("file_1").with_name("Title"))),
+        ]),
+        Message::assistant([
+            Part::thinking("unsigned, of another"),
+            Part::text(""),
+            Part::tool_call("c:1", "add", r#"{"a":1}"#),
+            Part::tool_call("c:2", "add", "{broken"),
+        ]),
+        result("c:1").into(),
+        failed.into(),
+        Message::user("And?"),
+    ]);
+    request.system = Some("Be brief.".into());
+    request.tools = [tool("add"), tool("sub")].into();
+    request.managed_tools =
+        vec![ManagedTool::WebSearch(WebSearch { max_uses: Some(2), ..WebSearch::default() })];
+    request.cache = PromptCache::default();
+    (request.cache.system, request.cache.tools, request.cache.automatic) =
+        (Some(CacheMark::Default), Some(CacheMark::FiveMinutes), Some(CacheMark::Hour));
+    let request = request
+        .with_strict_tools(true)
+        .with_tool_choice(ToolChoice::Tool("add".into()))
+        .with_parallel_tool_calls(false)
+        .with_max_tokens(99)
+        .with_temperature(0.5)
+        .with_stop(["END"])
+        .with_metadata("user_id", "u1")
+        .with_output(OutputSchema::new(
+            "answer",
+            json!({"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}),
+        ))
+        .with_provider_options("test", json!({"service_tier": "auto", "stream": null}));
+    let body = body(&api(), "claude-sonnet-4-5", &request);
+    let messages = json!([
+        {"role": "user", "content": [
+            {"type": "text", "text": "Look", "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+            {"type": "image", "source": {"type": "url", "url": "https://a.example/i.png"}},
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}},
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "plain"}},
+            {"type": "document", "source": {"type": "file", "file_id": "file_1"}, "title": "Title"}]},
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "c_1", "name": "add", "input": {"a": 1}},
+            {"type": "tool_use", "id": "c_2", "name": "add", "input": {"invalid_json": "{broken"}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c_1", "content": "3"},
+            {"type": "tool_result", "tool_use_id": "c_2", "content": [{"type": "text", "text": "no"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}}], "is_error": true},
+            {"type": "text", "text": "And?"}]},
+    ]);
+    assert_eq!(body["messages"], messages);
+    assert_eq!(
+        body["system"],
+        json!([{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}])
+    );
+    let strict = |name: &str| {
+        json!({"name": name, "description": "Does it.", "strict": true, "input_schema": {"type": "object",
+        "properties": {"a": {"type": "integer", "description": "At least 1."}}, "required": ["a"], "additionalProperties": false}})
+    };
+    assert_eq!(
+        body["tools"],
+        json!([strict("add"), strict("sub"), {"type": "web_search_20250305", "name": "web_search",
+        "max_uses": 2, "cache_control": {"type": "ephemeral", "ttl": "5m"}}])
+    );
+    assert_eq!(
+        body["tool_choice"],
+        json!({"type": "tool", "name": "add", "disable_parallel_tool_use": true})
+    );
+    assert_eq!(body["output_config"]["format"]["type"], "json_schema");
+    assert_eq!(body["output_config"]["format"]["schema"]["additionalProperties"], false);
+    for (key, value) in [
+        ("max_tokens", json!(99)),
+        ("temperature", json!(0.5)),
+        ("stop_sequences", json!(["END"])),
+        ("metadata", json!({"user_id": "u1"})),
+        ("service_tier", json!("auto")),
+        ("cache_control", json!({"type": "ephemeral", "ttl": "1h"})),
+    ] {
+        assert_eq!(body[key], value, "{key}");
+    }
+    assert!(body.get("stream").is_none() && body.get("thinking").is_none());
+}
+
+#[test]
+fn thinking_is_told_to_each_model_in_its_words() {
+    let ask = |model: &str, thinking: Thinking| {
+        body(&api(), model, &ModelRequest::default().with_thinking(thinking))
+    };
+    let old = ask("claude-sonnet-4-5", Thinking::High);
+    assert_eq!(
+        (&old["thinking"], &old["max_tokens"]),
+        (&json!({"type": "enabled", "budget_tokens": 16000}), &json!(20096))
+    );
+    let new = ask("claude-opus-4-6", Thinking::XHigh);
+    assert_eq!(
+        (&new["thinking"], &new["output_config"]),
+        (&json!({"type": "adaptive"}), &json!({"effort": "high"}))
+    );
+    assert_eq!(ask("claude-sonnet-5", Thinking::XHigh)["output_config"]["effort"], "xhigh");
+    assert_eq!(ask("claude-sonnet-5", Thinking::None)["thinking"], json!({"type": "disabled"}));
+    assert!(ask("claude-fable-5", Thinking::None).get("thinking").is_none());
+    assert!(ask("claude-3-5-haiku-latest", Thinking::High).get("thinking").is_none());
+
+    let limited = ModelRequest::default().with_thinking(Thinking::High).with_max_tokens(2000);
+    assert_eq!(body(&api(), "claude-sonnet-4-5", &limited)["thinking"]["budget_tokens"], 1999);
+    let info = ModelInfo::new("test", "anthropic-messages", "claude-sonnet-4-5");
+    for request in
+        [limited.clone().with_max_tokens(1024), limited.clone().with_thinking(Thinking::Budget(3000))]
+    {
+        assert!(api().encode(&info, &request).unwrap_err().is_invalid_request());
+    }
+    let forced = limited.with_max_tokens(9000).with_tool_choice(ToolChoice::Required).with_temperature(0.1);
+    let forced = body(&api(), "claude-sonnet-4-5", &forced);
+    assert!(forced.get("thinking").is_none() && forced["temperature"] == 0.1);
+    let thinks = ModelRequest::default().with_thinking(Thinking::Low).with_temperature(0.1);
+    assert!(body(&api(), "claude-sonnet-4-5", &thinks).get("temperature").is_none());
+}
+
+#[test]
+fn both_versions_and_both_ways_to_send_a_key() {
+    let info = ModelInfo::new("test", "anthropic-messages", "claude-opus-5");
+    let cited = Part::text("x").with_provider_data(ProviderData::new("test", json!({"citations": [1]})));
+    let request = ModelRequest::new([Message::user([cited.clone()]), Message::assistant([cited])])
+        .with_temperature(0.3);
+    let new = api().with_version(AnthropicVersion::V2026_10_21).with_bearer().with_beta("b1").with_beta("b2");
+    let http = new.encode(&info, &request).unwrap();
+    let header =
+        |http: &HttpRequest, name: &str| http.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+    assert_eq!(header(&http, "anthropic-version").unwrap(), "2026-10-21");
+    assert_eq!(header(&http, "anthropic-beta").unwrap(), "b1,b2");
+    assert!(http.body.get("temperature").is_none());
+    assert!(http.body["messages"][0]["content"][0].get("citations").is_none());
+    assert!(http.body["messages"][1]["content"][0].get("citations").is_some());
+    let document = ModelRequest::new([Message::assistant([Part::document(b"x", "application/pdf")])]);
+    assert!(new.encode(&info, &document).is_err() && api().encode(&info, &document).is_ok());
+    let old = api().encode(&info, &request).unwrap();
+    assert_eq!(
+        (header(&old, "anthropic-version").unwrap().as_str(), &old.body["temperature"]),
+        ("2023-06-01", &json!(0.3))
+    );
+    assert_eq!(api().auth("k"), ("x-api-key", "k".to_owned()));
+    assert_eq!(new.auth("k"), ("authorization", "Bearer k".to_owned()));
+}
+
+#[test]
+fn requests_are_read_and_written_again() {
+    let request = assert_round_trip(
+        &api(),
+        &json!({
+            "model": "claude-sonnet-4-5", "max_tokens": 4096, "stream": false, "temperature": 1, "top_k": 5,
+            "system": [{"type": "text", "text": "One."}, {"type": "text", "text": "Two.", "cache_control": {"type": "ephemeral"}}],
+            "thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"},
+            "tool_choice": {"type": "auto"},
+            "tools": [{"name": "t", "input_schema": {"type": "object"}, "description": "", "defer_loading": true},
+                {"type": "bash_20250124", "name": "bash"}],
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": blocks()},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "tool_reference", "tool_name": "t"}], "is_error": false},
+                    {"type": "tool_result", "tool_use_id": "toolu_2"},
+                    {"type": "tool_result", "tool_use_id": "toolu_3", "content": "no", "is_error": true, "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+                    {"type": "text", "text": "And this"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AQI"}},
+                    {"type": "document", "source": {"type": "content", "content": "x"}, "title": "T", "citations": {"enabled": true}},
+                    {"type": "search_result", "source": "s", "title": "t", "content": []}]},
+                {"role": "assistant", "content": [{"type": "text", "text": "Alone"}]},
+                {"role": "system", "content": "New rules."},
+                {"role": "user", "content": [{"type": "text", "text": "last"}], "new_field": 1}],
+        }),
+    );
+    assert_eq!(request.system.as_deref(), Some("One.\n\nTwo."));
+    let results: Vec<_> = request.messages.iter().filter_map(|message| message.as_tool_result()).collect();
+    assert_eq!(
+        results.iter().map(|r| (r.tool.as_str(), r.is_error)).collect::<Vec<_>>(),
+        [("add", false), ("", false), ("", true)]
+    );
+    assert_eq!(request.messages[1].as_assistant().map(AssistantMessage::text).as_deref(), Some("I look."));
+    for broken in
+        [json!([]), json!({"messages": []}), json!({"model": "m"}), json!({"model": "m", "messages": [1]})]
+    {
+        assert!(api().parse_request("test", &broken).is_err());
+    }
+}

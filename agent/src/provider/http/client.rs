@@ -1,5 +1,6 @@
 //! One request, one answer, over reqwest.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -27,14 +28,13 @@ use crate::provider::HttpRequest;
 /// }
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HttpClient {
     client: reqwest::Client,
     options: HttpOptions,
 }
 
 /// An answer on its way.
-#[derive(Debug)]
 pub struct HttpAnswer {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
@@ -91,7 +91,7 @@ impl HttpClient {
         &self,
         base_url: &str,
         request: &HttpRequest,
-        secrets: &[(&'static str, Secret)],
+        secrets: &[(&str, Secret)],
     ) -> Result<HttpAnswer, ModelError> {
         let deadline = self.deadline();
         let url = request.url(base_url);
@@ -105,6 +105,7 @@ impl HttpClient {
             let delay = error.as_ref().and_then(|error| super::retry::delay(&self.options, number, error));
             let Some(delay) = delay.filter(|delay| Instant::now() + *delay < deadline) else { return answer };
             number += 1;
+            tracing::warn!(url = shown(&url), retry = number, ?delay, "the request is sent again");
             drop(answer);
             tokio::time::sleep(delay).await;
         }
@@ -121,7 +122,7 @@ impl HttpClient {
         &self,
         url: &str,
         request: &HttpRequest,
-        secrets: &[(&'static str, Secret)],
+        secrets: &[(&str, Secret)],
         deadline: Instant,
     ) -> Result<HttpAnswer, ModelError> {
         let body = request.body.to_string();
@@ -204,6 +205,20 @@ impl HttpAnswer {
         let answer = crate::provider::Answer::new(status, &self.headers, b"");
         (status >= 300)
             .then(|| crate::provider::failure::of_answer(&answer, crate::provider::failure::Said::default()))
+    }
+}
+
+/// Without reqwest's own text, which shows the passwords of proxies.
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Without reqwest's own text, which shows the whole URL.
+impl fmt::Debug for HttpAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpAnswer").field("status", &self.status()).finish_non_exhaustive()
     }
 }
 

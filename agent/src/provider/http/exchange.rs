@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::client::HttpAnswer;
 use super::model::Inner;
 use super::options::{Retry, UsageReport};
+use super::restore::NullRestorer;
 use super::retry;
 use super::secret::Secret;
 use crate::message::Usage;
@@ -29,6 +30,7 @@ pub(super) struct Exchange {
     /// Whether something was handed out: then nothing is tried again.
     delivered: bool,
     usage: Option<Usage>,
+    restorer: Option<NullRestorer>,
 }
 
 enum Phase {
@@ -41,13 +43,26 @@ enum Phase {
 }
 
 impl Exchange {
-    pub(super) fn new(model: Arc<Inner>, request: Result<HttpRequest, ModelError>) -> Self {
+    pub(super) fn new(
+        model: Arc<Inner>,
+        request: Result<HttpRequest, ModelError>,
+        restorer: Option<NullRestorer>,
+    ) -> Self {
         let (request, phase) = match request {
             Ok(request) => (request, Phase::Start),
             Err(error) => (HttpRequest::post("", serde_json::Value::Null), Phase::Failed(error)),
         };
-        let events = VecDeque::new();
-        Self { model, request, deadline: None, retries: 0, phase, events, delivered: false, usage: None }
+        Self {
+            model,
+            request,
+            deadline: None,
+            retries: 0,
+            phase,
+            events: VecDeque::new(),
+            delivered: false,
+            usage: None,
+            restorer,
+        }
     }
 
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + 'static {
@@ -94,6 +109,8 @@ impl Exchange {
             Err(error) => return Phase::Failed(error),
         };
         let url = self.request.url(&self.model.base_url);
+        let secrets: Vec<(&str, Secret)> =
+            secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
         match client.attempt(&url, &self.request, &secrets, deadline).await {
             Ok(answer) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
@@ -115,7 +132,7 @@ impl Exchange {
             Ok(None) => Ok(false),
             Err(error) => Err(error),
         };
-        self.events.extend(events.drain(..));
+        self.take(events.drain(..));
         let end = match more {
             Ok(true) => {
                 self.phase = Phase::Reading(reading, secrets);
@@ -124,7 +141,7 @@ impl Exchange {
             Ok(false) => reading.1.finish(&*self.model.protocol, &mut events),
             Err(error) => Err(error),
         };
-        self.events.extend(events);
+        self.take(events.into_iter());
         self.phase = match end {
             Ok(()) => Phase::Complete,
             Err(error) => {
@@ -132,6 +149,13 @@ impl Exchange {
                 self.failed(error.without_secrets(&secrets))
             }
         };
+    }
+
+    fn take(&mut self, events: impl Iterator<Item = ModelEvent>) {
+        match &mut self.restorer {
+            Some(restorer) => events.for_each(|event| restorer.push(event, &mut self.events)),
+            None => self.events.extend(events),
+        }
     }
 
     /// What follows a failure: another attempt, unless something was handed out, or is about to be.
@@ -144,6 +168,7 @@ impl Exchange {
         let Some(delay) = delay.filter(in_time) else { return Phase::Failed(error) };
         self.retries += 1;
         self.events.clear();
+        self.restorer.iter_mut().for_each(NullRestorer::clear);
         let retry = Retry { model: &self.model.info, number: self.retries, delay, error: &error };
         tracing::warn!(
             provider = self.model.info.provider,

@@ -11,6 +11,7 @@ mod client;
 mod exchange;
 mod model;
 mod options;
+mod restore;
 mod retry;
 mod secret;
 

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use super::client::HttpClient;
 use super::exchange::Exchange;
 use super::options::HttpOptions;
+use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
 use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::provider::catalogue::{self, UnknownModel};
@@ -37,6 +38,7 @@ pub(super) struct Inner {
     pub(super) base_url: String,
     key: ApiKey,
     headers: Vec<(String, String)>,
+    secret_headers: Vec<(String, Secret)>,
 }
 
 /// A model that cannot be made.
@@ -61,7 +63,6 @@ pub enum BuildModelError {
 }
 
 /// Makes an [`HttpModel`].
-#[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct HttpModelBuilder {
     name: String,
@@ -145,24 +146,28 @@ impl HttpModelBuilder {
         };
         let base_url = self.base_url.unwrap_or_else(|| protocol.base_url().to_owned());
         let info = ModelInfo::new(provider.name, protocol.api(), model);
-        let inner = Inner { info, protocol, client, base_url, key, headers: self.headers };
+        // What is called like a secret is kept like one.
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            ["key", "token", "auth", "secret", "cookie"].iter().any(|word| name.contains(word))
+        };
+        let (secret, headers): (Vec<_>, Vec<_>) =
+            self.headers.into_iter().partition(|(name, _)| is_secret(name));
+        let secret_headers = secret.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let inner = Inner { info, protocol, client, base_url, key, headers, secret_headers };
         Ok(HttpModel { inner: Arc::new(inner) })
     }
 }
 
 impl Inner {
     /// The headers that must not be seen.
-    pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(&'static str, Secret)>, ModelError> {
+    pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
         let late =
             |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
         let key = timeout_at(deadline, self.key.get()).await.map_err(late)??;
-        Ok(key
-            .into_iter()
-            .map(|key| {
-                let (name, value) = self.protocol.auth(key.expose());
-                (name, Secret::from(value))
-            })
-            .collect())
+        let key = key.map(|key| self.protocol.auth(key.expose()));
+        let key = key.map(|(name, value)| (name.to_owned(), Secret::from(value)));
+        Ok(self.secret_headers.iter().cloned().chain(key).collect())
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
@@ -177,8 +182,8 @@ impl Inner {
 
 impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        let request = self.inner.encode(cx, request);
-        let exchange = Exchange::new(self.inner.clone(), request);
+        let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
+        let exchange = Exchange::new(self.inner.clone(), self.inner.encode(cx, request), restorer);
         ModelStream::new(cx, &self.inner.info, exchange.into_stream())
     }
 
@@ -196,6 +201,16 @@ impl fmt::Debug for HttpModel {
         f.debug_struct("HttpModel")
             .field("info", &self.inner.info)
             .field("key", &self.inner.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without address and headers: keys may stand there.
+impl fmt::Debug for HttpModelBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModelBuilder")
+            .field("name", &self.name)
+            .field("key", &self.key)
             .finish_non_exhaustive()
     }
 }

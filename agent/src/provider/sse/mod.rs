@@ -250,8 +250,8 @@ impl SseParser {
         let event = here.event.take().unwrap_or(&self.event);
         let data = here.data.take().or(self.has_data.then_some(&self.data[..]));
         if let Some(data) = data {
-            let event = if event.is_empty() { b"message" } else { event };
-            let (event, data) = (String::from_utf8_lossy(event), String::from_utf8_lossy(data));
+            let event = if event.is_empty() { Cow::Borrowed("message") } else { decoded(event) };
+            let data = decoded(data);
             let is_lossy = matches!(event, Cow::Owned(_)) || matches!(data, Cow::Owned(_));
             on(SseEvent { event: &event, data: &data, id: &self.last_id, is_lossy });
         }
@@ -265,6 +265,12 @@ impl Default for SseParser {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Bytes as text. (`from_utf8_lossy` alone is several times slower, also where nothing is lost.)
+#[inline]
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[inline]

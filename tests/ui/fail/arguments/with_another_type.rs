@@ -11,8 +11,4 @@ fn host(text: String) -> Result<Host, String> {
 #[tool]
 fn a(#[arg(with(host as u8))] to: Host) {}
 
-/// Sends what cannot be sent.
-#[tool]
-fn b(#[arg(with(host as Host))] to: Host) {}
-
 fn main() {}

@@ -276,7 +276,8 @@ impl ChatDecoder {
             Some(at) => Some(at),
             // A piece without any mark goes on with the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
-            None => by_id,
+            None if index.is_none() => by_id,
+            None => None,
         };
         found.unwrap_or_else(|| {
             self.calls.push(Call { index, ..Call::default() });

@@ -239,6 +239,8 @@ impl Encoder<'_> {
             let rest = part.provider_data_of(provider);
             match &part.content {
                 Content::Text(_) => said.push(part.clone()),
+                // It stood in a list, and goes back into one.
+                Content::Refusal(_) if rest.is_some() => said.push(part.clone()),
                 Content::Refusal(text) => refusal.push_str(text),
                 Content::ToolCall(call) => {
                     let function = json!({"name": call.name, "arguments": call.args.text()});

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::model::{ModelError, ModelInfo, ModelRequest};
 use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use crate::schema::Dialect;
 
 #[cfg(test)]
 mod tests;
@@ -132,6 +133,10 @@ impl Protocol for OpenAiChat {
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
         Box::new(decode::ChatDecoder::new(&model.provider))
+    }
+
+    fn strict_dialect(&self) -> Dialect {
+        if self.compat.strict { Dialect::OpenAiStrict } else { Dialect::Plain }
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {

@@ -1,0 +1,71 @@
+//! Reading a body as the transport does, without one.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+
+use super::{Protocol, ReplyReader};
+use crate::message::AssistantMessage;
+use crate::model::{ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
+
+/// What an answer comes to; the same in pieces of every size.
+pub(super) fn read(
+    protocol: &dyn Protocol,
+    provider: &str,
+    status: u16,
+    body: &[u8],
+) -> (AssistantMessage, Option<ModelError>) {
+    let info = ModelInfo::new(provider, protocol.api(), "model");
+    let in_pieces = |size: usize| {
+        let mut reader = ReplyReader::new(protocol, &info, status, Vec::new());
+        let mut events = Vec::new();
+        let pushed = body.chunks(size.max(1)).try_for_each(|chunk| reader.push(chunk, &mut events));
+        let end = pushed.and_then(|()| reader.finish(protocol, &mut events));
+        let events: Vec<_> = events.into_iter().map(Ok).chain(end.err().map(Err)).collect();
+        let mut stream = ModelStream::from_events(&StepCx::new(), &info, events);
+        let mut error = None;
+        while let Some(event) = now(stream.next()) {
+            error = event.err();
+        }
+        (stream.into_partial(), error)
+    };
+    let whole = in_pieces(body.len());
+    for size in [1, 2, 7, 64] {
+        let (message, error) = in_pieces(size);
+        assert_eq!(message, whole.0, "in pieces of {size}");
+        assert_eq!(
+            error.map(|e| e.to_string()),
+            whole.1.as_ref().map(ToString::to_string),
+            "in pieces of {size}"
+        );
+    }
+    whole
+}
+
+/// A reply that must not fail.
+pub(super) fn reply(protocol: &dyn Protocol, body: &str) -> AssistantMessage {
+    let (message, error) = read(protocol, "test", 200, body.as_bytes());
+    assert!(error.is_none(), "{error:?}");
+    message
+}
+
+/// The body of a request.
+pub(super) fn body(protocol: &dyn Protocol, model: &str, request: &ModelRequest) -> Value {
+    protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().body
+}
+
+/// A request body, read and written again, is the same.
+pub(super) fn assert_round_trip(protocol: &dyn Protocol, given: &Value) -> ModelRequest {
+    let (model, request) = protocol.parse_request("test", given).unwrap();
+    assert_eq!(body(protocol, &model, &request), *given);
+    request
+}
+
+/// Everything here is ready at once.
+fn now<F: Future>(future: F) -> F::Output {
+    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the future waits"),
+    }
+}
