@@ -147,7 +147,7 @@ fn run(bytes: &[u8]) -> (Vec<Event>, AgentLoop) {
             Effect::Done(_) => break,
             Effect::Poll { .. } => Answer::Messages(chance.messages()),
             Effect::CallModel { messages, .. } => {
-                assert!(Conversation::from_iter(messages.iter().cloned()).is_sound());
+                assert!(messages.iter().cloned().collect::<Conversation>().is_sound());
                 if chance.one_in(2) {
                     run.note(Note::ReplyStarted(AssistantMessageStart::shared())).unwrap();
                     if chance.one_in(8) {

@@ -265,7 +265,7 @@ async fn a_long_result_is_kept_in_a_file_and_read_from_there() {
         "Returns much.",
         json!({"type": "object"}),
         |_: Value, _: ToolContext| async {
-            ToolOutput::text((0..2000).map(|n| format!("line {n}\n")).collect::<String>())
+            ToolOutput::text((0..2000).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat())
         },
     );
     let model = ScriptedModel::from_fn(|request| {
