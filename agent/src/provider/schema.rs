@@ -1,5 +1,10 @@
 //! The schema of a structured reply in a provider's dialect.
 
+#![cfg_attr(
+    not(all(feature = "anthropic", feature = "openai")),
+    allow(dead_code, reason = "not every protocol needs all of it")
+)]
+
 use serde_json::Value;
 
 use crate::args::{Plan, PlanOptions};

@@ -1,5 +1,10 @@
 //! Tool definitions read back from requests.
 
+#![cfg_attr(
+    not(all(feature = "anthropic", feature = "openai")),
+    allow(dead_code, reason = "not every protocol needs all of it")
+)]
+
 use serde_json::Value;
 
 use super::parts::text;

@@ -1,7 +1,7 @@
 //! What generated code calls: runs the checks of a value, and says what to do with what they find.
 
 #![cfg_attr(not(feature = "macros"), allow(dead_code, unreachable_pub, reason = "only generated code calls it"))]
-#![expect(
+#![allow(
     missing_docs,
     clippy::missing_errors_doc,
     reason = "for generated code only; what is there is explained where it is not plain"
