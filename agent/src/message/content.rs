@@ -134,7 +134,7 @@ pub enum CacheMark {
     /// As long as is usual: some minutes after the last use.
     #[default]
     #[serde(rename = "default")]
-    Default,
+    Usual,
     /// Five minutes after the last use.
     #[serde(rename = "5m")]
     FiveMinutes,

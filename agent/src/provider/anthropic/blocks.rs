@@ -193,7 +193,7 @@ pub(super) fn cache_control(mark: CacheMark) -> Value {
     match mark {
         CacheMark::FiveMinutes => json!({"type": "ephemeral", "ttl": "5m"}),
         CacheMark::Hour => json!({"type": "ephemeral", "ttl": "1h"}),
-        CacheMark::Default => json!({"type": "ephemeral"}),
+        CacheMark::Usual => json!({"type": "ephemeral"}),
     }
 }
 

@@ -99,7 +99,7 @@ fn thinking(body: &Object) -> Option<Thinking> {
 
 fn cache_mark(value: &Value) -> Option<CacheMark> {
     match text(value, "ttl") {
-        None => Some(CacheMark::Default),
+        None => Some(CacheMark::Usual),
         Some("5m") => Some(CacheMark::FiveMinutes),
         Some("1h") => Some(CacheMark::Hour),
         Some(_) => None,

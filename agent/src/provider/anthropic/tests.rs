@@ -251,7 +251,7 @@ fn a_request_has_everything_in_its_place() {
         vec![ManagedTool::WebSearch(WebSearch { max_uses: Some(2), ..WebSearch::default() })];
     request.cache = PromptCache::default();
     (request.cache.system, request.cache.tools, request.cache.automatic) =
-        (Some(CacheMark::Default), Some(CacheMark::FiveMinutes), Some(CacheMark::Hour));
+        (Some(CacheMark::Usual), Some(CacheMark::FiveMinutes), Some(CacheMark::Hour));
     let request = request
         .with_strict_tools(true)
         .with_tool_choice(ToolChoice::Tool("add".into()))
