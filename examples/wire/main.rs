@@ -86,7 +86,8 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--provider" => provider = Some(value()?),
             "--model" => model = value()?,
             "--chunk" => {
-                chunk = value()?.parse().ok().filter(|n| *n > 0).ok_or("`--chunk` wants a positive number")?
+                chunk =
+                    value()?.parse().ok().filter(|n| *n > 0).ok_or("`--chunk` wants a positive number")?;
             }
             "--status" => status = value()?.parse().map_err(|_| "`--status` wants a number")?,
             flag if flag.starts_with("--") => return Err(format!("`{flag}` is no option")),

@@ -1,5 +1,7 @@
 //! What becomes of doc comments.
 
+#![expect(clippy::unnecessary_wraps, reason = "tools as people write them")]
+
 use crate::macro_support::{definition, property};
 use agent::{ToolArgs, tool, tools};
 

@@ -1,5 +1,12 @@
 //! The schema of what a tool returns.
 
+#![expect(
+    clippy::unused_async,
+    clippy::unnecessary_wraps,
+    clippy::needless_lifetimes,
+    reason = "tools as people write them"
+)]
+
 use crate::macro_support::{definition, text};
 use agent::{RunTool, ToolArgs, ToolContext, ToolOutput, ToolSet, Value, json, tool, tools};
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! What `#[tool(…)]` says about running a tool arrives where it is read.
 
+#![expect(clippy::items_after_statements, reason = "tools as people write them")]
+
 use crate::macro_support::{definition, text};
 use agent::{
     Approval, Effect, Registry, RunTool, Timeout, ToolArgs, ToolContext, ToolPolicy, ToolSet, Value, json,

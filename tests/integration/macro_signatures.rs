@@ -1,5 +1,7 @@
 //! Unusual ways to write a signature, and further blocks of one type.
 
+#![expect(clippy::needless_pass_by_value, reason = "tools as people write them")]
+
 use crate::macro_support::{definition, failure, outcome, property, text};
 use agent::{Registry, ToolArgs, ToolContext, tool, tools};
 use serde_json::json;

@@ -1,5 +1,7 @@
 //! What a body is told of its call, and what it tells.
 
+#![expect(clippy::unused_async, reason = "tools as people write them")]
+
 use crate::macro_support::text;
 use agent::message::ToolCall;
 use agent::{Progress, Registry, ToolContext, ToolSet, ToolUpdate, tool, tools};
@@ -142,7 +144,8 @@ struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0 += &format!("{}={value:?} ", field.name());
+        use std::fmt::Write as _;
+        let _ = write!(self.0, "{}={value:?} ", field.name());
     }
 }
 

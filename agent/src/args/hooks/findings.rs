@@ -1,6 +1,9 @@
 //! What generated code calls: runs the checks of a value, and says what to do with what they find.
 
-#![cfg_attr(not(feature = "macros"), allow(dead_code, unreachable_pub, reason = "only generated code calls it"))]
+#![cfg_attr(
+    not(feature = "macros"),
+    allow(dead_code, unreachable_pub, reason = "only generated code calls it")
+)]
 #![allow(
     missing_docs,
     clippy::missing_errors_doc,
