@@ -271,7 +271,7 @@ impl<T: Argument> TypedRun<T> {
     /// while run.next().await.is_some() {
     ///     seen.extend(run.partial());
     /// }
-    /// assert!(seen.contains(&json!({"title": "Tea", "steps": ["boi"]})));
+    /// assert!(seen.contains(&json!({"title": "Tea", "steps": ["boil wat"]})));
     /// assert_eq!(run.output().await?.value.steps.len(), 2);
     /// # Ok(()) }
     /// ```
