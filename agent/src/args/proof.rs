@@ -10,7 +10,7 @@ pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)
 }
 
-/// Is the text JSON in which some object has a key twice?
-pub(crate) fn repeats_a_key(text: &str) -> bool {
-    Document::parse(text).is_ok_and(|document| document.root.repeated_key().is_some())
+/// A key that some object of this JSON has twice, as a pointer.
+pub(crate) fn repeated_key(text: &str) -> Option<String> {
+    Document::parse(text).ok()?.root.repeated_key()
 }

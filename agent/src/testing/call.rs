@@ -1,7 +1,7 @@
 //! The laws that can be held against a single call, with nothing but its plan.
 
 use super::law::{Disagreement, Law};
-use crate::args::proof::{diagnosis, repeats_a_key};
+use crate::args::proof::{diagnosis, repeated_key};
 use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Plan};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -102,7 +102,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
     if length > MAX_TEXT {
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
-    if !repeats_a_key(text) {
+    if repeated_key(text).is_none() {
         // Null stands for no arguments, where it is allowed.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
