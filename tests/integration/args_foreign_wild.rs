@@ -177,3 +177,23 @@ fn what_must_be_given_is_told_beside_other_faults() {
         [r#"/guests: wrong type; got string "many"; expected integer"#]
     );
 }
+
+#[test]
+fn what_is_coerced_has_to_fit_one_alternative_as_it_arrives() {
+    // A number is text to the first alternative only; the text that comes of it fits both.
+    let word = |schema: Value| json!({"type": "object", "properties": {"v": {"oneOf": schema}}});
+    let lenient = |schema: &Value| {
+        Plan::compile("t", schema, PlanOptions::default().coercion(CoercionPolicy::lenient())).unwrap()
+    };
+    let both = word(json!([{"type": "string", "maxLength": 2}, {"type": "string", "format": "date"}]));
+    assert_eq!(
+        told(lenient(&both).parse(r#"{"v": 7}"#)),
+        [
+            "/v: fits more than one alternative; got number 7; expected string, <= 2 characters | string (date, like 2026-11-21)"
+        ]
+    );
+    let one = word(
+        json!([{"type": "string", "maxLength": 2}, {"type": "string", "pattern": "^[a-z]+$", "format": "x"}]),
+    );
+    assert_eq!(lenient(&one).parse::<Value>(r#"{"v": 7}"#).unwrap().value, json!({"v": "7"}));
+}

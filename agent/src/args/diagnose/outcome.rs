@@ -1,8 +1,11 @@
 //! Which branch of a union a value belongs to.
 
-use super::document::Doc;
+use super::document::{Doc, Document};
 use super::walk::{Findings, Walk};
+use crate::args::de::{Context, Path, PlanDe};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
+use serde::de::Deserialize;
+use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, collections::HashMap};
 
 /// Candidates times characters compared in one diagnosis; after that mistakes are listed without suggestions.
@@ -157,12 +160,43 @@ impl<'w> Shared<'w> {
         }
         match (fitting, closest) {
             (Some(_), _) if several && exclusive => Choice::Ambiguous,
+            (Some((branch, found)), _)
+                if exclusive && found.bent && !self.arrives_at_one(branch, branches, doc) =>
+            {
+                Choice::Ambiguous
+            }
             (Some((branch, found)), _) => Choice::Fits { branch, coerced: found.coerced, bent: found.bent },
             (None, Some((branch, found))) => {
                 Choice::Closest { branch, count: found.count, clash: found.clash }
             }
             (None, None) => Choice::Nothing,
         }
+    }
+}
+
+impl Shared<'_> {
+    /// A value as it will arrive, as JSON text.
+    pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
+        let cx = Context::chosen(self.graph, doc.raw, self);
+        let mut de = serde_json::Deserializer::from_str(doc.raw);
+        let node = self.graph.node(node);
+        let value = Value::deserialize(PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node });
+        value.ok().map(|value| value.to_string())
+    }
+
+    /// Does what a branch makes of the value fit no other branch as well? Nothing is coerced in it any more, so this
+    /// look does not lead to another.
+    fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
+        let Some(text) = self.arrived(branch, doc) else { return true };
+        let Ok(document) = Document::parse(&text) else { return true };
+        let other = self.another();
+        let fits = |branch: &&NodeId| {
+            let found = Walk::count(&other, **branch, &document.root);
+            found.count == 0 && !found.bent
+        };
+        let is_one = branches.iter().filter(fits).nth(1).is_none();
+        self.take_back(&other);
+        is_one
     }
 }
 

@@ -2,14 +2,12 @@
 
 use super::Walk;
 use crate::args::coercion::HIDDEN;
-use crate::args::de::{Context, Path, PlanDe};
 use crate::args::diagnose::document::{Doc, Document, Shape};
 use crate::args::diagnose::outcome::Shared;
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Check, CheckedSpec, Graph, Kind, NodeId};
 use crate::args::report::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
-use serde::de::Deserialize;
 use serde_json::Value;
 
 /// The longest signature inside a sentence.
@@ -40,7 +38,7 @@ impl<'w> Walk<'w, '_> {
             let presence = spec.checks.iter().filter(|check| check.is_about_presence());
             Judge { shared: self.shared, collect: self.out.is_some() }.all(presence, doc)
         } else if own.bent {
-            let text = arrived(self.shared, spec.base, doc);
+            let text = self.shared.arrived(spec.base, doc);
             let Some(document) = text.as_deref().and_then(|text| Document::parse(text).ok()) else { return };
             let shared = self.shared.another();
             let verdict = Judge { shared: &shared, collect: self.out.is_some() }
@@ -88,16 +86,6 @@ fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;
     let name = name.replace("~1", "/").replace("~0", "~");
     object.props.iter().find(|prop| prop.name == name).map(|prop| prop.node)
-}
-
-/// The value as it will arrive, as JSON text.
-fn arrived(shared: &Shared<'_>, base: NodeId, doc: &Doc<'_>) -> Option<String> {
-    let graph = shared.graph;
-    let cx = Context::chosen(graph, doc.raw, shared);
-    let mut de = serde_json::Deserializer::from_str(doc.raw);
-    let node = graph.node(base);
-    let value = Value::deserialize(PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node });
-    value.ok().map(|value| value.to_string())
 }
 
 /// What checks have against a value. Paths begin at it.
