@@ -59,7 +59,7 @@ pub struct ModelRequest {
     /// What the provider is told about the request, for its own reports: a user id, tags.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by provider; its adapter adds them to the request body. A
-    /// key replaces what the adapter wrote there, and null removes it.
+    /// key replaces what the adapter wrote there; null removes it, and is sent where the adapter wrote nothing.
     pub provider_options: Map<String, Value>,
 }
 

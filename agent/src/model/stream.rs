@@ -70,8 +70,8 @@ impl ModelStream {
         }
     }
 
-    /// A reply that comes as a whole, from a model that does not stream. Its provider and api are those of `info`, its
-    /// model too unless the reply names another.
+    /// A reply that comes as a whole, from a model that does not stream. Its provider, api and model are
+    /// those of `info`; another model that the reply names is its [`response_model`](AssistantMessage::response_model).
     pub fn from_reply(
         cx: &StepCx,
         info: &ModelInfo,
@@ -216,7 +216,7 @@ impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for Whole<
 fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
     let AssistantMessage { content, model, usage, stop_reason, error, response_id, provider_data, .. } =
         message;
-    let raw = message.provider_stop_reason;
+    let (raw, model) = (message.provider_stop_reason, message.response_model.unwrap_or(model));
     let mut events = VecDeque::from([ModelEvent::ReplyStart { response_id, model: Some(model) }]);
     let parts = content.into_iter().enumerate();
     events.extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));

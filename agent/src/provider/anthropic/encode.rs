@@ -232,12 +232,7 @@ impl Encoder<'_> {
             ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                 definition.clone()
             }
-            ManagedTool::Other { provider, .. } => {
-                return Err(invalid(format!(
-                    "a tool of `{provider}` cannot be run by `{}`",
-                    self.model.provider
-                )));
-            }
+            other => return Err(other.refused_by(&self.model.provider)),
         })
     }
 
