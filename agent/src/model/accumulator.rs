@@ -98,6 +98,8 @@ impl Accumulator {
                 self.append(event, out)?;
             }
             E::ToolCallDelta { .. } => self.append(event, out)?,
+            // They follow from the text: see `ModelStream::with_argument_events`.
+            E::ToolCallArgument { .. } => {}
             E::TextEnd { content_index }
             | E::ThinkingEnd { content_index }
             | E::ToolCallEnd { content_index } => {

@@ -130,7 +130,9 @@ pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
         Some('<') => "the answer is an HTML page, no reply of a model".to_owned(),
         Some(_) => format!("the answer is no reply of a model: {why}"),
     };
-    ModelError::protocol(message).with_body(text)
+    let error = ModelError::protocol(message).with_body(text);
+    // Nothing at all came: the connection ended before the answer began.
+    if text.is_empty() { error.with_retryable(true) } else { error }
 }
 
 /// An event of a stream as JSON.

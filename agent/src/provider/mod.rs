@@ -26,6 +26,8 @@ pub mod anthropic;
 mod catalogue;
 #[cfg(feature = "http")]
 mod failure;
+#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
+mod fault_tests;
 #[cfg(feature = "gemini")]
 pub mod gemini;
 #[cfg(feature = "http")]
