@@ -167,7 +167,10 @@ impl Encoder<'_> {
         let thinks = thought.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let settings = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
         for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            if self.protocol.version == AnthropicVersion::V2026_10_21 || thinks {
+            if self.protocol.version == AnthropicVersion::V2026_10_21
+                || thinks
+                || models::refuses_sampling(&self.model.model)
+            {
                 tracing::warn!(
                     setting = name,
                     model = self.model.model,

@@ -13,39 +13,67 @@ pub(super) fn never_reasons(model: &str) -> bool {
 /// prompt has the role `developer`.
 pub(super) fn reasons(model: &str) -> bool {
     let name = name(model);
-    let is_o = name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    (is_o || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
+    (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
 }
 
 /// The effort that stands for a level: the nearest that the model knows.
 ///
-/// Source: OpenAI's model pages: o-series `low` to `high`; gpt-5 also `minimal`; 5.1 has `none` in its place; `xhigh`
-/// from 5.2.
+/// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages: `low` to
+/// `high` everywhere; `minimal` with gpt-5 alone; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6; gpt-5-pro
+/// knows `high` alone, the later Pro models nothing below `medium`. Of other names it is not known what they take.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
-    let name = name(model);
-    let is_o = name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let minor = name.strip_prefix("gpt-5.").and_then(|rest| {
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u32>().ok()
+    const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+    let wanted = match thinking {
+        Thinking::None => 0,
+        Thinking::Minimal => 1,
+        Thinking::Low | Thinking::Budget(..=2047) => 2,
+        Thinking::Medium | Thinking::Budget(..=12_000) => 3,
+        Thinking::High | Thinking::Budget(_) => 4,
+        Thinking::XHigh => 5,
+        Thinking::Max => 6,
+    };
+    let known = known_efforts(name(model));
+    // The nearest above, where nothing below is left.
+    let below = known.iter().rev().find(|at| **at <= wanted);
+    let at = below.or(known.first()).copied().unwrap_or(wanted);
+    // Of two that are as far away the quicker one: `none` asks for nothing more than it.
+    let at = if at == 0 && wanted > 0 { known.get(1).copied().unwrap_or(at) } else { at };
+    WORDS.get(at).copied().unwrap_or("medium")
+}
+
+/// Which of the seven words, in their order.
+fn known_efforts(name: &str) -> &'static [usize] {
+    let version = name.strip_prefix("gpt-").and_then(|rest| {
+        let mut numbers = rest.split(['-', '.']).map(|word| word.parse::<u32>().ok());
+        let major = numbers.next()??;
+        let is_minor = rest.contains(&format!("{major}."));
+        Some((major, numbers.next().flatten().filter(|_| is_minor).unwrap_or(0)))
     });
-    let is_gpt5 = name.starts_with("gpt-5") && minor.is_none();
-    let has_xhigh = !is_o && !is_gpt5 && minor != Some(1);
-    match thinking {
-        Thinking::None if is_o => "low",
-        Thinking::None if is_gpt5 => "minimal",
-        Thinking::None => "none",
-        Thinking::Minimal if is_gpt5 || !(is_o || minor.is_some()) => "minimal",
-        Thinking::Minimal | Thinking::Low | Thinking::Budget(..=2047) => "low",
-        Thinking::Medium | Thinking::Budget(..=12_000) => "medium",
-        Thinking::Max if has_xhigh && minor.is_none() => "max",
-        Thinking::XHigh | Thinking::Max if has_xhigh => "xhigh",
-        Thinking::High | Thinking::XHigh | Thinking::Max | Thinking::Budget(_) => "high",
+    let is_pro = name.contains("-pro");
+    match version {
+        Some((5, 0)) if is_pro => &[4],
+        Some((5, 0)) if name.contains("codex") => &[2, 3, 4],
+        Some((5, 0)) => &[1, 2, 3, 4],
+        Some((5, 1)) if name.contains("codex-max") => &[0, 2, 3, 4, 5],
+        Some((5, 1)) => &[0, 2, 3, 4],
+        Some((5, ..=5)) if is_pro => &[3, 4, 5],
+        Some((5, ..=5)) => &[0, 2, 3, 4, 5],
+        Some((5.., _)) if is_pro => &[3, 4, 5, 6],
+        Some((5.., _)) => &[0, 2, 3, 4, 5, 6],
+        _ if is_o_series(name) || name.starts_with("gpt-oss") => &[2, 3, 4],
+        _ => &[0, 2, 3, 4],
     }
 }
 
-/// Without the vendor that routers put before it.
+/// `o1`, `o3-mini`, …
+fn is_o_series(name: &str) -> bool {
+    name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Without the vendor that routers put before it: `openai/gpt-5`, `openai.gpt-5`.
 fn name(model: &str) -> &str {
-    model.rsplit('/').next().unwrap_or(model)
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.strip_prefix("openai.").unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -59,13 +87,21 @@ mod tests {
         for (model, expected) in [
             ("o3", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
             ("gpt-5-mini", ["minimal", "minimal", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5-2025-08-07", ["minimal", "minimal", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5-pro", ["high"; 8]),
+            ("gpt-5-codex", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
             ("gpt-5.1", ["none", "low", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5.1-codex-max", ["none", "low", "low", "medium", "high", "xhigh", "xhigh", "medium"]),
             ("openai/gpt-5.2", ["none", "low", "low", "medium", "high", "xhigh", "xhigh", "medium"]),
-            ("gpt-6", ["none", "minimal", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("gpt-5.2-pro", ["medium", "medium", "medium", "medium", "high", "xhigh", "xhigh", "medium"]),
+            ("openai.gpt-5.6-luna", ["none", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("gpt-6", ["none", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("openai/gpt-oss-120b", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
+            ("grok-4", ["none", "low", "low", "medium", "high", "high", "high", "medium"]),
         ] {
             assert_eq!(levels.map(|level| effort(model, level)), expected, "{model}");
         }
-        assert!(reasons("o1-mini") && reasons("gpt-5") && !reasons("gpt-4o") && !reasons("openchat"));
+        assert!(reasons("o1-mini") && reasons("openai.gpt-5.6-sol") && reasons("gpt-5") && !reasons("gpt-4o") && !reasons("openchat"));
         assert!(never_reasons("openai/gpt-4o-mini") && !never_reasons("deepseek-reasoner"));
     }
 }
