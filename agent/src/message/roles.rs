@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::arguments::ToolCall;
+use super::arguments::{ToolArguments, ToolCall};
 use super::content::{Content, ProviderData};
 use super::json;
 use super::part::{Part, read_parts, read_some_parts};
@@ -142,6 +142,9 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the model is told that this is an error.
     pub is_error: bool,
+    /// What the call ran with, where a person changed it: the model is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited_args: Option<ToolArguments>,
     /// For the application; never sent to a model.
     #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
@@ -173,6 +176,7 @@ impl ToolResultMessage {
             is_error: outcome.is_error(),
             outcome,
             code: None,
+            edited_args: None,
             metadata: Map::new(),
             provider_data: None,
             extra: Map::new(),
@@ -223,6 +227,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             outcome: Option<OutcomeKind>,
             code: Option<String>,
             is_error: Option<bool>,
+            edited_args: Option<ToolArguments>,
             #[serde(default, with = "json::map")]
             metadata: Map<String, Value>,
             provider_data: Option<ProviderData>,
@@ -243,6 +248,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             is_error: wire.is_error.unwrap_or_else(|| outcome.is_error()),
             outcome,
             code: wire.code,
+            edited_args: wire.edited_args,
             metadata: wire.metadata,
             provider_data: wire.provider_data,
             extra: wire.extra,
