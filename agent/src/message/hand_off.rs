@@ -12,7 +12,7 @@ use super::conversation::Conversation;
 use super::list::MessageList;
 use super::media::{Media, MediaSource};
 use super::part::Part;
-use super::roles::{AssistantMessage, ToolResultMessage};
+use super::roles::AssistantMessage;
 
 /// Who a request goes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,14 +63,6 @@ impl Recipient {
         self
     }
 
-    /// What the model is told of a result with this content; none when that is the content as it is.
-    pub(crate) fn told(&self, result: &ToolResultMessage, content: &[Part]) -> Option<Vec<Part>> {
-        let fitting = self.fitting(content);
-        let Some(args) = &result.edited_args else { return fitting };
-        let told = Part::text(format!("[a person changed the arguments of this call to {}]", args.text()));
-        Some(std::iter::once(told).chain(fitting.unwrap_or_else(|| content.to_vec())).collect())
-    }
-
     /// The parts with what the model does not take replaced by words; none when nothing is to be replaced.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
@@ -95,7 +87,6 @@ impl Recipient {
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
 /// * Where a model takes no pictures, documents or sound, a text says what was there. Arguments that are not JSON
 ///   become `{}`.
-/// * A result whose call ran with arguments that a person changed begins with a line that says so.
 ///
 /// A message that needs no change is shared, not copied. The conversation must be
 /// [sound](Conversation::is_sound).
@@ -164,7 +155,7 @@ impl HandOff {
             Message::Assistant(reply) => self.reply(message, reply),
             Message::ToolResult(result) => {
                 let name = self.new_name(&result.call_id);
-                let content = self.recipient.told(result, &result.content);
+                let content = self.recipient.fitting(&result.content);
                 if name.is_none() && content.is_none() {
                     Some(message.clone())
                 } else {

@@ -1,5 +1,7 @@
 //! The messages of each role.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -142,7 +144,7 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the model is told that this is an error.
     pub is_error: bool,
-    /// What the call ran with, where a person changed it: the model is told.
+    /// What the call ran with, where a person changed it. Adapters tell the model: [`told`](Self::told).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
     /// For the application; never sent to a model.
@@ -210,6 +212,32 @@ impl ToolResultMessage {
     /// The text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
+    }
+}
+
+impl ToolResultMessage {
+    /// The content as a model is told it: where a person changed the arguments, a line before it says what was run.
+    ///
+    /// ```
+    /// use agent::message::{OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let mut result = ToolResultMessage::new("call_1", "pay", OutcomeKind::Completed).with_content("Paid.");
+    /// assert_eq!(result.told().len(), 1);
+    /// result.edited_args = Some(r#"{"amount": 5}"#.into());
+    /// assert_eq!(
+    ///     result.told()[0],
+    ///     Part::text(r#"[a person changed the arguments of this call; it ran with {"amount": 5}]"#),
+    /// );
+    /// ```
+    pub fn told(&self) -> Cow<'_, [Part]> {
+        let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
+        let (what, text) = (
+            if self.code.as_deref() == Some("invalid_arguments") { "was refused" } else { "ran" },
+            args.text(),
+        );
+        let line =
+            Part::text(format!("[a person changed the arguments of this call; it {what} with {text}]"));
+        std::iter::once(line).chain(self.content.iter().cloned()).collect()
     }
 }
 

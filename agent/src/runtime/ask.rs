@@ -160,7 +160,7 @@ impl Driver {
                 Cow::Borrowed(_) => message.clone(),
                 Cow::Owned(content) => {
                     let mut result = result.clone();
-                    result.content = recipient.told(&result, &content).unwrap_or(content);
+                    result.content = recipient.fitting(&content).unwrap_or(content);
                     Arc::new(result.into())
                 }
             }

@@ -1,5 +1,6 @@
 //! A provider's model.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
+use crate::message::Message;
 use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
@@ -187,13 +189,32 @@ impl Inner {
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-        let mut http = self.protocol.encode(&self.info, request)?;
+        let mut http = self.protocol.encode(&self.info, &told(request))?;
         http.headers.extend(self.headers.iter().cloned());
         if let Some(key) = &cx.key {
             http = http.with_header("idempotency-key", key.to_string());
         }
         Ok(http)
     }
+}
+
+/// The request with what only its reader needs written out: results say where a person changed their call.
+fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
+    let is_changed =
+        |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());
+    if !request.messages.iter().any(is_changed) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    let written = request.messages.iter().map(|message| match &**message {
+        Message::ToolResult(result) if result.edited_args.is_some() => {
+            let content = result.told().into_owned();
+            Arc::new(result.clone().with_content(content).into())
+        }
+        _ => message.clone(),
+    });
+    request.messages = written.collect();
+    Cow::Owned(request)
 }
 
 impl Model for HttpModel {
