@@ -49,7 +49,7 @@ mod test_support;
 mod tools;
 
 #[cfg(feature = "http")]
-pub use catalogue::{UnknownModel, protocol, protocols};
+pub use catalogue::{Catalogue, ModelFacts, Prices, ProviderEntry, UnknownModel, protocol, protocols};
 #[cfg(feature = "http")]
 pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]
