@@ -111,9 +111,9 @@ pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageL
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Delivery, EventStream,
-    HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, Run, RunError, RunHandle, RunOutput,
-    Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
+    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
+    EventStream, HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, ResumeError, Run, RunError,
+    RunHandle, RunOutput, Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

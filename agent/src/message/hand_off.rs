@@ -26,18 +26,55 @@ pub struct Recipient {
     pub model: String,
     /// Whether the model takes pictures. True unless known otherwise.
     pub takes_images: bool,
+    /// Whether it takes documents. True unless known otherwise.
+    pub takes_documents: bool,
+    /// Whether it takes sound. True unless known otherwise.
+    pub takes_audio: bool,
 }
 
 impl Recipient {
     /// A model that takes pictures.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { provider: provider.into(), api: api.into(), model: model.into(), takes_images: true }
+        Self {
+            provider: provider.into(),
+            api: api.into(),
+            model: model.into(),
+            takes_images: true,
+            takes_documents: true,
+            takes_audio: true,
+        }
     }
 
     /// Says that the model takes no pictures.
     pub fn without_images(mut self) -> Self {
         self.takes_images = false;
         self
+    }
+
+    /// Says that the model takes no documents.
+    pub fn without_documents(mut self) -> Self {
+        self.takes_documents = false;
+        self
+    }
+
+    /// Says that the model takes no sound.
+    pub fn without_audio(mut self) -> Self {
+        self.takes_audio = false;
+        self
+    }
+
+    /// The parts with what the model does not take replaced by words; none when nothing is to be replaced.
+    pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
+        let words = |part: &Part| match &part.content {
+            Content::Image(media) if !self.takes_images => Some(describe("picture", media)),
+            Content::Document(media) if !self.takes_documents => Some(describe("document", media)),
+            Content::Audio(media) if !self.takes_audio => Some(describe("recording", media)),
+            _ => None,
+        };
+        if !parts.iter().any(|part| words(part).is_some()) {
+            return None;
+        }
+        Some(parts.iter().map(|part| words(part).map_or_else(|| part.clone(), Part::text)).collect())
     }
 }
 
@@ -48,7 +85,8 @@ impl Recipient {
 /// * Thinking, and provider data of parts, go back only to the provider, protocol and model that made them; a reply
 ///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
-/// * For a model without pictures a text says what was there. Arguments that are not JSON become `{}`.
+/// * Where a model takes no pictures, documents or sound, a text says what was there. Arguments that are not JSON
+///   become `{}`.
 ///
 /// A message that needs no change is shared, not copied. The conversation must be
 /// [sound](Conversation::is_sound).
@@ -117,7 +155,7 @@ impl HandOff {
             Message::Assistant(reply) => self.reply(message, reply),
             Message::ToolResult(result) => {
                 let name = self.new_name(&result.call_id);
-                let content = self.without_images(&result.content);
+                let content = self.recipient.fitting(&result.content);
                 if name.is_none() && content.is_none() {
                     Some(message.clone())
                 } else {
@@ -129,7 +167,7 @@ impl HandOff {
                     Some(Arc::new(result.into()))
                 }
             }
-            Message::User(user) => Some(match self.without_images(&user.content) {
+            Message::User(user) => Some(match self.recipient.fitting(&user.content) {
                 None => message.clone(),
                 Some(content) => {
                     let mut user = user.clone();
@@ -137,7 +175,12 @@ impl HandOff {
                     Arc::new(user.into())
                 }
             }),
-            Message::Custom(custom) => custom.for_model.is_some().then(|| message.clone()),
+            Message::Custom(custom) => custom.for_model.as_deref().map(|content| {
+                let Some(content) = self.recipient.fitting(content) else { return message.clone() };
+                let mut custom = custom.clone();
+                custom.for_model = Some(content);
+                Arc::new(custom.into())
+            }),
             Message::Unknown(_) => None,
         };
         if let Some(message) = sent {
@@ -235,19 +278,6 @@ impl HandOff {
         }
         Some(name)
     }
-
-    /// The parts with pictures replaced by words; none when nothing is to be replaced.
-    fn without_images(&self, parts: &[Part]) -> Option<Vec<Part>> {
-        let is_image = |part: &Part| matches!(part.content, Content::Image(_));
-        if self.recipient.takes_images || !parts.iter().any(is_image) {
-            return None;
-        }
-        let words = |part: &Part| match &part.content {
-            Content::Image(media) => Part::text(describe(media)),
-            _ => part.clone(),
-        };
-        Some(parts.iter().map(words).collect())
-    }
 }
 
 const MAX_ID: usize = 64;
@@ -265,13 +295,13 @@ fn is_json(args: &ToolArguments) -> bool {
     serde_json::from_str::<&RawValue>(args.text()).is_ok()
 }
 
-fn describe(media: &Media) -> String {
-    let kind = media.mime_type.as_deref().unwrap_or("image");
+fn describe(what: &str, media: &Media) -> String {
+    let kind = media.mime_type.as_deref().unwrap_or("of unknown type");
     match &media.source {
         MediaSource::Data(bytes) => {
-            format!("[a picture was here ({kind}, {} bytes); this model takes none]", bytes.len())
+            format!("[a {what} was here ({kind}, {} bytes); this model takes none]", bytes.len())
         }
-        MediaSource::Url(url) => format!("[a picture was here ({url}); this model takes none]"),
-        MediaSource::FileId(_) => format!("[a picture was here ({kind}); this model takes none]"),
+        MediaSource::Url(url) => format!("[a {what} was here ({url}); this model takes none]"),
+        MediaSource::FileId(_) => format!("[a {what} was here ({kind}); this model takes none]"),
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Accumulator {
 
 impl Accumulator {
     pub(super) fn new(info: &ModelInfo) -> Self {
-        let ModelInfo { provider, api, model } = info.clone();
+        let ModelInfo { provider, api, model, .. } = info.clone();
         let message = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
         Self {
             message,
