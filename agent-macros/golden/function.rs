@@ -47,6 +47,7 @@ pub struct temperature {}
 )]
 const _: () = {
     #[automatically_derived]
+    #[diagnostic::do_not_recommend]
     impl ::agent::__private::StaticTool for temperature {
         const NAME: &'static ::agent::__private::str = "temperature";
         fn entry() -> ::agent::__private::Entry {

@@ -127,6 +127,8 @@ pub use tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDiale
 pub use tool::dynamic::DynamicTool;
 pub use tool::error::ToolError;
 pub use tool::executor::Executor;
+pub use tool::lint::{Lint, LintFinding, LintReport};
+pub use tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
 pub use tool::outcome::{
     DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
 };

@@ -40,4 +40,6 @@ mod runtime_core;
 mod runtime_faults;
 mod runtime_scenarios;
 mod tool_builder;
+mod tool_combine;
 mod tool_context;
+mod tool_lint;

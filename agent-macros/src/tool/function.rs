@@ -59,6 +59,7 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
         #quiet
         const _: () = {
             #[automatically_derived]
+            #[diagnostic::do_not_recommend]
             impl #private::StaticTool for #type_name {
                 const NAME: &'static #private::str = #name;
                 fn entry() -> #private::Entry { #body }
@@ -147,6 +148,14 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
         errors.at(
             ty,
             "a future is awaited before the model reads anything: write `async fn`, and its result here",
+        );
+    }
+    if let ReturnType::Type(_, ty) = &sig.output
+        && matches!(&**ty, Type::Never(_))
+    {
+        errors.at(
+            ty,
+            "a tool that never returns has no answer: write the type of its result, or leave `-> !` out",
         );
     }
     if let Some(abi) = &sig.abi {
