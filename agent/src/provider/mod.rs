@@ -44,6 +44,8 @@ mod reply;
 mod schema;
 pub mod sse;
 #[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
+mod switching_tests;
+#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
 mod test_support;
 #[cfg(feature = "http")]
 mod tools;

@@ -11,6 +11,8 @@ use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
 use crate::schema::Dialect;
 
 #[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
 mod tests;
 
 /// The [Chat Completions API](https://platform.openai.com/docs/api-reference/chat) of OpenAI, and of the many servers

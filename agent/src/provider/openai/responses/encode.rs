@@ -185,7 +185,8 @@ impl Encoder<'_> {
                     self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut input)?;
                 }
                 Message::Assistant(assistant) => {
-                    input.extend(items::write(&assistant.content, provider, stored));
+                    let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
+                    input.extend(items::write(&assistant.content, provider, stored, is_own));
                 }
                 Message::ToolResult(result) => input.push(self.tool_result(result)?),
                 Message::Unknown(_) => {}
