@@ -171,25 +171,26 @@ pub async fn drive(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) -> Result
             Effect::Approve { requests } => {
                 let decided = steps.approvals(requests).await?;
                 if decided.contains(&Decided::Later) {
-                    return Ok(suspended(run, steps));
+                    run.suspend();
+                    break;
                 }
                 Answer::Decisions(decided)
             }
             Effect::CallTools { calls } => Answer::Outcomes(steps.tools(calls).await?),
             Effect::Await { deferred } => match steps.await_deferred(deferred).await? {
                 Some(ends) => Answer::Outcomes(ends),
-                None => return Ok(suspended(run, steps)),
+                None => {
+                    run.suspend();
+                    break;
+                }
             },
             Effect::TurnEnd { key, summary } => Answer::Verdict(steps.turn_end(key, summary).await?),
-            Effect::Done(_) => return Ok(()),
+            Effect::Done(_) => break,
         };
         run.answer(answer)?;
     }
-}
-
-fn suspended(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) {
-    run.suspend();
     while let Some(event) = run.take_event() {
         steps.event(event);
     }
+    Ok(())
 }

@@ -57,7 +57,8 @@ impl Meter {
     }
 }
 
-/// How many runs a round of concurrent ones is repeated to, so that few at a time are measured as long as many.
+/// How many runs a round of concurrent ones is repeated to, so that few at a time are measured as long as many; the variable
+/// `RUNS` says otherwise.
 const RUNS: usize = 20_000;
 
 fn main() {
@@ -66,7 +67,8 @@ fn main() {
         panic!("usage: rivals prompts|concurrent|sizes|turns ours|rig N")
     };
     let n: usize = n.parse().expect("a number");
-    let rounds = (RUNS / n).max(1);
+    let runs = std::env::var("RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
+    let rounds = (runs / n).max(1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let Measured { time, count, live, allocations, bytes } = match (mode.as_str(), who.as_str()) {
         ("prompts", "ours") => runtime.block_on(ours::prompts(n)),

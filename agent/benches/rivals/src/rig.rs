@@ -77,9 +77,13 @@ pub async fn concurrent(n: usize, rounds: usize) -> Measured {
         .tool(Add(Some(Arc::new(Barrier::new(n)))))
         .build();
     let round = async || {
-        let runs = (0..n).map(|_| agent.prompt("What is 1 plus 2?").max_turns(3).into_future());
-        for output in futures_util::future::join_all(runs).await {
-            assert_eq!(output.expect("it answers").output(), "3");
+        let run = |_| {
+            let agent = agent.clone();
+            tokio::spawn(async move { agent.prompt("What is 1 plus 2?").max_turns(3).await })
+        };
+        let runs: Vec<_> = (0..n).map(run).collect();
+        for output in runs {
+            assert_eq!(output.await.expect("no panic").expect("it answers").output(), "3");
         }
     };
     round().await;
