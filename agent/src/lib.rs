@@ -57,6 +57,7 @@ pub mod provider;
 mod runtime;
 pub mod schema;
 mod step_key;
+pub mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;

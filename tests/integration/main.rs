@@ -38,6 +38,7 @@ mod registry;
 mod runtime_approvals;
 mod runtime_core;
 mod runtime_faults;
+mod runtime_models;
 mod runtime_scenarios;
 mod tool_builder;
 mod tool_combine;
