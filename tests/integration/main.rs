@@ -38,6 +38,7 @@ mod registry;
 mod runtime_core;
 mod runtime_faults;
 mod runtime_scenarios;
+mod testing_models;
 mod tool_builder;
 mod tool_combine;
 mod tool_context;
