@@ -38,7 +38,7 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
-//! * `anthropic`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
+//! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
@@ -111,9 +111,9 @@ pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageL
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Delivery, EventStream,
-    HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, Run, RunError, RunHandle, RunOutput,
-    Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
+    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
+    EventStream, HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, ResumeError, Run, RunError,
+    RunHandle, RunOutput, Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

@@ -35,6 +35,7 @@ mod provider_faults;
 mod provider_recordings;
 mod provider_support;
 mod registry;
+mod runtime_approvals;
 mod runtime_core;
 mod runtime_faults;
 mod runtime_scenarios;

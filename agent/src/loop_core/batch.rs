@@ -30,6 +30,9 @@ pub(super) struct Slot {
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
+    /// What its driver signed it with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
     pub(super) control: Control,
     /// The result, until it is in the conversation.
@@ -61,6 +64,7 @@ impl Slot {
             state: State::Planned,
             args: None,
             is_edited: false,
+            mac: None,
             signature: None,
             control: Control::Continue,
             result: None,

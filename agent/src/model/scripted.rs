@@ -163,6 +163,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Model for ScriptedModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         ModelStream::new(cx, &self.info, self.take_reply(request).play(self.chunks))
+            .with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {

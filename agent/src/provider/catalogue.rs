@@ -29,6 +29,18 @@ pub(super) const PROVIDERS: &[Provider] = &[
         key_variable: "OPENAI_API_KEY",
         protocol: || Arc::new(super::openai::OpenAiChat::default()),
     },
+    #[cfg(feature = "openai")]
+    Provider {
+        name: "openai-responses",
+        key_variable: "OPENAI_API_KEY",
+        protocol: || Arc::new(super::openai::OpenAiResponses::default()),
+    },
+    #[cfg(feature = "gemini")]
+    Provider {
+        name: "gemini",
+        key_variable: "GEMINI_API_KEY",
+        protocol: || Arc::new(super::gemini::Gemini::default()),
+    },
 ];
 
 /// A protocol by its name (`anthropic-messages`, `openai-chat`) or by the name of the provider that is asked by it.

@@ -1,5 +1,6 @@
 //! The driver: one request to the model.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -11,11 +12,11 @@ use tracing::Instrument as _;
 
 use super::drive::{Driver, failed, fold};
 use super::{RunError, telemetry};
-use crate::StepKey;
 use crate::loop_core::{Answer, Note, Reply};
-use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, Recipient, StopReason};
+use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::tool::invoke::panic_text;
+use crate::{StepKey, Tool};
 
 impl Driver {
     /// One reply of the model.
@@ -139,12 +140,32 @@ impl Driver {
             for repair in changed.repair() {
                 tracing::warn!(%repair, "what a hook made of the conversation was repaired");
             }
-            let info = config.model.info();
-            let recipient = Recipient::new(&*info.provider, &*info.api, &*info.model);
-            HandOff::of(&changed, recipient).messages().clone()
+            HandOff::of(&changed, config.model.info().recipient()).messages().clone()
         };
+        let messages = if config.formats_results { self.shown(&messages) } else { messages };
         let request = ModelRequest { messages, ..config.request.clone() };
         fold(self, request, |hook, request| hook.before_request(request)).await
+    }
+
+    /// The messages with results as their tools want them shown now.
+    fn shown(&self, messages: &MessageList) -> MessageList {
+        let recipient = self.config.model.info().recipient();
+        let one = |message: &Arc<Message>| {
+            let Message::ToolResult(result) = &**message else { return message.clone() };
+            let is_asked = |tool: &Arc<dyn Tool>| tool.formats_results();
+            if !self.config.registry.get(&result.tool).is_some_and(is_asked) {
+                return message.clone();
+            }
+            match self.config.registry.shown_content(result) {
+                Cow::Borrowed(_) => message.clone(),
+                Cow::Owned(content) => {
+                    let mut result = result.clone();
+                    result.content = recipient.fitting(&content).unwrap_or(content);
+                    Arc::new(result.into())
+                }
+            }
+        };
+        messages.iter().map(one).collect()
     }
 
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {

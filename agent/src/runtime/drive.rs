@@ -9,7 +9,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::assistant::{Config, Rest};
+use super::approval::Resumption;
+use super::assistant::{Begin, Config, Rest};
+use super::builder::fingerprint;
 use super::hooks::{HookError, Hooks};
 use super::listener::Listener;
 use super::output::Wanted;
@@ -23,13 +25,13 @@ use crate::loop_core::{
 use crate::message::{AssistantMessage, Message, StopReason, Usage};
 use crate::model::{ModelError, ModelStream, ToolChoice};
 use crate::tool::invoke::panic_text;
-use crate::{BoxFuture, CancelToken, Tool as _, ToolContext, ToolContextBuilder};
+use crate::{BoxFuture, CancelToken, Source, Tool as _, ToolContext, ToolContextBuilder};
 
 /// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
 pub(super) struct Driver {
     pub(super) assistant: Assistant,
     pub(super) config: Arc<Config>,
-    run_id: Arc<str>,
+    pub(super) run_id: Arc<str>,
     pub(super) stop: Stop,
     pub(super) context: ToolContext,
     pub(super) updates: Option<Arc<Updates>>,
@@ -42,6 +44,8 @@ pub(super) struct Driver {
     /// What it has to come to, and how often an answer was sent back.
     wanted: Option<Arc<Wanted>>,
     asked_again: u32,
+    /// How a run goes on that was suspended.
+    resumption: Option<Resumption>,
     /// Whether the run is the assistant's.
     is_running: bool,
 }
@@ -92,6 +96,9 @@ impl Driver {
         }
         let context = context.build()?;
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
+        if let Some(source) = context.source() {
+            config = showing(config, source)?;
+        }
         Ok(Self {
             assistant,
             config,
@@ -105,16 +112,27 @@ impl Driver {
             error: None,
             wanted,
             asked_again: 0,
+            resumption: None,
             is_running: false,
         })
     }
 
-    pub(super) async fn execute(mut self, prompts: Option<Vec<Message>>) -> Result<RunOutput, RunError> {
+    /// Makes the run the assistant's.
+    pub(super) fn begin(&mut self, begin: Begin) -> Result<(), RunError> {
         let (run_id, cancel) = (self.run_id.clone(), self.stop.cancel.clone());
-        self.delivering = self.assistant.begin_run(run_id, prompts, cancel, self.watcher.is_some())?;
+        let is_watched = self.watcher.is_some();
+        (self.delivering, self.resumption) =
+            self.assistant.begin_run(run_id, begin, cancel, is_watched, &self.config)?;
         self.is_running = true;
+        Ok(())
+    }
+
+    pub(super) async fn run(mut self) -> Result<RunOutput, RunError> {
         self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
         let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
+        if let Some(resumption) = self.resumption.take() {
+            Box::pin(self.go_on(resumption)).instrument(span.clone()).await;
+        }
         let is_suspended = self.drive().instrument(span.clone()).await;
         let (usage, stop) = self
             .core(|core, _| (core.usage().clone(), core.end().map_or(RunStop::Suspended, End::stop)))
@@ -330,7 +348,7 @@ impl Driver {
 /// The same with what the answer needs: its schema, or the tool that takes it.
 fn wanting(config: &Config, wanted: &Wanted) -> Result<Config, RunError> {
     let mut config = config.clone();
-    if config.model.has_native_output() {
+    if config.model.info().capabilities.native_output {
         config.request.output = Some(wanted.schema());
         return Ok(config);
     }
@@ -343,6 +361,22 @@ fn wanting(config: &Config, wanted: &Wanted) -> Result<Config, RunError> {
     // Forced only when there is nothing else to call: the model may have to look things up first.
     config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
     Ok(config)
+}
+
+/// The same with the tools as this source is shown them.
+fn showing(config: Arc<Config>, source: &Source) -> Result<Arc<Config>, RunError> {
+    let tools = config.registry.definitions_for(Some(source)).map_err(RunError::Tools)?;
+    if Arc::ptr_eq(&tools, &config.registry.definitions()) {
+        return Ok(config);
+    }
+    let (mut config, mut rules) = ((*config).clone(), (*config.rules).clone());
+    for definition in tools.iter() {
+        if let Some(entry) = rules.tools.get_mut(definition.name()) {
+            entry.fingerprint = fingerprint(definition);
+        }
+    }
+    (config.request.tools, config.rules) = (tools, Arc::new(rules));
+    Ok(Arc::new(config))
 }
 
 /// Waits for a listener; when the run is cancelled no longer than for a tool.

@@ -20,7 +20,7 @@ mod spill;
 mod stop;
 mod telemetry;
 
-pub use approval::Decision;
+pub use approval::{Decision, Decisions, ResumeError};
 pub use assistant::Assistant;
 pub use builder::{AssistantBuilder, BuildError};
 pub use error::RunError;

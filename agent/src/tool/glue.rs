@@ -85,6 +85,10 @@ where
         })))
     }
 
+    fn formats_results(&self) -> bool {
+        false
+    }
+
     fn policy(&self) -> &ToolPolicy {
         self.policy
     }

@@ -82,7 +82,7 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
 }
 
 /// The arguments as the tool wants them checked, where it changes them. A panic is an error like any other.
-pub(super) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
+pub(crate) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
     catch_unwind(AssertUnwindSafe(|| tool.prepare(arguments))).unwrap_or_else(|panic| {
         let panic = panic_text(panic);
         tracing::error!(tool = tool.definition().name(), %panic, "a tool panicked while it prepared arguments");

@@ -29,7 +29,17 @@ pub(super) fn always_thinks(model: &str) -> bool {
     model.contains("fable") || model.contains("mythos")
 }
 
-/// The effort that stands for a level: none where it is the model's own default.
+/// Whether a model is known to refuse `temperature` and `top_p`, whichever version of the API is spoken.
+///
+/// Source: Anthropic's page on what is new in [Claude 4.7](https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
+pub(super) fn refuses_sampling(model: &str) -> bool {
+    version(model).is_some_and(|version| version >= (4, 7))
+}
+
+/// The effort that stands for a level.
+///
+/// Source: Anthropic's page on [effort](https://platform.claude.com/docs/en/build-with-claude/effort): `low` to `high` and `max`
+/// from 4.6, `xhigh` from 4.7.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     let has_xhigh = version(model).is_none_or(|version| version >= (4, 7));
     match thinking {

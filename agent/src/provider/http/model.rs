@@ -1,5 +1,6 @@
 //! A provider's model.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +11,10 @@ use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
-use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::message::Message;
+use crate::model::{
+    Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
+};
 use crate::provider::catalogue::{self, UnknownModel};
 use crate::provider::{HttpRequest, Protocol};
 
@@ -72,6 +76,7 @@ pub struct HttpModelBuilder {
     headers: Vec<(String, String)>,
     options: HttpOptions,
     client: Option<HttpClient>,
+    capabilities: Option<Capabilities>,
 }
 
 impl HttpModel {
@@ -85,6 +90,7 @@ impl HttpModel {
             headers: Vec::new(),
             options: HttpOptions::default(),
             client: None,
+            capabilities: None,
         }
     }
 }
@@ -120,6 +126,13 @@ impl HttpModelBuilder {
         self
     }
 
+    /// Says what the model can do. Without it, a model at the provider's own address is taken to keep to a schema for its
+    /// reply, and one at [another](Self::base_url) is not.
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
     /// Shares the connections, and the options, of this client.
     pub fn client(mut self, client: HttpClient) -> Self {
         self.client = Some(client);
@@ -144,8 +157,13 @@ impl HttpModelBuilder {
             Some(client) => client,
             None => HttpClient::new(self.options).map_err(BuildModelError::Client)?,
         };
+        let capabilities = self.capabilities.unwrap_or(Capabilities {
+            // Servers that speak a provider's protocol often take a schema for the reply and do not keep to it.
+            native_output: self.base_url.is_none(),
+            ..Capabilities::default()
+        });
         let base_url = self.base_url.unwrap_or_else(|| protocol.base_url().to_owned());
-        let info = ModelInfo::new(provider.name, protocol.api(), model);
+        let info = ModelInfo::new(provider.name, protocol.api(), model).with_capabilities(capabilities);
         // What is called like a secret is kept like one.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -171,7 +189,7 @@ impl Inner {
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-        let mut http = self.protocol.encode(&self.info, request)?;
+        let mut http = self.protocol.encode(&self.info, &told(request))?;
         http.headers.extend(self.headers.iter().cloned());
         if let Some(key) = &cx.key {
             http = http.with_header("idempotency-key", key.to_string());
@@ -180,19 +198,34 @@ impl Inner {
     }
 }
 
+/// The request with what only its reader needs written out: results say where a person changed their call.
+fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
+    let is_changed =
+        |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());
+    if !request.messages.iter().any(is_changed) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    let written = request.messages.iter().map(|message| match &**message {
+        Message::ToolResult(result) if result.edited_args.is_some() => {
+            let content = result.told().into_owned();
+            Arc::new(result.clone().with_content(content).into())
+        }
+        _ => message.clone(),
+    });
+    request.messages = written.collect();
+    Cow::Owned(request)
+}
+
 impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
         let exchange = Exchange::new(self.inner.clone(), self.inner.encode(cx, request), restorer);
-        ModelStream::new(cx, &self.inner.info, exchange.into_stream())
+        ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {
         &self.inner.info
-    }
-
-    fn has_native_output(&self) -> bool {
-        true
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::models;
 use super::{Compat, SystemRole};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::provider::openai::models;
 use crate::provider::parts::{Object, add_options, add_rest, data_url, link_text, resource_text};
 use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
@@ -142,16 +142,7 @@ impl Encoder<'_> {
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     tools.push(definition.clone());
                 }
-                ManagedTool::Other { provider, .. } => {
-                    let own = &self.model.provider;
-                    return Err(invalid(format!("a tool of `{provider}` cannot be run by `{own}`")));
-                }
-                ManagedTool::WebFetch(_) => {
-                    return Err(invalid("Chat Completions cannot read the web".to_owned()));
-                }
-                ManagedTool::CodeExecution => {
-                    return Err(invalid("Chat Completions cannot run code".to_owned()));
-                }
+                other => return Err(other.refused_by(&self.model.provider)),
             }
         }
         Ok(tools)

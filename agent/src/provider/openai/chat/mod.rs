@@ -2,8 +2,6 @@
 
 mod decode;
 mod encode;
-mod errors;
-mod models;
 mod parse;
 
 use serde_json::Value;
@@ -140,7 +138,7 @@ impl Protocol for OpenAiChat {
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::of_answer(answer)
+        crate::provider::openai::errors::of_answer(answer)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {
