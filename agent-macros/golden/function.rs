@@ -47,7 +47,6 @@ pub struct temperature {}
 )]
 const _: () = {
     #[automatically_derived]
-    #[diagnostic::do_not_recommend]
     impl ::agent::__private::StaticTool for temperature {
         const NAME: &'static ::agent::__private::str = "temperature";
         fn entry() -> ::agent::__private::Entry {

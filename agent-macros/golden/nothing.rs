@@ -38,7 +38,6 @@ struct ping {}
 )]
 const _: () = {
     #[automatically_derived]
-    #[diagnostic::do_not_recommend]
     impl renamed::sdk::__private::StaticTool for ping {
         const NAME: &'static renamed::sdk::__private::str = "ping";
         fn entry() -> renamed::sdk::__private::Entry {

@@ -38,7 +38,6 @@ struct SearchTool {}
 )]
 const _: () = {
     #[automatically_derived]
-    #[diagnostic::do_not_recommend]
     impl ::agent::__private::StaticTool for SearchTool {
         const NAME: &'static ::agent::__private::str = "search";
         fn entry() -> ::agent::__private::Entry {

@@ -42,6 +42,7 @@
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
+//! * `mcp-server`, `mcp-client`: tools over the Model Context Protocol, ours for others and others' for us; see `mcp`.
 //! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
 
 // The macros name this crate by its name, also in its own tests.
@@ -49,6 +50,8 @@ extern crate self as agent;
 
 pub mod args;
 pub mod loop_core;
+#[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
+pub mod mcp;
 pub mod message;
 pub mod model;
 #[cfg(feature = "sse")]
@@ -57,6 +60,7 @@ pub mod provider;
 mod runtime;
 pub mod schema;
 mod step_key;
+pub mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;

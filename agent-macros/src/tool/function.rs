@@ -59,7 +59,6 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
         #quiet
         const _: () = {
             #[automatically_derived]
-            #[diagnostic::do_not_recommend]
             impl #private::StaticTool for #type_name {
                 const NAME: &'static #private::str = #name;
                 fn entry() -> #private::Entry { #body }

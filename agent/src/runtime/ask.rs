@@ -11,6 +11,7 @@ use futures_core::Stream as _;
 use tracing::Instrument as _;
 
 use super::drive::{Driver, failed, fold};
+use super::growing::Growing;
 use super::{RunError, telemetry};
 use crate::loop_core::{Answer, Note, Reply};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
@@ -54,6 +55,7 @@ impl Driver {
         // Nobody but the model needs it any more: the list can grow in place.
         drop(request);
         let failure = self.read().instrument(span.clone()).await;
+        self.core(|_, rest| *rest.growing = None);
         let Some((stream, _)) = self.stream.take() else { return };
         let mut message = match &failure {
             Some(error) => failed(stream.into_partial(), error),
@@ -102,19 +104,33 @@ impl Driver {
                 })
                 .await
             };
-            let update = match next {
-                Some(Ok(event)) if is_update(&event) => event,
-                Some(Ok(_)) => continue,
+            let event = match next {
+                Some(Ok(event)) => event,
                 Some(Err(error)) => return Some(error),
                 None => return None,
             };
-            if !std::mem::replace(is_started, true) {
+            let is_update = is_update(&event);
+            let begins = is_update && !std::mem::replace(is_started, true);
+            let started = begins.then(|| {
                 let mut message = stream.partial().clone();
                 message.content.clear();
-                self.note(Note::ReplyStarted(Arc::new(Message::Assistant(message))));
+                Arc::new(Message::Assistant(message))
+            });
+            if let Some(message) = &started {
+                self.note(Note::ReplyStarted(message.clone()));
             }
-            self.note(Note::ReplyUpdated(update));
-            self.emit().await;
+            self.core(|_, rest| {
+                if let Some(message) = started {
+                    *rest.growing = Some(Box::new(Growing::new(message)));
+                }
+                if let Some(growing) = rest.growing {
+                    growing.grow(&event);
+                }
+            });
+            if is_update {
+                self.note(Note::ReplyUpdated(event));
+                self.emit().await;
+            }
         }
     }
 
