@@ -75,7 +75,28 @@ async fn a_llama_server_calls_a_tool_by_every_protocol_it_speaks() {
 }
 
 #[tokio::test]
+async fn a_proxy_answers_by_every_protocol() {
+    let Some(url) = peer("AGENT_PEER_PROXY") else { return };
+    let key = std::env::var("AGENT_PEER_PROXY_KEY").unwrap();
+    for model in [
+        HttpModel::builder("openai/mock").base_url(format!("{url}/v1")),
+        HttpModel::builder("openai-responses/mock").base_url(format!("{url}/v1")),
+        HttpModel::builder("anthropic/mock").base_url(&url),
+        HttpModel::builder("gemini/mock").protocol(Gemini::default().with_lenient_end()).base_url(&url),
+    ] {
+        let model = model.key(key.as_str()).build().unwrap();
+        let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(50);
+        let answer = model.call(&StepCx::new(), &request).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{}: {error:?}", model.info().api));
+        assert_eq!(answer.text(), "A fixed answer.", "{}", model.info().api);
+    }
+}
+
+#[tokio::test]
 async fn a_proxy_calls_a_tool_by_gemini() {
+    if peer("AGENT_PEER_LLAMA").is_none() {
+        return;
+    }
     let Some(url) = peer("AGENT_PEER_PROXY") else { return };
     let key = std::env::var("AGENT_PEER_PROXY_KEY").unwrap();
     // The proxy leaves `finishReason` out.
