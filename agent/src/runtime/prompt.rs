@@ -149,7 +149,7 @@ impl Prompt {
         self.cancel = cancel.clone();
         let handle = RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel };
         let watcher = Watcher::default();
-        let run = Box::pin(self.execute(Some(watcher.clone())));
+        let run = self.execute(Some(watcher.clone()));
         Run { running: Some(run), watcher, handle, result: None }
     }
 
@@ -168,12 +168,17 @@ impl Prompt {
         Ok(handle)
     }
 
-    async fn execute(self, watcher: Option<Watcher>) -> Result<RunOutput, RunError> {
-        self.begin(watcher)?.run().await
+    fn execute(self, watcher: Option<Watcher>) -> BoxFuture<'static, Result<RunOutput, RunError>> {
+        // Until it is polled, nothing happens; from then on it is nothing but the driver's.
+        let prompt = Box::new(self);
+        Box::pin(async move {
+            let driver = prompt.begin(watcher)?;
+            driver.run().await
+        })
     }
 
     /// The run, begun: from here the assistant is busy until the driver is gone.
-    fn begin(self, watcher: Option<Watcher>) -> Result<Driver, RunError> {
+    fn begin(self, watcher: Option<Watcher>) -> Result<Box<Driver>, RunError> {
         let Self { assistant, begin, context, cancel, run_id, wanted } = self;
         // A child: ending this run must not end others that share the token.
         let cancel = cancel.child();
@@ -196,7 +201,7 @@ impl IntoFuture for Prompt {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.execute(None))
+        self.execute(None)
     }
 }
 
