@@ -38,10 +38,11 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
-//! * `anthropic`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
+//! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
+//! * `mcp-server`, `mcp-client`: tools over the Model Context Protocol, ours for others and others' for us; see `mcp`.
 //! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
 
 // The macros name this crate by its name, also in its own tests.
@@ -49,6 +50,8 @@ extern crate self as agent;
 
 pub mod args;
 pub mod loop_core;
+#[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
+pub mod mcp;
 pub mod message;
 pub mod model;
 #[cfg(feature = "sse")]
@@ -128,6 +131,8 @@ pub use tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDiale
 pub use tool::dynamic::DynamicTool;
 pub use tool::error::ToolError;
 pub use tool::executor::Executor;
+pub use tool::lint::{Lint, LintFinding, LintReport};
+pub use tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
 pub use tool::outcome::{
     DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
 };

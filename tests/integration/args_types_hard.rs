@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv6Addr};
-use std::num::NonZeroU64;
+use std::num::{NonZeroI8, NonZeroI64, NonZeroU64};
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -62,6 +62,14 @@ fn numbers_that_are_not_zero() {
     ok("{\"v\":\"5\"}", w(NonZeroU64::MIN.saturating_add(4)));
     bad::<W<NonZeroU64>>("{\"v\":0}", &[("/v", "range")]);
     agrees::<NonZeroU64>(&[json!(1), json!(0), json!(-1)]);
+    ok("{\"v\":\"-5\"}", w(NonZeroI8::new(-5).expect("not zero")));
+    ok("{\"v\":[1,-1.0]}", w([1, -1].map(|v| NonZeroI64::new(v).expect("not zero")).to_vec()));
+    bad::<W<NonZeroI8>>("{\"v\":0}", &[("/v", "enum")]);
+    bad::<W<NonZeroI8>>("{\"v\":\"0\"}", &[("/v", "enum")]);
+    bad::<W<NonZeroI8>>("{\"v\":128}", &[("/v", "range")]);
+    bad::<W<Option<NonZeroI64>>>("{\"v\":0}", &[("/v", "enum")]);
+    agrees::<NonZeroI8>(&[json!(1), json!(-128), json!(0), json!(-129), json!(128)]);
+    agrees::<Vec<NonZeroI64>>(&[json!([1, -1]), json!([1, 0]), json!([])]);
 }
 
 #[test]

@@ -174,9 +174,10 @@ fn what_is_checked_as_a_whole_is_told() {
     });
     let rendered = render(&plan(checked.clone()), Dialect::OpenAiStrict);
     assert_eq!(rendered.schema["description"], "With `a`, give `b`.");
+    assert_eq!(rendered.schema["properties"]["a"]["description"], "Not 5.");
     let all = told(checked.clone(), Dialect::OpenAiStrict);
     for place in [
-        "/properties/a: `not` is dropped",
+        "/properties/a: `not` is said in the description",
         "/properties/c: `contains` is dropped",
         "(schema): `if` is dropped",
         "(schema): `dependentRequired` is said in the description",

@@ -40,5 +40,8 @@ mod runtime_core;
 mod runtime_faults;
 mod runtime_models;
 mod runtime_scenarios;
+mod testing_models;
 mod tool_builder;
+mod tool_combine;
 mod tool_context;
+mod tool_lint;

@@ -243,6 +243,7 @@ struct Wrappers {
     boxed: Box<str>,
     shared: Box<Place>,
     only: std::num::NonZeroU8,
+    signed: std::num::NonZeroI16,
     id: Id,
     time: Option<std::time::Duration>,
     path: Option<std::path::PathBuf>,

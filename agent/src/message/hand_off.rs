@@ -83,7 +83,8 @@ impl Recipient {
 /// * Replies that failed or were aborted, messages without content for a model, and roles that this version does
 ///   not know are left out.
 /// * Thinking, and provider data of parts, go back only to the provider, protocol and model that made them; a reply
-///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider.
+///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider, by the same
+///   protocol. What a provider's own tools did becomes words for other models.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
 /// * Where a model takes no pictures, documents or sound, a text says what was there. Arguments that are not JSON
 ///   become `{}`.
@@ -193,9 +194,10 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        let is_own = reply.provider == self.recipient.provider
-            && reply.api == self.recipient.api
-            && reply.model == self.recipient.model;
+        // Two protocols of one provider have two forms of the same state.
+        let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
+        let is_house = reply.provider == self.recipient.provider && same_api;
+        let is_own = is_house && reply.api == self.recipient.api && reply.model == self.recipient.model;
         let mut changed: Option<AssistantMessage> = None;
         let mut names = Vec::new();
         for call in reply.tool_calls() {
@@ -210,19 +212,21 @@ impl HandOff {
         }
         let provider = &self.recipient.provider;
         let keeps_data = |part: &Part| {
-            part.provider_data
-                .as_ref()
-                .is_none_or(|data| data.provider == *provider && (is_own || part.as_tool_call().is_some()))
+            part.provider_data.as_ref().is_none_or(|data| {
+                data.provider == *provider && (is_own || (same_api && part.as_tool_call().is_some()))
+            })
         };
         let is_foreign = |part: &Part| match &part.content {
             Content::Thinking { .. } => !is_own,
-            Content::Opaque(opaque) => opaque.provider != *provider,
-            Content::ProviderTool(_) => reply.provider != *provider,
+            Content::Opaque(opaque) => opaque.provider != *provider || !same_api,
             Content::Unknown(_) => true,
             _ => false,
         };
-        let foreign_data = reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider);
-        if foreign_data || reply.content.iter().any(|part| is_foreign(part) || !keeps_data(part)) {
+        let in_words = |part: &Part| !is_own && matches!(part.content, Content::ProviderTool(_));
+        let foreign_data =
+            reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider || !same_api);
+        let is_changed = |part: &Part| is_foreign(part) || in_words(part) || !keeps_data(part);
+        if foreign_data || reply.content.iter().any(is_changed) {
             changed.get_or_insert_with(|| reply.clone());
         }
         let Some(mut changed) = changed else { return Some(message.clone()) };
@@ -234,6 +238,11 @@ impl HandOff {
         for part in &mut changed.content {
             if !keeps_data(part) {
                 part.provider_data = None;
+            }
+            if let Content::ProviderTool(tool) = &part.content
+                && !is_own
+            {
+                *part = Part::text(tool.words());
             }
             let Content::ToolCall(call) = &mut part.content else { continue };
             if let Some(Some(name)) = names.next() {

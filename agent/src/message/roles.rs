@@ -61,9 +61,12 @@ pub struct AssistantMessage {
     /// The protocol it was asked by, for example `anthropic-messages`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api: String,
-    /// The model that answered.
+    /// The model that was asked, by the name it was asked under.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
+    /// The model that answered, where the provider calls it otherwise: an alias is answered by a version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
     /// What it took.
     #[serde(skip_serializing_if = "Usage::is_empty")]
     pub usage: Usage,

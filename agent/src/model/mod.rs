@@ -13,7 +13,7 @@ mod scripted;
 mod stream;
 mod thinking;
 
-pub use arguments::CallArguments;
+pub use arguments::{ArgumentChange, ArgumentUpdate, CallArguments};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use options::{ManagedTool, PromptCache, WebFetch, WebSearch};

@@ -60,7 +60,7 @@ pub(super) fn end_request(span: &Span, reply: &AssistantMessage, error: Option<&
         return;
     }
     span.record("gen_ai.response.id", reply.response_id.as_deref());
-    span.record("gen_ai.response.model", reply.model.as_str());
+    span.record("gen_ai.response.model", reply.response_model.as_deref().unwrap_or(&reply.model));
     span.record("gen_ai.response.finish_reasons", reply.stop_reason.as_str());
     span.record("gen_ai.usage.input_tokens", reply.usage.input);
     span.record("gen_ai.usage.output_tokens", reply.usage.output);

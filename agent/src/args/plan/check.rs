@@ -58,7 +58,8 @@ impl Compiler<'_> {
         let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
         let present = |group: &[&str]| map.contains_key(group[0]);
         let lonely = LOOKING_ASIDE.iter().any(|keyword| map.contains_key(*keyword));
-        if !self.foreign || several.is_none() && !lonely && !GROUPS.iter().any(|group| present(group)) {
+        let any = GROUPS.iter().any(|group| present(group));
+        if !any && (!self.foreign || several.is_none() && !lonely) {
             return Ok(Cow::Borrowed(map));
         }
         let mut out = map.clone();
@@ -70,6 +71,9 @@ impl Compiler<'_> {
             if !says_nothing(group[0], &check) {
                 push(&mut out, Value::Object(check));
             }
+        }
+        if !self.foreign {
+            return Ok(Cow::Owned(out));
         }
         // Read along the first pattern that matches; all that match must fit.
         for (pattern, schema) in several.into_iter().flatten() {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Keywords of older drafts that no draft of today has: whoever writes them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
-/// Keywords that are modelled in schemas from elsewhere; a type has no place for them.
+/// Keywords that are modelled in schemas from elsewhere; a type has no place for them, but for `not` and a closed set.
 const OF_FOREIGN: [&str; 10] = [
     "not",
     "if",
@@ -96,7 +96,8 @@ pub(super) fn restricts(keyword: &str) -> bool {
 /// Refuses keywords that the plan would otherwise silently ignore, and values that no keyword may have.
 pub(super) fn check(schema: &Map<String, Value>, pointer: &str, foreign: bool) -> Result<(), SchemaError> {
     for (keyword, value) in schema {
-        let derived = !foreign && OF_FOREIGN.contains(&keyword.as_str()) && !is_harmless(keyword, value);
+        let modelled = is_harmless(keyword, value) || keyword == "not" && is_closed_set(value);
+        let derived = !foreign && OF_FOREIGN.contains(&keyword.as_str()) && !modelled;
         if derived || REFUSED.contains(&keyword.as_str()) {
             return Err(SchemaError::new(keyword, pointer, "is not checked by the argument engine"));
         }
@@ -151,6 +152,13 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
         "dependentRequired" | "dependentSchemas" | "dependencies" => nothing,
         _ => false,
     }
+}
+
+/// What `NonZero<i32>` must not be.
+fn is_closed_set(value: &Value) -> bool {
+    value
+        .as_object()
+        .is_some_and(|map| map.len() == 1 && (map.contains_key("const") || map.contains_key("enum")))
 }
 
 fn is_names(value: &Value) -> bool {

@@ -1,8 +1,10 @@
-//! Assertions of a schema from elsewhere about a value as a whole: in words, where those are short.
+//! Assertions about a value as a whole: the values that it must not be as a keyword, the rest in words where those are
+//! short.
 
-use super::written::Written;
+use super::written::{Written, said_list};
 use super::{ChangeKind, Renderer};
-use crate::args::{Check, cut};
+use crate::args::{Check, Kind, NodeId, cut};
+use serde_json::{Value, json};
 
 /// Names are quoted up to here.
 const MAX_NAMES: usize = 200;
@@ -14,6 +16,20 @@ impl Renderer<'_> {
             return;
         }
         for check in checks {
+            if let Check::Not { node, .. } = check
+                && let Some(members) = self.closed_set(*node)
+            {
+                let words = || format!("Not {}.", said_list(&members));
+                if out.schema.contains_key("not") {
+                    self.change("not", ChangeKind::Described);
+                    out.say(words());
+                } else if let [one] = members.as_slice() {
+                    self.keyword(out, "not", json!({"const": one}), words);
+                } else {
+                    self.keyword(out, "not", json!({"enum": members}), words);
+                }
+                continue;
+            }
             let words = match check {
                 Check::Not { given, .. } => not_given(given),
                 Check::Requires(name, others) => Some(format!("With `{name}`, give {}.", names(others))),
@@ -22,6 +38,14 @@ impl Renderer<'_> {
             let kind = if words.is_some() { ChangeKind::Described } else { ChangeKind::Dropped };
             self.change(keyword_of(check), kind);
             out.words.extend(words);
+        }
+    }
+
+    fn closed_set(&self, id: NodeId) -> Option<Vec<Value>> {
+        match self.graph.kind(id) {
+            Kind::Const(members) => Some(members.clone()),
+            Kind::Enum(words) => Some(words.names().map(Value::from).collect()),
+            _ => None,
         }
     }
 }
