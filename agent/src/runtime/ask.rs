@@ -15,6 +15,7 @@ use super::{RunError, telemetry};
 use crate::loop_core::{Answer, Note, Reply};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
 use crate::{StepKey, Tool};
 
@@ -143,7 +144,9 @@ impl Driver {
             HandOff::of(&changed, config.model.info().recipient()).messages().clone()
         };
         let messages = if config.formats_results { self.shown(&messages) } else { messages };
-        let request = ModelRequest { messages, ..config.request.clone() };
+        // As the conversation has it, whatever hooks make of it: what was found stays found.
+        let tools = self.core(|core, _| shown_after(&config.request.tools, core.conversation().iter()))?;
+        let request = ModelRequest { messages, tools, ..config.request.clone() };
         fold(self, request, |hook, request| hook.before_request(request)).await
     }
 
