@@ -18,6 +18,12 @@ fn double(n: i64) -> Result<i64, String> {
     n.checked_mul(2).ok_or_else(|| "too large".to_owned())
 }
 
+/// Doubles any number at all.
+#[tool(name = "double")]
+fn other(n: i64) -> i64 {
+    n * 2
+}
+
 /// Books a room.
 #[tool]
 fn book(
@@ -205,7 +211,7 @@ async fn a_fake_clock_moves_only_when_it_is_moved() {
     #[tool(timeout = "10s")]
     async fn wait() {
         STARTED.fetch_add(1, Ordering::Relaxed);
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
     let clock = FakeClock::new();
     let registry = Registry::new(tools![wait]).expect("a registry");
@@ -320,11 +326,6 @@ async fn a_request_that_was_not_recorded_is_loud_and_shows_the_nearest() {
     assert!(error.contains("recorded: \"Double 21.\"\n    asked:    \"Double 22.\"\n"), "{error}");
     assert!(error.contains("AGENT_CASSETTES=record"), "{error}");
 
-    /// Doubles any number at all.
-    #[tool(name = "double")]
-    fn other(n: i64) -> i64 {
-        n * 2
-    }
     let changed =
         Assistant::builder(play()).system("Be brief.").tools(tools![other]).build().expect("an assistant");
     let error = changed.prompt("Double 21.").await.expect_err("another tool").to_string();
