@@ -394,7 +394,7 @@ impl AssistantBuilder {
                 }
             }
         }
-        let (registry, mut problems) = Registry::assemble(self.tools, self.state);
+        let (registry, mut problems) = Registry::assemble(self.tools.with_tool_search(), self.state);
         problems.extend(self.problems);
         if let Err(error) = registry.check_state(&ToolContext::new()) {
             let is_promised = |problem: &&RegistryProblem| matches!(problem, RegistryProblem::MissingState { state, .. } if self.state_per_prompt.contains(state));
