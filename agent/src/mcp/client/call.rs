@@ -8,11 +8,12 @@ use crate::mcp::content::part;
 use crate::{FailureCode, ToolContext, ToolOutcome, ToolOutput};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, ErrorCode, RequestId, ServerResult,
+    CancelledNotificationParam, ClientRequest, ErrorCode, InputRequest, InputRequests, InputResponses,
+    RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,16 +159,35 @@ async fn rounds(
         match send(inner, connection, params, cx).await? {
             ServerResult::CallToolResult(result) => return Ok(result),
             ServerResult::InputRequiredResult(asked) => {
-                let asks_user = asked.input_requests.is_some_and(|requests| !requests.is_empty());
-                let (false, Some(state)) = (asks_user, asked.request_state) else { break };
-                params = CallToolRequestParams::new(tool.to_owned())
-                    .with_arguments(arguments.clone())
-                    .with_request_state(state);
+                let requests = asked.input_requests.unwrap_or_default();
+                if requests.is_empty() && asked.request_state.is_none() {
+                    break;
+                }
+                params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
+                if !requests.is_empty() {
+                    let Some(answers) = answers(&requests) else { break };
+                    params = params.with_input_responses(answers);
+                }
+                // The server's note goes back as it came, and only where it sent one.
+                params.request_state = asked.request_state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
         }
     }
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
+}
+
+/// There is nobody to ask and there are no folders to name; nothing where a model is asked for.
+fn answers(requests: &InputRequests) -> Option<InputResponses> {
+    let answer = |(key, request): (&String, &InputRequest)| {
+        let answer = match request {
+            InputRequest::Elicitation(_) => json!({"action": "decline"}),
+            InputRequest::ListRoots(_) => json!({"roots": []}),
+            _ => return None,
+        };
+        Some((key.clone(), answer))
+    };
+    requests.iter().map(answer).collect()
 }
 
 async fn send(
