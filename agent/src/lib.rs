@@ -38,6 +38,7 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
+//! * `approvals-signed`: runs that wait for approval may be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
