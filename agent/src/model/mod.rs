@@ -24,7 +24,7 @@ pub use thinking::{ParseThinkingError, Thinking};
 
 use std::sync::{Arc, LazyLock};
 
-use crate::message::{AssistantMessage, Recipient};
+use crate::message::AssistantMessage;
 use crate::{BoxFuture, CancelToken, StepKey};
 
 #[cfg(test)]
@@ -157,8 +157,9 @@ impl ModelInfo {
     }
 
     /// Who a request to it goes to.
-    pub(crate) fn recipient(&self) -> Recipient {
-        let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
+    #[cfg(feature = "runtime")]
+    pub(crate) fn recipient(&self) -> crate::message::Recipient {
+        let mut recipient = crate::message::Recipient::new(&*self.provider, &*self.api, &*self.model);
         let Capabilities { images, documents, audio, .. } = self.capabilities;
         (recipient.takes_images, recipient.takes_documents, recipient.takes_audio) =
             (images, documents, audio);
