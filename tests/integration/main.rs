@@ -32,6 +32,8 @@ mod proof_schemas;
 mod proof_slips;
 mod proof_types;
 mod provider_faults;
+mod provider_peers;
+mod provider_protocols;
 mod provider_recordings;
 mod provider_support;
 mod registry;

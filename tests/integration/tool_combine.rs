@@ -130,7 +130,7 @@ async fn where_other_keys_are_kept_a_hidden_one_does_not_come_in() {
         );
         match unknown {
             UnknownKeys::Strip => {
-                assert_eq!((in_hidden.as_str(), in_fixed.as_str()), ("{}", r#"{"b":"mine"}"#))
+                assert_eq!((in_hidden.as_str(), in_fixed.as_str()), ("{}", r#"{"b":"mine"}"#));
             }
             _ => assert!(
                 in_hidden.contains("/b: unknown parameter") && in_fixed.contains("/b: unknown parameter")

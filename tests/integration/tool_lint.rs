@@ -191,3 +191,46 @@ fn a_manifest_tells_what_drifted() {
     let drift = before.drift(&manifest(tools![read, book_room, get_user]));
     assert_eq!(drift.to_string(), "1 difference:\n- `read`: the tools are in another order");
 }
+
+#[derive(ToolArgs)]
+struct Outer {
+    #[arg(example = 300, range(..=500))]
+    fine: u16,
+    #[arg(example = 300, range(..=5))]
+    inner: u16,
+    list: Vec<Word>,
+    shape: Option<Shape>,
+}
+
+#[derive(ToolArgs)]
+struct Word {
+    #[arg(example = "two words", example = "one", pattern = "^[a-z]+$")]
+    word: String,
+    must: bool,
+}
+
+#[derive(ToolArgs)]
+#[serde(tag = "kind")]
+enum Shape {
+    Circle {
+        #[arg(example = -1.0, range(0.0..))]
+        radius: f64,
+    },
+    Point,
+}
+
+/// Takes much.
+#[tool]
+fn nested(#[arg(nested)] all: Outer, #[arg(example = "x", length(2..))] name: String) {}
+
+#[test]
+fn examples_of_parameters_are_held_against_the_plan_wherever_they_stand() {
+    let error =
+        Registry::new(tools![nested]).expect("a registry").check_examples().expect_err("wrong examples");
+    expect![[r#"
+        example 1 of `/all/inner` of tool `nested`: /all/inner: out of range; got number 300; expected integer 0..5
+        example 1 of `/all/list/0/word` of tool `nested`: /all/list/0/word: does not match the pattern; got string "two words"; expected string matching ^[a-z]+$
+        example 1 of `/all/shape/radius` of tool `nested`: /all/shape/radius: out of range; got number -1.0; expected number >= 0
+        example 1 of `/name` of tool `nested`: /name: too short (1 character); got string "x"; expected string, >= 2 characters"#]]
+    .assert_eq(&error.to_string());
+}

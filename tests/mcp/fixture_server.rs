@@ -20,8 +20,8 @@ const PNG: [u8; 67] = [
 
 /// A sound without samples.
 const WAV: [u8; 44] = [
-    b'R', b'I', b'F', b'F', 36, 0, 0, 0, b'W', b'A', b'V', b'E', b'f', b'm', b't', b' ', 16, 0, 0, 0, 1, 0, 1, 0,
-    0x40, 0x1f, 0, 0, 0x40, 0x1f, 0, 0, 1, 0, 8, 0, b'd', b'a', b't', b'a', 0, 0, 0, 0,
+    b'R', b'I', b'F', b'F', 36, 0, 0, 0, b'W', b'A', b'V', b'E', b'f', b'm', b't', b' ', 16, 0, 0, 0, 1, 0,
+    1, 0, 0x40, 0x1f, 0, 0, 0x40, 0x1f, 0, 0, 1, 0, 8, 0, b'd', b'a', b't', b'a', 0, 0, 0, 0,
 ];
 
 /// Gives a text.
@@ -49,7 +49,11 @@ fn resource(uri: &str, mime_type: &str, text: &str) -> Part {
 /// Gives a resource with its content.
 #[tool]
 fn test_embedded_resource() -> ToolOutput {
-    ToolOutput::parts(vec![resource("test://embedded-resource", "text/plain", "This is an embedded resource.")])
+    ToolOutput::parts(vec![resource(
+        "test://embedded-resource",
+        "text/plain",
+        "This is an embedded resource.",
+    )])
 }
 
 /// Gives several kinds of content.
@@ -162,14 +166,17 @@ fn schema_tool() -> Result<DynamicTool, agent::DefinitionError> {
         "else": {"required": ["email"]},
         "additionalProperties": false
     });
-    DynamicTool::new("json_schema_2020_12_tool", "Has a schema with many keywords.", schema, |args, _cx| async move {
-        Ok::<_, ToolError>(format!("Received {args}"))
-    })
+    DynamicTool::new(
+        "json_schema_2020_12_tool",
+        "Has a schema with many keywords.",
+        schema,
+        |args, _cx| async move { Ok::<_, ToolError>(format!("Received {args}")) },
+    )
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::new(tools![
+    let mut set = tools![
         test_simple_text,
         test_image_content,
         test_audio_content,
@@ -183,17 +190,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         test_logging_tool,
         test_streaming_elicitation,
         test_trigger_tool_change,
-        panics,
-        exit_now,
-        sleeps,
         { schema_tool()? },
-    ])
-    .name("agent-fixture")
-    .version(env!("CARGO_PKG_VERSION"))
-    .limits(Limits { calls_per_caller: 64, ..Limits::default() });
+    ];
+    let is_child = std::env::args().nth(1).as_deref() == Some("stdio");
+    if is_child {
+        set.add(tools![panics, exit_now, sleeps]);
+    }
+    let server = Server::new(set)
+        .name("agent-fixture")
+        .version(env!("CARGO_PKG_VERSION"))
+        .limits(Limits { calls_per_caller: 64, ..Limits::default() });
     let handle = server.handle();
     let server = server.state(handle);
-    if std::env::args().nth(1).as_deref() == Some("stdio") {
+    if is_child {
         return Ok(server.serve_stdio().await?);
     }
     let port = std::env::var("PORT").ok().map_or(Ok(0), |port| port.parse())?;

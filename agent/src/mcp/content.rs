@@ -86,7 +86,9 @@ mod incoming {
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                     match Blob::from_base64(&blob) {
                         Ok(bytes) => resource(Resource::data(uri, bytes), mime_type),
-                        Err(_) => Part::text(format!("[the server sent the resource {uri} without valid data]")),
+                        Err(_) => {
+                            Part::text(format!("[the server sent the resource {uri} without valid data]"))
+                        }
                     }
                 }
                 other => unknown(&other),

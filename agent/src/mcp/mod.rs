@@ -16,6 +16,6 @@ mod output;
 pub mod server;
 
 #[cfg(feature = "mcp-client")]
-//pub use client::Client;
+pub use client::Client;
 #[cfg(feature = "mcp-server")]
 pub use server::Server;

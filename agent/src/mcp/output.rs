@@ -26,8 +26,7 @@ mod tests {
 
     #[test]
     fn a_result_is_held_against_its_schema_as_it_is() {
-        let schema =
-            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let check = OutputCheck::new("count", &schema).unwrap();
         assert_eq!(check.fault(&json!({"n": 1, "more": true})), None);
         for wrong in [json!({"n": "1"}), json!({}), json!([1]), json!(null)] {

@@ -85,9 +85,7 @@ fn reply(side: &Side) -> AssistantMessage {
 fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
     let recipient = Recipient::new(to.name, to.protocol.api(), model);
     let sent = HandOff::of(conversation, recipient);
-    let mut request = ModelRequest::default();
-    request.messages = sent.messages().clone();
-    request.managed_tools = Vec::new();
+    let request = ModelRequest { messages: sent.messages().clone(), ..ModelRequest::default() };
     to.protocol.encode(&ModelInfo::new(to.name, to.protocol.api(), model), &request).unwrap().body
 }
 

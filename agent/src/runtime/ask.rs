@@ -16,8 +16,9 @@ use super::{RunError, telemetry};
 use crate::loop_core::{Answer, Note, Reply};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
-use crate::{StepKey, Tool};
+use crate::{StepKey, Tool, ToolDefinition};
 
 impl Driver {
     /// One reply of the model.
@@ -151,7 +152,13 @@ impl Driver {
             rest.hand_off.update(core.conversation().shared());
             rest.hand_off.messages().clone()
         })?;
-        Some(ModelRequest { messages: self.shown(messages), ..self.config.request.clone() })
+        let tools = self.tools_shown()?;
+        Some(ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() })
+    }
+
+    /// The tools that a model sees now. As the conversation has it, whatever hooks make of it: what was found stays found.
+    fn tools_shown(&self) -> Option<Arc<[ToolDefinition]>> {
+        self.core(|core, _| shown_after(&self.config.request.tools, core.conversation().iter()))
     }
 
     /// The request, changed by every hook; none when the run was stopped meanwhile.
@@ -171,7 +178,8 @@ impl Driver {
             tracing::warn!(%repair, "what a hook made of the conversation was repaired");
         }
         let messages = HandOff::of(&changed, config.model.info().recipient()).messages().clone();
-        let request = ModelRequest { messages: self.shown(messages), ..config.request.clone() };
+        let tools = self.tools_shown()?;
+        let request = ModelRequest { messages: self.shown(messages), tools, ..config.request.clone() };
         fold(self, request, |hook, request| hook.before_request(request)).await
     }
 

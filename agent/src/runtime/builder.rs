@@ -127,6 +127,23 @@ impl AssistantBuilder {
         self
     }
 
+    /// Adds the tools of an MCP server: models see them as `NAME__TOOL`.
+    ///
+    /// ```no_run
+    /// use agent::mcp::{Client, client::ClientConfig};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).mcp("docs", &docs).build()?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "mcp-client")]
+    pub fn mcp(mut self, name: &str, client: impl std::borrow::Borrow<crate::mcp::Client>) -> Self {
+        self.tools.add(client.borrow().tools_as(name));
+        self
+    }
+
     /// Adds a value that `&T` parameters of tools receive.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))
@@ -394,7 +411,7 @@ impl AssistantBuilder {
                 }
             }
         }
-        let (registry, mut problems) = Registry::assemble(self.tools, self.state);
+        let (registry, mut problems) = Registry::assemble(self.tools.with_tool_search(), self.state);
         problems.extend(self.problems);
         if let Err(error) = registry.check_state(&ToolContext::new()) {
             let is_promised = |problem: &&RegistryProblem| matches!(problem, RegistryProblem::MissingState { state, .. } if self.state_per_prompt.contains(state));

@@ -189,7 +189,10 @@ fn completed(
 ) -> Result<CallToolResult, (String, String)> {
     if let Some(check) = catalogue.output(&call.name) {
         let Some(structured) = &output.structured else {
-            return Err((FAULT.to_owned(), "it gave no structured result, and has an output schema".to_owned()));
+            return Err((
+                FAULT.to_owned(),
+                "it gave no structured result, and has an output schema".to_owned(),
+            ));
         };
         if let Some(detail) = check.fault(structured) {
             return Err((FAULT.to_owned(), format!("its result does not fit its output schema: {detail}")));

@@ -60,7 +60,8 @@ impl Catalogue {
         };
         let end = start.saturating_add(size.max(1)).min(self.tools.len());
         let page = &self.tools[start..end];
-        let next = if end < self.tools.len() { page.last().map(|tool| cursor_after(&tool.name)) } else { None };
+        let next =
+            if end < self.tools.len() { page.last().map(|tool| cursor_after(&tool.name)) } else { None };
         Some((page, next))
     }
 }
@@ -90,7 +91,8 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
         Arc::new(schema),
     );
     if let Some(schema) = definition.output_schema() {
-        let schema = root_object(schema).ok_or_else(|| unfit(definition, "its output schema is of no object"))?;
+        let schema =
+            root_object(schema).ok_or_else(|| unfit(definition, "its output schema is of no object"))?;
         tool = tool.with_raw_output_schema(Arc::new(schema));
     }
     if let Some(title) = definition.title() {

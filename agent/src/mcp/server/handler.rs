@@ -40,6 +40,8 @@ pub(super) struct Handler {
 /// The methods that are answered. Their requests that cannot be read come as unknown ones.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
+/// How many of them, at the start, only the older versions have.
+const OLDER: usize = 2;
 
 impl Handler {
     /// Who asks, and with which tools: found out before the body was read, or, over standard input, now.
@@ -172,11 +174,15 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        if METHODS.contains(&&*method) {
-            return Err(ErrorData::invalid_params(format!("The parameters of {method} cannot be read"), None));
+        let methods = if is_modern(&context) { &METHODS[OLDER..] } else { &METHODS[..] };
+        if methods.contains(&&*method) {
+            return Err(ErrorData::invalid_params(
+                format!("The parameters of {method} cannot be read"),
+                None,
+            ));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }

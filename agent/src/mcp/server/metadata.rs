@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn the_document_has_what_was_said() {
-        let metadata = ResourceMetadata::new("https://a.example/mcp").authorization_server("https://l").scope("s");
+        let metadata =
+            ResourceMetadata::new("https://a.example/mcp").authorization_server("https://l").scope("s");
         assert_eq!(
             serde_json::to_value(metadata).unwrap(),
             serde_json::json!({

@@ -69,6 +69,7 @@ pub use loader::{LoadError, ToolLoader};
 pub use metadata::ResourceMetadata;
 pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
 
+use self::http::HostPolicy;
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
 use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
@@ -76,7 +77,6 @@ use catalogue::{Catalogue, Catalogues};
 use gate::Quota;
 use handler::Visit;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
-use self::http::HostPolicy;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -331,8 +331,7 @@ impl Server {
             Tools::Loaded(loader) => loader,
             Tools::Fixed(set) => {
                 let tools = Registry::new(set)?;
-                let brought =
-                    self.authenticator.as_ref().map(|asked| asked.provides()).unwrap_or_default();
+                let brought = self.authenticator.as_ref().map(|asked| asked.provides()).unwrap_or_default();
                 check_state(&tools, &self.state, &brought)?;
                 catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;
                 Arc::new(loader::Fixed(tools))

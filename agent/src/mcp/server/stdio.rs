@@ -1,7 +1,7 @@
 //! The server over standard input and output: one message a line.
 
-use super::handler::Handler;
 use super::gate::Phase;
+use super::handler::Handler;
 use super::http::Envelope;
 use super::{ServerError, Shared};
 use rmcp::RoleServer;
@@ -11,9 +11,9 @@ use rmcp::transport::Transport;
 use serde_json::json;
 use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use std::pin::pin;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;

@@ -1,12 +1,13 @@
 //! Providers: one row each.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::provider::Protocol;
 use crate::provider::http::ApiKey;
 
 /// A provider: by which protocol it is asked, where it listens, where its key is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ProviderEntry {
     pub(super) name: String,
     pub(in crate::provider) protocol: Arc<dyn Protocol>,
@@ -15,6 +16,7 @@ pub struct ProviderEntry {
     pub(super) key: Option<ApiKey>,
     needs_key: bool,
     default_model: Option<String>,
+    headers: Vec<(String, String)>,
 }
 
 impl ProviderEntry {
@@ -32,6 +34,7 @@ impl ProviderEntry {
             key: None,
             needs_key: true,
             default_model: None,
+            headers: Vec::new(),
         }
     }
 
@@ -63,6 +66,16 @@ impl ProviderEntry {
     pub fn with_default_model(mut self, model: impl Into<String>) -> Self {
         self.default_model = Some(model.into());
         self
+    }
+
+    /// Adds a header of all its requests; one of the same name that a model's builder adds comes after it.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub(in crate::provider) fn headers(&self) -> &[(String, String)] {
+        &self.headers
     }
 
     /// Its name.
@@ -112,6 +125,18 @@ impl ProviderEntry {
             None if !self.needs_key => Ok(ApiKey::none()),
             None => Err(variables.join(" or ")),
         }
+    }
+}
+
+/// Without address and headers: keys may stand there.
+impl fmt::Debug for ProviderEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderEntry")
+            .field("name", &self.name)
+            .field("protocol", &self.protocol)
+            .field("key_variables", &self.key_variables)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }
 

@@ -160,13 +160,11 @@ impl Catalogue {
             return Err(unknown(problem, suggestion));
         };
         let model = model.map(str::to_owned).or_else(|| provider.default_model());
-        match model.filter(|model| !model.trim().is_empty()) {
-            Some(model) => Ok((provider, model)),
-            None => {
-                let variable = format!("{}_DEFAULT_MODEL", provider.prefix());
-                Err(unknown(format!("`{name}` names no model, and {variable} is not set"), None))
-            }
-        }
+        let Some(model) = model.filter(|model| !model.trim().is_empty()) else {
+            let variable = format!("{}_DEFAULT_MODEL", provider.prefix());
+            return Err(unknown(format!("`{name}` names no model, and {variable} is not set"), None));
+        };
+        Ok((provider, model))
     }
 
     pub(super) fn built_in() -> &'static Self {
@@ -244,6 +242,26 @@ mod tests {
 
     #[cfg(feature = "openai")]
     #[test]
+    fn servers_have_all_that_a_model_needs() {
+        for server in crate::provider::openai::SERVERS {
+            let builder =
+                Catalogue::default().with_key(server.name, "k").builder(format!("{}/m", server.name));
+            match builder.build() {
+                Ok(model) => assert_eq!(crate::model::Model::info(&model).provider, server.name),
+                // Each account has its own address.
+                Err(error) => assert_eq!(
+                    error.to_string(),
+                    "`azure` needs an address: give a base URL to the builder, or set AZURE_OPENAI_BASE_URL"
+                ),
+            }
+            if server.is_local {
+                assert!(Catalogue::default().model(&format!("{}/m", server.name)).is_ok(), "{}", server.name);
+            }
+        }
+    }
+
+    #[cfg(feature = "openai")]
+    #[test]
     fn what_is_registered_replaces_what_was_known() {
         use crate::model::Model as _;
         use crate::provider::openai::OpenAiResponses;
@@ -252,8 +270,7 @@ mod tests {
             .with_base_url("https://g.example")
             .with_default_model("small")
             .without_key();
-        let mut facts = ModelFacts::default();
-        facts.context_window = Some(7);
+        let facts = ModelFacts { context_window: Some(7), ..ModelFacts::default() };
         let catalogue = Catalogue::default().with_provider(entry).with_model("groq/small", facts);
         let model = catalogue.model("groq").unwrap();
         assert_eq!((model.info().api.as_str(), model.info().model.as_str()), ("openai-responses", "small"));

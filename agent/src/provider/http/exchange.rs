@@ -152,7 +152,7 @@ impl Exchange {
     }
 
     fn take(&mut self, events: impl Iterator<Item = ModelEvent>) {
-        let prices = self.model.prices;
+        let prices = self.model.facts.as_ref().and_then(|facts| facts.prices);
         let events = events.map(|mut event| {
             if let (ModelEvent::Usage { usage }, Some(prices)) = (&mut event, prices) {
                 usage.cost = usage.cost.or_else(|| Some(prices.cost(usage)));

@@ -16,7 +16,7 @@ use crate::model::{
     Capabilities, ManagedTool, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream,
     StepCx,
 };
-use crate::provider::{Catalogue, HttpRequest, Prices, Protocol, UnknownModel};
+use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel};
 
 /// A model of a provider, asked over HTTP. Cloning shares everything.
 ///
@@ -37,7 +37,7 @@ pub struct HttpModel {
 
 pub(super) struct Inner {
     pub(super) info: ModelInfo,
-    pub(super) prices: Option<Prices>,
+    pub(super) facts: Option<ModelFacts>,
     pub(super) protocol: Arc<dyn Protocol>,
     pub(super) client: HttpClient,
     pub(super) base_url: String,
@@ -109,6 +109,11 @@ impl HttpModel {
 }
 
 impl HttpModel {
+    /// What is known of the model: its window, what it costs.
+    pub fn facts(&self) -> Option<&ModelFacts> {
+        self.inner.facts.as_ref()
+    }
+
     /// Whether the provider runs this tool itself. Otherwise a request with it is refused before it is sent, and a tool of
     /// your own may stand in for it:
     ///
@@ -221,17 +226,21 @@ impl HttpModelBuilder {
                 .base_url(&*protocol)
                 .map_err(|variable| BuildModelError::NoAddress { provider: name.clone(), variable })?,
         };
-        let prices = catalogue.facts(&format!("{name}/{model}")).and_then(|facts| facts.prices);
+        let facts = catalogue.facts(&format!("{name}/{model}"));
+        let mut headers = provider.headers().to_vec();
+        for (name, value) in self.headers {
+            headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            headers.push((name, value));
+        }
         let info = ModelInfo::new(name, protocol.api(), model).with_capabilities(capabilities);
         // What is called like a secret is kept like one.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
             ["key", "token", "auth", "secret", "cookie"].iter().any(|word| name.contains(word))
         };
-        let (secret, headers): (Vec<_>, Vec<_>) =
-            self.headers.into_iter().partition(|(name, _)| is_secret(name));
+        let (secret, headers): (Vec<_>, Vec<_>) = headers.into_iter().partition(|(name, _)| is_secret(name));
         let secret_headers = secret.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let inner = Inner { info, prices, protocol, client, base_url, key, headers, secret_headers };
+        let inner = Inner { info, facts, protocol, client, base_url, key, headers, secret_headers };
         Ok(HttpModel { inner: Arc::new(inner) })
     }
 }

@@ -1,7 +1,7 @@
 //! The file of a cassette.
 //!
 //! ```json
-//! {"cassette": 1, "model": {"provider", "api", "model"}, "native_output"?: true,
+//! {"cassette": 1, "model": {"provider", "api", "model", "images", …},
 //!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters"}},
 //!  "exchanges": [{"request": {"system"?, "continues"?: 1, "messages": […], "tools"?: ["NAME@FINGERPRINT"], …},
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
@@ -13,7 +13,9 @@ use super::CassetteError;
 use super::scrub::Scrubber;
 use crate::ToolDefinition;
 use crate::message::{AssistantMessage, Message};
-use crate::model::{ManagedTool, ModelErrorKind, ModelInfo, ModelRequest, PromptCache, ToolChoice};
+use crate::model::{
+    Capabilities, ManagedTool, ModelErrorKind, ModelInfo, ModelRequest, PromptCache, ToolChoice,
+};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -22,7 +24,6 @@ const VERSION: u64 = 1;
 /// What stands in the file.
 pub(super) struct Tape {
     model: Value,
-    pub(super) native_output: bool,
     pub(super) exchanges: Vec<Exchange>,
 }
 
@@ -44,14 +45,24 @@ impl Exchange {
 }
 
 impl Tape {
-    pub(super) fn new(info: &ModelInfo, native_output: bool) -> Self {
-        let model = json!({"provider": info.provider, "api": info.api, "model": info.model});
-        Self { model, native_output, exchanges: Vec::new() }
+    pub(super) fn new(info: &ModelInfo) -> Self {
+        let can = info.capabilities;
+        let model = json!({
+            "provider": info.provider, "api": info.api, "model": info.model,
+            "images": can.images, "documents": can.documents, "audio": can.audio, "native_output": can.native_output,
+        });
+        Self { model, exchanges: Vec::new() }
     }
 
     pub(super) fn info(&self) -> ModelInfo {
         let text = |key: &str| self.model.get(key).and_then(Value::as_str).unwrap_or_default();
-        ModelInfo::new(text("provider"), text("api"), text("model"))
+        let is = |key: &str, usual: bool| self.model.get(key).and_then(Value::as_bool).unwrap_or(usual);
+        let mut can = Capabilities::default();
+        can.images = is("images", can.images);
+        can.documents = is("documents", can.documents);
+        can.audio = is("audio", can.audio);
+        can.native_output = is("native_output", can.native_output);
+        ModelInfo::new(text("provider"), text("api"), text("model")).with_capabilities(can)
     }
 
     pub(super) fn read(path: &Path) -> Result<Self, CassetteError> {
@@ -63,11 +74,7 @@ impl Tape {
             return Err(CassetteError::format(path, format!("`cassette` is not {VERSION}: record it again")));
         }
         let tools = file.get("tools").and_then(Value::as_object).cloned().unwrap_or_default();
-        let mut tape = Self {
-            model: file.get("model").cloned().unwrap_or_default(),
-            native_output: file.get("native_output") == Some(&Value::Bool(true)),
-            exchanges: Vec::new(),
-        };
+        let mut tape = Self { model: file.get("model").cloned().unwrap_or_default(), exchanges: Vec::new() };
         for (number, exchange) in
             (1..).zip(file.get("exchanges").and_then(Value::as_array).into_iter().flatten())
         {
@@ -116,9 +123,6 @@ impl Tape {
             .map(|(at, exchange)| self.shortened(at, exchange, &mut tools))
             .collect();
         let mut file = json!({"cassette": VERSION, "model": self.model});
-        if self.native_output {
-            file["native_output"] = true.into();
-        }
         if !tools.is_empty() {
             file["tools"] = tools.into();
         }

@@ -124,18 +124,18 @@ impl Cassette {
         let tape = Tape::read(&self.path)?;
         let info = tape.info();
         let played = vec![false; tape.exchanges.len()];
-        Ok(self.model(info, tape.native_output, State { tape, played, source: None }))
+        Ok(self.model(info, State { tape, played, source: None }))
     }
 
     /// Asks `model`, and writes each exchange to the file when it is over. What was in the file is lost.
     pub fn record(self, model: impl Model + 'static) -> CassetteModel {
-        let (info, native_output) = (model.info().clone(), model.has_native_output());
-        let tape = Tape::new(&info, native_output);
-        self.model(info, native_output, State { tape, played: Vec::new(), source: Some(Arc::new(model)) })
+        let info = model.info().clone();
+        let tape = Tape::new(&info);
+        self.model(info, State { tape, played: Vec::new(), source: Some(Arc::new(model)) })
     }
 
-    fn model(self, info: ModelInfo, native_output: bool, state: State) -> CassetteModel {
-        CassetteModel { cassette: Arc::new(self), info, native_output, state: Arc::new(Mutex::new(state)) }
+    fn model(self, info: ModelInfo, state: State) -> CassetteModel {
+        CassetteModel { cassette: Arc::new(self), info, state: Arc::new(Mutex::new(state)) }
     }
 }
 
@@ -147,7 +147,6 @@ impl Cassette {
 pub struct CassetteModel {
     cassette: Arc<Cassette>,
     info: ModelInfo,
-    native_output: bool,
     state: Arc<Mutex<State>>,
 }
 
@@ -241,25 +240,25 @@ impl Model for CassetteModel {
         match source {
             None => {
                 let reply = self.play(&asked);
-                ModelStream::from_reply(cx, &self.info, std::future::ready(reply))
+                let replied = std::future::ready(reply);
+                ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
             Some(source) => {
-                let events = source.stream(cx, request);
+                // What is told of arguments is told once, below.
+                let plain = ModelRequest { argument_events: false, ..request.clone() };
+                let events = source.stream(cx, &plain);
                 ModelStream::new(
                     cx,
                     &self.info,
                     Recording { events, request: Some(asked), model: self.clone() },
                 )
+                .with_argument_events(request)
             }
         }
     }
 
     fn info(&self) -> &ModelInfo {
         &self.info
-    }
-
-    fn has_native_output(&self) -> bool {
-        self.native_output
     }
 }
 

@@ -97,7 +97,9 @@ impl Model for FunctionModel {
         lock(&self.state).requests.push(request.clone());
         let (state, answering, request) =
             (self.state.clone(), (self.answer)(request.clone()), Box::new(request.clone()));
+        let asked = request.clone();
         ModelStream::new(cx, &self.info, Later::Answering { answering, request, state })
+            .with_argument_events(&asked)
     }
 
     fn info(&self) -> &ModelInfo {

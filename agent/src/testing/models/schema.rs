@@ -172,7 +172,7 @@ impl State {
 impl Model for SchemaModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let events = self.answer(request).into_events(request, &mut 0);
-        ModelStream::new(cx, &self.info, events)
+        ModelStream::new(cx, &self.info, events).with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {

@@ -228,6 +228,10 @@ impl Tool for Adapted {
         self.inner.format_result(result)
     }
 
+    fn formats_results(&self) -> bool {
+        self.inner.formats_results()
+    }
+
     fn policy(&self) -> &ToolPolicy {
         &self.policy
     }

@@ -4,6 +4,9 @@ mod adapted;
 mod arguments;
 mod search;
 
+#[cfg(feature = "runtime")]
+pub(crate) use search::shown_after;
+
 use super::approval::Approval;
 use super::definition::{DefinitionError, ToolDefinition};
 use super::output::ToolOutput;

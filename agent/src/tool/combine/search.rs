@@ -52,7 +52,13 @@ impl ToolSet {
     /// assert_eq!(shown(&[message]), ["read_file", "search_tools", "convert_currency"]);
     /// # Ok(()) }
     /// ```
+    ///
+    /// An assistant does this by itself when its tools have not been given it.
     pub fn with_tool_search(mut self) -> Self {
+        // It may have been renamed since.
+        if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
+            return self;
+        }
         let tools = self.entries().iter().filter_map(|entry| entry.as_ref().ok());
         let deferred = tools.map(|tool| tool.definition().clone()).filter(ToolDefinition::is_deferred);
         let deferred: Vec<ToolDefinition> = deferred.collect();
@@ -89,24 +95,31 @@ impl Registry {
     /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that what a provider cached
     /// of the list stays good. Without deferred tools it is [`definitions`](Self::definitions), shared.
     pub fn shown<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Arc<[ToolDefinition]> {
-        let all = self.definitions();
-        if !all.iter().any(ToolDefinition::is_deferred) {
-            return all;
-        }
-        let mut told: HashSet<&str> = HashSet::new();
-        let mut shown: Vec<ToolDefinition> = all.iter().filter(|tool| !tool.is_deferred()).cloned().collect();
-        for message in messages {
-            let Message::ToolResult(result) = message else { continue };
-            let names = result.metadata.get(FOUND).and_then(Value::as_array).into_iter().flatten();
-            for name in names.filter_map(Value::as_str) {
-                let found = all.iter().find(|tool| tool.name() == name && tool.is_deferred());
-                if let Some(tool) = found.filter(|_| told.insert(name)) {
-                    shown.push(tool.clone());
-                }
+        shown_after(&self.definitions(), messages)
+    }
+}
+
+/// What of these a model is shown after these messages.
+pub(crate) fn shown_after<'m>(
+    all: &Arc<[ToolDefinition]>,
+    messages: impl IntoIterator<Item = &'m Message>,
+) -> Arc<[ToolDefinition]> {
+    if !all.iter().any(ToolDefinition::is_deferred) {
+        return all.clone();
+    }
+    let mut told: HashSet<&str> = HashSet::new();
+    let mut shown: Vec<ToolDefinition> = all.iter().filter(|tool| !tool.is_deferred()).cloned().collect();
+    for message in messages {
+        let Message::ToolResult(result) = message else { continue };
+        let names = result.metadata.get(FOUND).and_then(Value::as_array).into_iter().flatten();
+        for name in names.filter_map(Value::as_str) {
+            let found = all.iter().find(|tool| tool.name() == name && tool.is_deferred());
+            if let Some(tool) = found.filter(|_| told.insert(name)) {
+                shown.push(tool.clone());
             }
         }
-        shown.into()
     }
+    shown.into()
 }
 
 fn search_tool(deferred: Vec<ToolDefinition>) -> Result<DynamicTool, DefinitionError> {

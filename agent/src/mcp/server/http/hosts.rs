@@ -100,7 +100,8 @@ fn host_of(authority: &Authority) -> Option<Host> {
 fn origin_of(text: &str) -> Option<Origin> {
     let (scheme, authority) = text.trim().split_once("://")?;
     let host = host_of(&authority.parse().ok()?)?;
-    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_scheme =
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     is_scheme.then(|| Origin { scheme: scheme.to_ascii_lowercase(), host })
 }
 
@@ -157,9 +158,14 @@ mod tests {
         for host in ["localhost", "localhost:1", "127.0.0.1:8080", "[::1]:80", "LOCALHOST"] {
             assert_eq!(local.check(&head(host, None)), Ok(()), "{host}");
         }
-        for host in
-            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "a@localhost", "localhost:x", ""]
-        {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "a@localhost",
+            "localhost:x",
+            "",
+        ] {
             assert!(local.check(&head(host, None)).is_err(), "{host}");
         }
         let own = policy(Some(&["tools.example:443", "::1"]), &[]).unwrap();
@@ -173,9 +179,12 @@ mod tests {
     #[test]
     fn pages_of_the_own_host_and_listed_ones_may_ask() {
         let some = policy(None, &["https://app.example:443", "http://localhost:*"]).unwrap();
-        for origin in
-            ["http://127.0.0.1:8080", "https://app.example", "https://app.example:443", "http://localhost:5173"]
-        {
+        for origin in [
+            "http://127.0.0.1:8080",
+            "https://app.example",
+            "https://app.example:443",
+            "http://localhost:5173",
+        ] {
             assert_eq!(some.check(&head("127.0.0.1:8080", Some(origin))), Ok(()), "{origin}");
         }
         for origin in [

@@ -79,7 +79,13 @@ pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Ans
 }
 
 /// An error of JSON-RPC; `id` is the JSON of the request's.
-pub(super) fn rpc_error(status: StatusCode, id: Option<&RawValue>, code: i64, message: &str, data: Option<Value>) -> Answer {
+pub(super) fn rpc_error(
+    status: StatusCode,
+    id: Option<&RawValue>,
+    code: i64,
+    message: &str,
+    data: Option<Value>,
+) -> Answer {
     let mut error = json!({"code": code, "message": message});
     if let Some(data) = data {
         error["data"] = data;
@@ -156,8 +162,11 @@ impl<'a> Envelope<'a> {
             return Err(Malformed(-32700, "Parse error: nested too deep"));
         }
         if let Ok(envelope) = serde_json::from_slice::<Self>(body) {
-            let is_id = envelope.id.is_none_or(|id| matches!(id.get().as_bytes().first(), Some(b'"' | b'0'..=b'9' | b'-')));
-            let is_message = envelope.method.is_some() || envelope.result.is_some() || envelope.error.is_some();
+            let is_id = envelope
+                .id
+                .is_none_or(|id| matches!(id.get().as_bytes().first(), Some(b'"' | b'0'..=b'9' | b'-')));
+            let is_message =
+                envelope.method.is_some() || envelope.result.is_some() || envelope.error.is_some();
             return if is_id && is_message { Ok(envelope) } else { Err(NO_MESSAGE) };
         }
         match serde_json::from_slice::<IgnoredAny>(body) {
@@ -231,7 +240,8 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_body_over_its_limit_is_left() {
-        let read = |bytes: &'static [u8]| read(Full::new(Bytes::from_static(bytes)), 3, Duration::from_secs(1));
+        let read =
+            |bytes: &'static [u8]| read(Full::new(Bytes::from_static(bytes)), 3, Duration::from_secs(1));
         assert_eq!(read(b"abc").await.unwrap(), "abc");
         assert_eq!(read(b"abcd").await, Err(Unread::TooLong));
     }

@@ -92,35 +92,7 @@ impl Encoder<'_> {
         }
         let level = request.thinking.filter(|_| !models::never_reasons(name));
         if let Some(level) = level {
-            match compat.thinking {
-                ThinkingField::ReasoningEffort => {
-                    set("reasoning_effort", models::effort(name, level).into());
-                }
-                ThinkingField::Reasoning => {
-                    let reasoning = match level {
-                        Thinking::Budget(tokens) => json!({"max_tokens": tokens}),
-                        level => json!({"effort": models::effort(name, level)}),
-                    };
-                    set("reasoning", reasoning);
-                }
-                ThinkingField::ThinkingType => {
-                    let word = if level == Thinking::None { "disabled" } else { "enabled" };
-                    set("thinking", json!({"type": word}));
-                }
-                ThinkingField::EnableThinking => {
-                    set("enable_thinking", (level != Thinking::None).into());
-                    if let Thinking::Budget(tokens) = level {
-                        set("thinking_budget", tokens.into());
-                    }
-                }
-                ThinkingField::None => {
-                    tracing::warn!(
-                        setting = "thinking",
-                        model = name,
-                        "the server cannot be told how much to think: left out"
-                    );
-                }
-            }
+            self.thinking(level, &mut set);
         }
         let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
         for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
@@ -151,6 +123,40 @@ impl Encoder<'_> {
         }
         add_options(&mut body, request.provider_options.get(&self.model.provider));
         Ok(body)
+    }
+
+    /// How much to think, in the server's words.
+    fn thinking(&self, level: Thinking, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
+        let name = self.model.model.as_str();
+        match self.compat.thinking {
+            ThinkingField::ReasoningEffort => {
+                set("reasoning_effort", models::effort(name, level).into());
+            }
+            ThinkingField::Reasoning => {
+                let reasoning = match level {
+                    Thinking::Budget(tokens) => json!({"max_tokens": tokens}),
+                    level => json!({"effort": models::effort(name, level)}),
+                };
+                set("reasoning", reasoning);
+            }
+            ThinkingField::ThinkingType => {
+                let word = if level == Thinking::None { "disabled" } else { "enabled" };
+                set("thinking", json!({"type": word}));
+            }
+            ThinkingField::EnableThinking => {
+                set("enable_thinking", (level != Thinking::None).into());
+                if let Thinking::Budget(tokens) = level {
+                    set("thinking_budget", tokens.into());
+                }
+            }
+            ThinkingField::None => {
+                tracing::warn!(
+                    setting = "thinking",
+                    model = name,
+                    "the server cannot be told how much to think: left out"
+                );
+            }
+        }
     }
 
     fn tools(&self) -> Result<Vec<Value>, ModelError> {

@@ -1,5 +1,6 @@
 //! Recorded behaviour of another adapter for Chat Completions, if there is some: `AGENT_VECTORS` names a folder with
 //! `openai/chat.json` and `openai/sse.json` in it.
+#![expect(clippy::print_stdout, reason = "who runs it is told that it was skipped")]
 
 use serde_json::{Value, json};
 

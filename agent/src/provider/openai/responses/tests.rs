@@ -378,10 +378,7 @@ fn requests_are_read_and_written_again() {
             ],
         }),
     );
-    assert_eq!(
-        request.messages.iter().filter_map(|message| message.as_tool_result()).next().unwrap().tool,
-        "f"
-    );
+    assert_eq!(request.messages.iter().find_map(|message| message.as_tool_result()).unwrap().tool, "f");
     assert_round_trip(&api(), &json!({"model": "gpt-4o", "input": "Hi", "stream": true}));
     for broken in [json!([]), json!({"input": "x"}), json!({"model": "m"}), json!({"model": "m", "input": 5})]
     {
