@@ -20,11 +20,14 @@ struct Span {
     fields: BTreeMap<&'static str, String>,
 }
 
+/// An event: the span it stands in, and its fields.
+type Told = (Option<u64>, BTreeMap<&'static str, String>);
+
 /// Everything that was traced.
 #[derive(Clone, Default)]
 struct Traces {
     spans: Arc<Mutex<Vec<Span>>>,
-    events: Arc<Mutex<Vec<(Option<u64>, BTreeMap<&'static str, String>)>>>,
+    events: Arc<Mutex<Vec<Told>>>,
     entered: Arc<Mutex<Vec<u64>>>,
 }
 
