@@ -24,7 +24,9 @@ pub use thinking::{ParseThinkingError, Thinking};
 
 use std::sync::{Arc, LazyLock};
 
-use crate::message::{AssistantMessage, Recipient};
+use crate::message::AssistantMessage;
+#[cfg(feature = "runtime")]
+use crate::message::Recipient;
 use crate::{BoxFuture, CancelToken, StepKey};
 
 #[cfg(test)]
@@ -157,6 +159,7 @@ impl ModelInfo {
     }
 
     /// Who a request to it goes to.
+    #[cfg(feature = "runtime")]
     pub(crate) fn recipient(&self) -> Recipient {
         let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
         let Capabilities { images, documents, audio, .. } = self.capabilities;
