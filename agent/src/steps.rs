@@ -22,7 +22,8 @@
 //!
 //! impl Steps for Plain {
 //!     fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
-//!         let request = ModelRequest { messages, ..ModelRequest::default() }.with_tools(self.tools.definitions());
+//!         let mut request = ModelRequest::default().with_tools(self.tools.definitions());
+//!         request.messages = messages;
 //!         let reply = self.model.call(&StepCx::new().with_key(key), &request);
 //!         Box::pin(async move { reply.await.map(Reply::new).map_err(|error| StepError::terminal(error.to_string())) })
 //!     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::loop_core::AgentLoop;
-use agent::message::{Message, ToolResultMessage};
+use agent::message::{Message, ToolArguments, ToolResultMessage};
 use agent::model::{ScriptedModel, reply, reply_with};
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, DynamicTool, EventKind, ResumeError,
@@ -20,15 +20,15 @@ use crate::assistant_support::{assert_sound, outline};
 struct Bank(AtomicUsize);
 
 /// Pays an invoice.
-#[tool(approval = when(|amount: &u64| *amount > 100))]
-async fn pay(invoice: String, amount: u64, bank: &Bank) -> String {
+#[tool(inline, approval = when(|amount: &u64| *amount > 100))]
+fn pay(invoice: String, amount: u64, bank: &Bank) -> String {
     bank.0.fetch_add(1, Ordering::SeqCst);
     format!("paid {amount} for {invoice}")
 }
 
 /// Pays an invoice, in the next version of the application.
-#[tool(name = "pay", type = PayOn, approval = when(|amount: &u64| *amount > 100))]
-async fn pay_on(invoice: String, amount: u64, account: String, bank: &Bank) -> String {
+#[tool(inline, name = "pay", type = PayOn, approval = when(|amount: &u64| *amount > 100))]
+fn pay_on(invoice: String, amount: u64, account: String, bank: &Bank) -> String {
     bank.0.fetch_add(1, Ordering::SeqCst);
     format!("paid {amount} for {invoice} from {account}")
 }
@@ -148,7 +148,7 @@ async fn changed_arguments_are_checked_and_the_model_is_told() {
         let kept = assistant.messages();
         let kept = kept.get(3).unwrap().as_tool_result().unwrap();
         assert_eq!(
-            kept.edited_args.as_ref().and_then(|args| args.value()),
+            kept.edited_args.as_ref().and_then(ToolArguments::value),
             Some(args),
             "apart from the content"
         );

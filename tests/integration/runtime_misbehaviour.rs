@@ -338,6 +338,23 @@ async fn arguments_are_events_while_they_arrive_where_they_are_asked_for() {
     );
 }
 
+#[tokio::test]
+async fn a_model_that_is_always_ready_does_not_keep_others_from_their_turns() {
+    let long = ScriptedModel::new(["x".repeat(20_000)]).with_chunk_size(1);
+    let assistant = Assistant::builder(long).build().unwrap();
+    let turns = Arc::new(AtomicUsize::new(0));
+    let count = turns.clone();
+    let other = tokio::spawn(async move {
+        loop {
+            count.fetch_add(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+        }
+    });
+    assistant.prompt("go").await.unwrap();
+    other.abort();
+    assert!(turns.load(Ordering::SeqCst) > 100, "{turns:?}");
+}
+
 #[test]
 fn outcomes_of_later_versions_load_and_are_kept() {
     let stored = json!({"outcome": "postponed", "until": 5, "message": "tomorrow", "code": "holiday"});

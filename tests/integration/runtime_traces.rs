@@ -20,11 +20,14 @@ struct Span {
     fields: BTreeMap<&'static str, String>,
 }
 
+/// An event: the span it stands in, and its fields.
+type Told = (Option<u64>, BTreeMap<&'static str, String>);
+
 /// Everything that was traced.
 #[derive(Clone, Default)]
 struct Traces {
     spans: Arc<Mutex<Vec<Span>>>,
-    events: Arc<Mutex<Vec<(Option<u64>, BTreeMap<&'static str, String>)>>>,
+    events: Arc<Mutex<Vec<Told>>>,
     entered: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -83,7 +86,7 @@ fn model() -> ScriptedModel {
     let scripts = [
         reply()
             .text("let me see")
-            .tool_call("double", r#"{"value": 21}"#)
+            .tool_call("double", r#"{"value": 1234567}"#)
             .tool_call("boom", "{}")
             .usage(Usage::new(12, 34)),
         reply().text(SECRET).usage(Usage::new(50, 6)),
@@ -153,7 +156,7 @@ async fn spans_have_the_names_and_attributes_of_the_conventions() {
     assert!(!spans[2].fields.contains_key("error.type"));
     has(3, &[("gen_ai.tool.name", "boom"), ("error.type", "tool_error")]);
     let said = format!("{spans:?} {:?}", traces.events.lock().unwrap());
-    for content in ["tulip", "let me see", "21", "42", "kaput"] {
+    for content in ["tulip", "let me see", "1234567", "2469134", "kaput"] {
         assert!(!said.contains(content), "{content} is in the traces: {said}");
     }
 }

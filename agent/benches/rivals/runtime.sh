@@ -2,9 +2,9 @@
 # Our runtime beside rig's, as ratios of one run: instructions (valgrind) and allocations of a prompt; then time and memory of
 # many runs at once, of one shared assistant, against those of few; then a long run.
 #
-# Instructions are the difference of two runs, so start-up does not count. Times are of a warm process: see src/main.rs. On a
-# machine that does other things as well they say little, which is why few and many are measured by turns and the best of
-# three counts.
+# Instructions are the difference of two runs, so start-up does not count. Times are of the processor, in a warm process: see
+# src/main.rs. Many runs at once fill the caches, which a busy machine shares with others: so few and many are measured by
+# turns, and the best of three counts.
 # Usage: agent/benches/rivals/runtime.sh          needs valgrind
 set -eu
 command -v valgrind >/dev/null || { echo "skipped: no valgrind"; exit 0; }

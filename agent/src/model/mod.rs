@@ -25,6 +25,8 @@ pub use thinking::{ParseThinkingError, Thinking};
 use std::sync::{Arc, LazyLock};
 
 use crate::message::AssistantMessage;
+#[cfg(feature = "runtime")]
+use crate::message::Recipient;
 use crate::{BoxFuture, CancelToken, StepKey};
 
 #[cfg(test)]
@@ -158,8 +160,8 @@ impl ModelInfo {
 
     /// Who a request to it goes to.
     #[cfg(feature = "runtime")]
-    pub(crate) fn recipient(&self) -> crate::message::Recipient {
-        let mut recipient = crate::message::Recipient::new(&*self.provider, &*self.api, &*self.model);
+    pub(crate) fn recipient(&self) -> Recipient {
+        let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
         let Capabilities { images, documents, audio, .. } = self.capabilities;
         (recipient.takes_images, recipient.takes_documents, recipient.takes_audio) =
             (images, documents, audio);

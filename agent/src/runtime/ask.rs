@@ -137,6 +137,7 @@ impl Driver {
                 self.note(Note::ReplyUpdated(event));
                 self.emit().await;
             }
+            self.let_others().await;
         }
     }
 

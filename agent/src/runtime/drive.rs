@@ -44,6 +44,8 @@ pub(super) struct Driver {
     /// What it has to come to, and how often an answer was sent back.
     wanted: Option<Arc<Wanted>>,
     asked_again: u32,
+    /// How many steps were taken since others had their turn.
+    steps: u32,
     /// How a run goes on that was suspended.
     resumption: Option<Resumption>,
     /// Whether the run is the assistant's.
@@ -74,6 +76,9 @@ impl Watcher {
         .await;
     }
 }
+
+/// How many steps a run takes before others have their turn.
+const MAX_STEPS: u32 = 128;
 
 const DROPPED: &str = "the prompt was dropped";
 
@@ -112,6 +117,7 @@ impl Driver {
             error: None,
             wanted,
             asked_again: 0,
+            steps: 0,
             resumption: None,
             is_running: false,
         }))
@@ -146,6 +152,7 @@ impl Driver {
     async fn drive(&mut self) -> bool {
         loop {
             self.emit().await;
+            self.let_others().await;
             let Some(effect) = self.core(|core, _| core.next()) else { return false };
             if matches!(effect, Effect::Done(_)) {
                 return false;
@@ -171,6 +178,17 @@ impl Driver {
                 Effect::TurnEnd { summary, .. } => Box::pin(self.turn_end(summary)).await,
                 Effect::Done(_) => return false,
             }
+        }
+    }
+
+    /// A model whose events are all there, or tools that need no time, never wait: from time to time the others on this
+    /// thread have their turn. Counted for each run alone: tokio's own count is one for a whole task, and many runs may
+    /// be in one.
+    pub(super) async fn let_others(&mut self) {
+        self.steps += 1;
+        if self.steps >= MAX_STEPS {
+            self.steps = 0;
+            tokio::task::yield_now().await;
         }
     }
 

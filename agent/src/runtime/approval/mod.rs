@@ -114,7 +114,7 @@ impl Decisions {
     }
 
     /// The result of a call whose tool said that it comes later ([`ToolOutcome::Deferred`]): a
-    /// [`ToolOutput`](crate::ToolOutput), or any other outcome.
+    /// [`ToolOutput`](struct@crate::ToolOutput), or any other outcome.
     pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
         self.arrived.push(Arrived { call_id: call_id.into(), outcome: outcome.into() });
         self
