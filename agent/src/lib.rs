@@ -38,10 +38,12 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
+//! * `approvals-signed`: runs that wait for approval may be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
+//! * `mcp-server`, `mcp-client`: tools over the Model Context Protocol, ours for others and others' for us; see `mcp`.
 //! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
 
 // The macros name this crate by its name, also in its own tests.
@@ -49,6 +51,8 @@ extern crate self as agent;
 
 pub mod args;
 pub mod loop_core;
+#[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
+pub mod mcp;
 pub mod message;
 pub mod model;
 #[cfg(feature = "sse")]
@@ -57,6 +61,7 @@ pub mod provider;
 mod runtime;
 pub mod schema;
 mod step_key;
+pub mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;

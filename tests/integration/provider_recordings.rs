@@ -236,7 +236,10 @@ fn gemini(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
     if let Some(reading) = reading.as_object_mut().filter(|reading| !reading.is_empty()) {
         reading.insert("signatures".into(), signatures.into());
         reading.insert("other_parts".into(), others.into());
-        reading.insert("usage".into(), snake_keys(message.usage.raw.as_ref().unwrap_or(&Value::Null)));
+        let mut usage = snake_keys(message.usage.raw.as_ref().unwrap_or(&Value::Null));
+        // The SDK does not know it.
+        drop(usage.as_object_mut().and_then(|usage| usage.shift_remove("service_tier")));
+        reading.insert("usage".into(), usage);
         // Ids are made here where there are none.
         for (part, call) in message
             .content

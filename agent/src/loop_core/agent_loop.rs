@@ -454,7 +454,7 @@ impl AgentLoop {
             self.finish(end);
             return;
         }
-        self.batch = Batch::new(reply.tool_calls().cloned(), is_cut, &self.config);
+        self.batch = Batch::new(reply.tool_calls(), is_cut, &self.config);
         self.keep_reply(message);
         if self.batch.slots.is_empty() {
             self.close_turn();

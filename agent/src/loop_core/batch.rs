@@ -82,8 +82,15 @@ impl Slot {
 }
 
 impl Batch {
-    pub(super) fn new(calls: impl Iterator<Item = ToolCall>, is_cut: bool, config: &LoopConfig) -> Self {
-        let mut batch = Self { slots: calls.map(Slot::new).collect(), is_cut, ..Self::default() };
+    pub(super) fn new<'c>(
+        calls: impl Iterator<Item = &'c ToolCall> + Clone,
+        is_cut: bool,
+        config: &LoopConfig,
+    ) -> Self {
+        // Exactly as many as there are: a run keeps them while its tools work.
+        let mut slots = Vec::with_capacity(calls.clone().count());
+        slots.extend(calls.cloned().map(Slot::new));
+        let mut batch = Self { slots, is_cut, ..Self::default() };
         batch.next_segment(config);
         batch
     }

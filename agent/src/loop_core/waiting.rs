@@ -132,6 +132,7 @@ pub(crate) struct CheckedCall {
     /// The call, with what it runs with.
     pub(crate) call: ToolCall,
     /// Of its tool's schema.
+    #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The checked arguments, where somebody has to allow it.
     pub(crate) asked: Option<ToolArguments>,

@@ -94,6 +94,9 @@ impl ProviderTool {
 /// Told of what a provider's tool was asked or answered; results of searches are long.
 const MAX_WORDS: usize = 4000;
 
+/// Longer words are nothing to read.
+const MAX_WORD: usize = 500;
+
 /// A value as text, without what only its provider can read, and cut.
 fn brief(value: &Value) -> String {
     fn readable(value: &Value) -> Value {
@@ -104,6 +107,10 @@ fn brief(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
+            // A picture, or a state without a name of its own.
+            Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
+                format!("({} characters)", text.len()).into()
+            }
             other => other.clone(),
         }
     }

@@ -84,7 +84,7 @@ impl Recipient {
 ///   not know are left out.
 /// * Thinking, and provider data of parts, go back only to the provider, protocol and model that made them; a reply
 ///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider, by the same
-///   protocol. What another provider's own tools did becomes words.
+///   protocol. What a provider's own tools did becomes words for other models.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
 /// * Where a model takes no pictures, documents or sound, a text says what was there. Arguments that are not JSON
 ///   become `{}`.
@@ -222,7 +222,7 @@ impl HandOff {
             Content::Unknown(_) => true,
             _ => false,
         };
-        let in_words = |part: &Part| !is_house && matches!(part.content, Content::ProviderTool(_));
+        let in_words = |part: &Part| !is_own && matches!(part.content, Content::ProviderTool(_));
         let foreign_data =
             reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider || !same_api);
         let is_changed = |part: &Part| is_foreign(part) || in_words(part) || !keeps_data(part);
@@ -240,7 +240,7 @@ impl HandOff {
                 part.provider_data = None;
             }
             if let Content::ProviderTool(tool) = &part.content
-                && !is_house
+                && !is_own
             {
                 *part = Part::text(tool.words());
             }

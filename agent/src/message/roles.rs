@@ -122,7 +122,7 @@ impl AssistantMessage {
     }
 
     /// The calls, in their order.
-    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> + Clone {
         self.content.iter().filter_map(Part::as_tool_call)
     }
 }

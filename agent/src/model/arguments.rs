@@ -76,7 +76,12 @@ impl ArgumentUpdate {
 /// Without values: they may be secrets, and this text goes into logs.
 impl fmt::Debug for ArgumentUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArgumentUpdate").field("path", &self.path).field("change", &self.change).finish()
+        let Self { path, secret, change } = self;
+        f.debug_struct("ArgumentUpdate")
+            .field("path", path)
+            .field("secret", secret)
+            .field("change", change)
+            .finish()
     }
 }
 

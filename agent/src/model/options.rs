@@ -83,7 +83,7 @@ impl ManagedTool {
     }
 
     /// The error of a provider that does not have it.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "anthropic", feature = "gemini", feature = "openai"))]
     pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
         let name = self.name();
         let whose = match self {

@@ -1,5 +1,4 @@
 //! Streams of every protocol, cut at each byte and spoilt at each byte.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use super::Protocol;
 use super::test_support::read;

@@ -44,12 +44,14 @@ mod reply;
 mod schema;
 pub mod sse;
 #[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
+mod switching_tests;
+#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
 mod test_support;
 #[cfg(feature = "http")]
 mod tools;
 
 #[cfg(feature = "http")]
-pub use catalogue::{UnknownModel, protocol, protocols};
+pub use catalogue::{Catalogue, ModelFacts, Prices, ProviderEntry, UnknownModel, protocol, protocols};
 #[cfg(feature = "http")]
 pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]

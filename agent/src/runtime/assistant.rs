@@ -8,13 +8,14 @@ use tokio::sync::Notify;
 
 use super::approval::{self, Approver, Resumption, Signer};
 use super::cache::ResultCache;
+use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
 use super::spill::{Spill, SpilledFile};
 use super::{AssistantBuilder, Decisions, Prompt, ResumeError, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
-use crate::message::{Conversation, HandOff, Message, UserMessage};
+use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
 use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
@@ -94,6 +95,8 @@ pub(super) struct State {
 struct Active {
     core: AgentLoop,
     cancel: CancelToken,
+    /// The reply while it streams.
+    growing: Option<Box<Growing>>,
 }
 
 impl Assistant {
@@ -284,6 +287,27 @@ impl Assistant {
         }
     }
 
+    /// The reply as far as it has come, while one streams: a copy. Calls in it may not be whole.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::{Assistant, EventKind};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["A long story."]).with_chunk_size(7)).build()?;
+    /// let mut run = assistant.run("Tell me");
+    /// let mut seen = Vec::new();
+    /// while run.next().await.is_some() {
+    ///     seen.extend(assistant.streaming_message().map(|message| message.text()));
+    /// }
+    /// assert!(seen.contains(&"A long ".to_owned()) && seen.contains(&"A long story.".to_owned()));
+    /// assert!(assistant.streaming_message().is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn streaming_message(&self) -> Option<AssistantMessage> {
+        self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
+    }
+
     /// The calls that have begun and not ended: id and tool.
     pub fn pending_calls(&self) -> Vec<(String, String)> {
         let state = self.state();
@@ -440,7 +464,7 @@ impl Assistant {
                 state.steering.push_message(message);
             }
             state.last_error = None;
-            state.active = Some(Active { core, cancel });
+            state.active = Some(Active { core, cancel, growing: None });
             return Ok((Vec::new(), Some(resumption)));
         }
         if std::mem::take(&mut state.is_suspect) {
@@ -473,7 +497,7 @@ impl Assistant {
             core = core.without_first_poll();
         }
         state.last_error = None;
-        state.active = Some(Active { core, cancel });
+        state.active = Some(Active { core, cancel, growing: None });
         Ok((taken, None))
     }
 
@@ -481,8 +505,9 @@ impl Assistant {
     pub(super) fn with_run<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
         let mut state = self.state();
         let State { active, steering, follow_ups, listeners, hand_off, cache, .. } = &mut *state;
-        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache };
-        active.as_mut().map(|active| then(&mut active.core, &mut rest))
+        let Active { core, growing, .. } = active.as_mut()?;
+        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache, growing };
+        Some(then(core, &mut rest))
     }
 
     /// The run is over: its conversation is the assistant's.
@@ -527,6 +552,7 @@ pub(super) struct Rest<'a> {
     pub(super) listeners: &'a Listeners,
     pub(super) hand_off: &'a mut HandOff,
     pub(super) cache: &'a mut ResultCache,
+    pub(super) growing: &'a mut Option<Box<Growing>>,
 }
 
 impl State {

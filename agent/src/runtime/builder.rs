@@ -127,6 +127,23 @@ impl AssistantBuilder {
         self
     }
 
+    /// Adds the tools of an MCP server: models see them as `NAME__TOOL`.
+    ///
+    /// ```no_run
+    /// use agent::mcp::{Client, client::ClientConfig};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).mcp("docs", &docs).build()?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "mcp-client")]
+    pub fn mcp(mut self, name: &str, client: impl std::borrow::Borrow<crate::mcp::Client>) -> Self {
+        self.tools.add(client.borrow().tools_as(name));
+        self
+    }
+
     /// Adds a value that `&T` parameters of tools receive.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))

@@ -37,7 +37,7 @@ pub(super) struct Driver {
     pub(super) updates: Option<Arc<Updates>>,
     watcher: Option<Watcher>,
     /// The reply while it streams, and whether its start was told.
-    pub(super) stream: Option<(ModelStream, bool)>,
+    pub(super) stream: Option<Box<(ModelStream, bool)>>,
     /// Queued messages that are in the loop, and not told yet.
     delivering: Vec<Queued>,
     pub(super) error: Option<RunError>,
@@ -85,7 +85,7 @@ impl Driver {
         mut context: ToolContextBuilder,
         watcher: Option<Watcher>,
         wanted: Option<Arc<Wanted>>,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Box<Self>, RunError> {
         let mut config = assistant.config().clone();
         if let Some(wanted) = &wanted {
             config = Arc::new(wanting(&config, wanted)?);
@@ -99,7 +99,7 @@ impl Driver {
         if let Some(source) = context.source() {
             config = showing(config, source)?;
         }
-        Ok(Self {
+        Ok(Box::new(Self {
             assistant,
             config,
             run_id,
@@ -114,7 +114,7 @@ impl Driver {
             asked_again: 0,
             resumption: None,
             is_running: false,
-        })
+        }))
     }
 
     /// Makes the run the assistant's.
@@ -127,7 +127,8 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) async fn run(mut self) -> Result<RunOutput, RunError> {
+    // Futures hold what they wait for by value: a box keeps the run's small, of which there may be many.
+    pub(super) async fn run(mut self: Box<Self>) -> Result<RunOutput, RunError> {
         self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
         let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
         if let Some(resumption) = self.resumption.take() {
@@ -155,16 +156,19 @@ impl Driver {
             }
             match effect {
                 Effect::Poll { queue, .. } => self.poll(queue),
-                Effect::CallModel { key, messages } => self.ask(key, messages).await,
+                Effect::CallModel { key, messages } => Box::pin(self.ask(key, messages)).await,
                 Effect::Prepare { calls, key } => self.prepare(key.ord, calls).await,
                 Effect::Approve { requests } => {
-                    if self.approve(requests).await {
+                    if Box::pin(self.approve(requests)).await {
                         return true;
                     }
                 }
                 Effect::CallTools { calls } => self.call_tools(calls).await,
                 Effect::Await { .. } => return self.suspend().await,
-                Effect::TurnEnd { summary, .. } => self.turn_end(summary).await,
+                Effect::TurnEnd { summary, .. } if self.config.hooks.is_empty() => {
+                    self.end_turn(&summary, None)
+                }
+                Effect::TurnEnd { summary, .. } => Box::pin(self.turn_end(summary)).await,
                 Effect::Done(_) => return false,
             }
         }
@@ -219,7 +223,11 @@ impl Driver {
                 None => return,
             }
         }
-        if self.ask_again(&summary) {
+        self.end_turn(&summary, go_on);
+    }
+
+    fn end_turn(&mut self, summary: &TurnSummary, go_on: Option<bool>) {
+        if self.ask_again(summary) {
             return self.answer(Answer::Verdict(Verdict { go_on: Some(true), is_queued: true }));
         }
         let is_queued = self.core(|_, rest| !rest.steering.is_empty() || !rest.follow_ups.is_empty());
@@ -252,7 +260,8 @@ impl Driver {
             let event = Arc::new(event);
             for listener in listeners.iter() {
                 if let Some(wait) = listener.tell(&event) {
-                    wait_for(listener, wait, &self.stop.cancel, self.config.cancel_grace).await;
+                    let grace = self.config.cancel_grace;
+                    Box::pin(wait_for(listener, wait, &self.stop.cancel, grace)).await;
                 }
             }
             if let Some(watcher) = &self.watcher {
@@ -337,7 +346,8 @@ impl Driver {
 
     /// The reply as far as it came, when the run is dropped.
     fn close_stream(&mut self) {
-        let Some((stream, is_started)) = self.stream.take() else { return };
+        let Some(reply) = self.stream.take() else { return };
+        let (stream, is_started) = *reply;
         let message = failed(stream.into_partial(), &ModelError::aborted(DROPPED));
         if is_started {
             self.answer(Answer::Reply(Reply::new(message)));

@@ -8,6 +8,7 @@ mod cache;
 mod drive;
 mod error;
 mod executor;
+mod growing;
 mod hooks;
 mod listener;
 mod output;

@@ -23,7 +23,8 @@ pub struct Prompt {
     assistant: Assistant,
     begin: Begin,
     context: ToolContextBuilder,
-    cancel: CancelToken,
+    /// Somebody's, that the run ends with.
+    cancel: Option<CancelToken>,
     run_id: Arc<str>,
     wanted: Option<Arc<Wanted>>,
 }
@@ -38,7 +39,7 @@ impl Prompt {
             assistant,
             begin,
             context: ToolContext::builder(),
-            cancel: CancelToken::new(),
+            cancel: None,
             run_id,
             wanted: None,
         }
@@ -138,18 +139,15 @@ impl Prompt {
 
     /// Ends the run when this token is cancelled.
     pub fn cancel(mut self, token: CancelToken) -> Self {
-        self.cancel = token;
+        self.cancel = Some(token);
         self
     }
 
     /// The run as a stream of events. It is driven by reading it.
     pub fn stream(mut self) -> Run {
-        // A token that a handle can cancel without ending others that share it.
-        let cancel = self.cancel.child();
-        self.cancel = cancel.clone();
-        let handle = RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel };
+        let handle = self.handle();
         let watcher = Watcher::default();
-        let run = Box::pin(self.execute(Some(watcher.clone())));
+        let run = self.execute(handle.cancel.clone(), Some(watcher.clone()));
         Run { running: Some(run), watcher, handle, result: None }
     }
 
@@ -159,24 +157,34 @@ impl Prompt {
     /// As [`Assistant::start`].
     pub fn start(mut self) -> Result<RunHandle, RunError> {
         let runtime = Handle::try_current().map_err(|_| RunError::NoRuntime)?;
-        let cancel = self.cancel.child();
-        self.cancel = cancel.clone();
-        let handle = RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel };
-        let driver = self.begin(None)?;
+        let handle = self.handle();
+        let driver = self.begin(handle.cancel.clone(), None)?;
         // What it comes to is told to listeners, and kept in the assistant.
         runtime.spawn(async move { drop(driver.run().await) });
         Ok(handle)
     }
 
-    async fn execute(self, watcher: Option<Watcher>) -> Result<RunOutput, RunError> {
-        self.begin(watcher)?.run().await
+    fn handle(&mut self) -> RunHandle {
+        RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
+    }
+
+    /// The run's own: ending it must not end others that share the prompt's.
+    fn token(&mut self) -> CancelToken {
+        self.cancel.take().map_or_else(CancelToken::new, |token| token.child())
+    }
+
+    fn execute(self, cancel: CancelToken, watcher: Option<Watcher>) -> BoxFuture<'static, Result<RunOutput, RunError>> {
+        // Until it is polled, nothing happens; from then on it is nothing but the driver's.
+        let prompt = Box::new(self);
+        Box::pin(async move {
+            let driver = prompt.begin(cancel, watcher)?;
+            driver.run().await
+        })
     }
 
     /// The run, begun: from here the assistant is busy until the driver is gone.
-    fn begin(self, watcher: Option<Watcher>) -> Result<Driver, RunError> {
-        let Self { assistant, begin, context, cancel, run_id, wanted } = self;
-        // A child: ending this run must not end others that share the token.
-        let cancel = cancel.child();
+    fn begin(self, cancel: CancelToken, watcher: Option<Watcher>) -> Result<Box<Driver>, RunError> {
+        let Self { assistant, begin, context, run_id, wanted, .. } = self;
         let config = assistant.config();
         let mut context =
             context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
@@ -195,8 +203,9 @@ impl IntoFuture for Prompt {
     type Output = Result<RunOutput, RunError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.execute(None))
+    fn into_future(mut self) -> Self::IntoFuture {
+        let cancel = self.token();
+        self.execute(cancel, None)
     }
 }
 

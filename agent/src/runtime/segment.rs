@@ -56,11 +56,11 @@ impl Driver {
             if !is_stopped && self.stop.is_now() {
                 is_stopped = true;
                 let reason = self.stop.reason();
-                self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason)).await;
+                Box::pin(self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason))).await;
             }
             if !is_stopped && !is_steered && self.is_steered() {
                 is_steered = true;
-                self.end_waiting(&mut waiting, &steered()).await;
+                Box::pin(self.end_waiting(&mut waiting, &steered())).await;
                 if policy == SteeringPolicy::CancelRunning {
                     token.cancel("a new message came");
                 }
@@ -172,7 +172,11 @@ impl Driver {
 }
 
 /// Runs one call: the body, once more where that is allowed and something outside of it went wrong, and the hooks.
-async fn run(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
+)]
+fn run(
     config: Arc<Config>,
     key: StepKey,
     call: ToolCall,
@@ -180,37 +184,39 @@ async fn run(
     max_attempts: u32,
     assistant: Option<Arc<Message>>,
     keeper: Option<(super::Assistant, bool)>,
-) -> CallEnd {
-    let begun = Instant::now();
-    let mut attempt = 1;
-    let mut cx = context.clone();
-    let result = loop {
-        let result = config.registry.call(&call, &cx).await;
-        if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
-            break result;
+) -> impl Future<Output = CallEnd> + Send {
+    async move {
+        let begun = Instant::now();
+        let mut attempt = 1;
+        let mut cx = context.clone();
+        let result = loop {
+            let result = config.registry.call(&call, &cx).await;
+            if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
+                break result;
+            }
+            attempt += 1;
+            tracing::warn!(tool = %call.name, attempt, "a tool is run again");
+            cx = context.to_builder().attempt(attempt, max_attempts).build().unwrap_or(cx);
+        };
+        let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ToolResult { outcome, coercions, .. } = result;
+        let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
+        end.attempt = attempt;
+        if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
+            after(&config, &call, &context, assistant, &mut end).await;
         }
-        attempt += 1;
-        tracing::warn!(tool = %call.name, attempt, "a tool is run again");
-        cx = context.to_builder().attempt(attempt, max_attempts).build().unwrap_or(cx);
-    };
-    let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let ToolResult { outcome, coercions, .. } = result;
-    let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
-    end.attempt = attempt;
-    if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
-        after(&config, &call, &context, assistant, &mut end).await;
+        let Some((assistant, caches)) = keeper else { return end };
+        let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
+        keep_whole(&config, &assistant, &key, own, &mut end).await;
+        if let ToolOutcome::Completed(output) = &end.outcome
+            && caches
+            && let Some(tool) = config.registry.get(&call.name)
+        {
+            let key = cache_key(&call.name, &checked_args(&**tool, &call, &context));
+            assistant.with_run(|_, rest| rest.cache.insert(&key, output));
+        }
+        end
     }
-    let Some((assistant, caches)) = keeper else { return end };
-    let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
-    keep_whole(&config, &assistant, &key, own, &mut end).await;
-    if let ToolOutcome::Completed(output) = &end.outcome
-        && caches
-        && let Some(tool) = config.registry.get(&call.name)
-    {
-        let key = cache_key(&call.name, &checked_args(&**tool, &call, &context));
-        assistant.with_run(|_, rest| rest.cache.insert(&key, output));
-    }
-    end
 }
 
 /// A result that is too long for the conversation goes into a file, where the application has a folder for that.

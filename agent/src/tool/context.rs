@@ -282,6 +282,13 @@ impl ToolContextBuilder {
         self
     }
 
+    /// Adds all of a map; what was given before stays.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn states(mut self, states: &StateMap) -> Self {
+        self.inner.state = self.inner.state.over(states);
+        self
+    }
+
     /// The id of the call.
     pub fn call_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.inner.call_id = id.into();

@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
+use tracing::field::Empty;
 
 /// What the model reads when a tool keeps its errors to itself.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
@@ -78,6 +79,10 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         reply.outcome = aborted(cx);
     }
     redact(&policy, cx, &mut reply.outcome);
+    if reply.outcome.is_error() {
+        let kind = reply.outcome.code().map(str::to_owned);
+        call.span.record("error.type", kind.as_deref().unwrap_or("retry"));
+    }
     reply
 }
 
@@ -188,9 +193,12 @@ impl<'a> Call<'a> {
         // Names of the OpenTelemetry conventions for generative AI.
         let span = tracing::info_span!(
             "execute_tool",
+            otel.name = %format_args!("execute_tool {}", cx.tool()),
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = cx.tool(),
+            gen_ai.tool.r#type = "function",
             gen_ai.tool.call.id = cx.call_id(),
+            error.r#type = Empty,
         );
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx)))) {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },

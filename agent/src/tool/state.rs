@@ -100,6 +100,22 @@ impl StateMap {
         self.values.contains_key(key)
     }
 
+    /// These, and of `below` what is not among them.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn over(&self, below: &Self) -> Self {
+        if self.values.is_empty() {
+            return below.clone();
+        }
+        let mut all = self.clone();
+        if !below.values.is_empty() {
+            let values = Arc::make_mut(&mut all.values);
+            for (key, value) in &*below.values {
+                values.entry(*key).or_insert_with(|| value.clone());
+            }
+        }
+        all
+    }
+
     /// Whether an `Arc` of that type was given where the value in it was meant.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)

@@ -156,10 +156,10 @@ impl Encoder<'_> {
             return None;
         }
         let replies = self.request.messages.iter().rev().filter_map(|message| message.as_assistant());
-        let own = replies
+        let mut own = replies
             .filter_map(|reply| reply.provider_data.as_ref())
             .filter(|data| data.provider == self.model.provider);
-        own.filter_map(|data| data.data.get("container")?.get("id")).next()
+        own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
     /// Left out where Anthropic answers 400 to it: since `2026-10-21`, and beside thinking.

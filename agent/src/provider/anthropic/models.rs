@@ -24,6 +24,13 @@ pub(super) fn style(model: &str) -> Style {
     }
 }
 
+/// Whether a model keeps to a schema for its reply: from 4.5, and Opus 4.1.
+///
+/// Source: Anthropic's page on [structured outputs](https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
+pub(super) fn keeps_to_schemas(model: &str) -> bool {
+    version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
+}
+
 /// Models whose thinking cannot be turned off, and that refuse a forced choice of tools.
 pub(super) fn always_thinks(model: &str) -> bool {
     model.contains("fable") || model.contains("mythos")

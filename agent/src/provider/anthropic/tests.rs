@@ -367,6 +367,9 @@ fn both_versions_and_both_ways_to_send_a_key() {
     assert!(http.body["messages"][1]["content"][0].get("citations").is_some());
     let document = ModelRequest::new([Message::assistant([Part::document(b"x", "application/pdf")])]);
     assert!(new.encode(&info, &document).is_err() && api().encode(&info, &document).is_ok());
+    // Models from 4.7 refuse sampling settings under either version.
+    assert!(api().encode(&info, &request).unwrap().body.get("temperature").is_none());
+    let info = ModelInfo::new("test", "anthropic-messages", "claude-opus-4-6");
     let old = api().encode(&info, &request).unwrap();
     assert_eq!(
         (header(&old, "anthropic-version").unwrap().as_str(), &old.body["temperature"]),

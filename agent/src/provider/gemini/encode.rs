@@ -221,11 +221,13 @@ impl Encoder<'_> {
     fn assistant(&mut self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
         let provider = self.model.provider.as_str();
         for part in &message.content {
-            if let (Content::ToolCall(call), Some(data)) = (&part.content, part.provider_data_of(provider))
-                && let Some(id) = data.get("functionCall").and_then(|inner| text(inner, "id"))
-            {
-                self.ids.insert(call.id.clone(), id.to_owned());
-            }
+            let Content::ToolCall(call) = &part.content else { continue };
+            let data = part.provider_data_of(provider);
+            match data.and_then(|data| text(data.get("functionCall")?, "id")) {
+                Some(id) => self.ids.insert(call.id.clone(), id.to_owned()),
+                // Ids that were made here may come again.
+                None => self.ids.remove(&call.id),
+            };
         }
         let mut written = self.parts(&message.content)?;
         // Of the calls of a turn the first has a signature. One that another model made has none.

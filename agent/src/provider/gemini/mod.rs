@@ -11,7 +11,7 @@ mod parts;
 use serde_json::Value;
 
 use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
-use crate::model::{ModelError, ModelInfo, ModelRequest};
+use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 #[cfg(test)]
@@ -117,6 +117,12 @@ impl Protocol for Gemini {
 
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
         encode::request(self, model, request)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        // Before Gemini 3 a schema for the reply and tools exclude each other.
+        let native_output = models::version(model).is_none_or(|version| version >= (3, 0));
+        Capabilities { native_output, ..Capabilities::default() }
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {

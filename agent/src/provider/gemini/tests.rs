@@ -39,7 +39,8 @@ fn chunk(parts: &[Value]) -> Value {
 }
 
 fn stream(chunks: &[Value]) -> String {
-    chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
+    let lines: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect();
+    lines.concat()
 }
 
 fn finished(reason: &str) -> Value {
@@ -320,7 +321,14 @@ fn a_request_has_everything_in_its_place() {
         third["contents"][2]["parts"][1]["functionResponse"]["parts"][0]["inlineData"]["data"],
         "cG5n"
     );
+}
 
+#[test]
+fn versions_schemas_and_caches_have_their_own_forms() {
+    let request = ModelRequest::default().with_tools([tool("f")]).with_output(OutputSchema::new(
+        "answer",
+        json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+    ));
     let older = api().with_schemas(GeminiSchemas::OpenApi).with_version(GeminiVersion::V1);
     let http = older.encode(&ModelInfo::new("test", Gemini::API, "tunedModels/mine"), &request).unwrap();
     assert_eq!(http.path, "/v1/tunedModels/mine:streamGenerateContent?alt=sse");

@@ -118,6 +118,7 @@ impl NullRestorer {
 }
 
 #[cfg(all(test, feature = "openai"))]
+#[expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use serde_json::json;
 

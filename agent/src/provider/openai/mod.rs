@@ -4,6 +4,8 @@ mod chat;
 mod errors;
 mod models;
 mod responses;
+mod servers;
 
-pub use chat::{Compat, MaxTokensField, OpenAiChat, SystemRole};
+pub use chat::{Compat, EchoThinking, MaxTokensField, OpenAiChat, SystemRole, ThinkingField};
 pub use responses::{OpenAiResponses, ReasoningSummary};
+pub(super) use servers::SERVERS;

@@ -1,6 +1,6 @@
 //! What OpenAI's models can be told about reasoning.
 
-use crate::model::Thinking;
+use crate::model::{Capabilities, Thinking};
 
 /// Whether a model is known not to reason. Of names that nobody knows it is not known.
 pub(super) fn never_reasons(model: &str) -> bool {
@@ -14,6 +14,31 @@ pub(super) fn never_reasons(model: &str) -> bool {
 pub(super) fn reasons(model: &str) -> bool {
     let name = name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
+}
+
+/// Whether a model keeps to a schema for its reply, as far as its name tells: those before gpt-4o do not.
+///
+/// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
+pub(super) fn keeps_to_schemas(model: &str) -> bool {
+    let name = name(model);
+    let is_old = name == "gpt-4"
+        || ["gpt-3", "gpt-4-", "o1-mini", "o1-preview"].iter().any(|old| name.starts_with(old));
+    !is_old
+}
+
+/// What a model takes beside text, as far as its name tells.
+pub(super) fn media(model: &str) -> Capabilities {
+    let name = name(model);
+    let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
+        || ["gpt-4", "gpt-4-0613"].contains(&name);
+    let is_openai = name.starts_with("gpt-") || is_o_series(name);
+    // Of OpenAI's models those with sound say so in their names; of others it is not known.
+    Capabilities {
+        images: !is_text,
+        documents: !is_text,
+        audio: !is_openai || name.contains("audio"),
+        ..Capabilities::default()
+    }
 }
 
 /// The effort that stands for a level: the nearest that the model knows.
@@ -101,7 +126,13 @@ mod tests {
         ] {
             assert_eq!(levels.map(|level| effort(model, level)), expected, "{model}");
         }
-        assert!(reasons("o1-mini") && reasons("openai.gpt-5.6-sol") && reasons("gpt-5") && !reasons("gpt-4o") && !reasons("openchat"));
+        assert!(
+            reasons("o1-mini")
+                && reasons("openai.gpt-5.6-sol")
+                && reasons("gpt-5")
+                && !reasons("gpt-4o")
+                && !reasons("openchat")
+        );
         assert!(never_reasons("openai/gpt-4o-mini") && !never_reasons("deepseek-reasoner"));
     }
 }

@@ -275,10 +275,9 @@ impl ResponsesDecoder {
         let reason = match (status, incomplete) {
             (_, Some("max_output_tokens" | "max_tokens")) => StopReason::MaxTokens,
             (_, Some("content_filter")) => StopReason::ContentFilter,
-            (_, Some(other)) => StopReason::Other(other.to_owned()),
             (None | Some("completed"), None) if self.is_refused => StopReason::ContentFilter,
             (None | Some("completed"), None) => StopReason::Stop,
-            (Some(other), None) => StopReason::Other(other.to_owned()),
+            (_, Some(other)) | (Some(other), None) => StopReason::Other(other.to_owned()),
         };
         let raw = incomplete.or(status).map(str::to_owned);
         self.end = Some(End { reason, detail: None, raw, usage });

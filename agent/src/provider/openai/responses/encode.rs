@@ -185,7 +185,8 @@ impl Encoder<'_> {
                     self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut input)?;
                 }
                 Message::Assistant(assistant) => {
-                    input.extend(items::write(&assistant.content, provider, stored));
+                    let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
+                    input.extend(items::write(&assistant.content, provider, stored, is_own));
                 }
                 Message::ToolResult(result) => input.push(self.tool_result(result)?),
                 Message::Unknown(_) => {}
@@ -260,13 +261,14 @@ impl Encoder<'_> {
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),
-        Content::Image(media) => match &media.source {
-            MediaSource::FileId(id) => json!({"type": "input_image", "file_id": id, "detail": "auto"}),
-            _ => {
+        Content::Image(media) => {
+            if let MediaSource::FileId(id) = &media.source {
+                json!({"type": "input_image", "file_id": id, "detail": "auto"})
+            } else {
                 let url = data_url(media, "image/png").unwrap_or_default();
                 json!({"type": "input_image", "image_url": url, "detail": "auto"})
             }
-        },
+        }
         Content::Document(media) => file(media),
         Content::Audio(_) => return Err("sound"),
         Content::Resource(resource) => {

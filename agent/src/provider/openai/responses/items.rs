@@ -139,8 +139,9 @@ fn provider_tool(item: &Value) -> Option<Content> {
 /// Writes the parts of a message of the assistant as items.
 ///
 /// Reasoning goes back with the item that followed it: alone the API refuses it. `stored` says whether the provider may have
-/// kept what has no encrypted form.
-pub(super) fn write(parts: &[Part], provider: &str, stored: bool) -> Vec<Value> {
+/// kept what has no encrypted form, `is_own` whether the same model wrote it: of another, whose reasoning is not sent, calls go
+/// without their item's id, which would ask for it.
+pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message that takes plain text of others.
     let mut takes_text = false;
@@ -175,6 +176,9 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool) -> Vec<Value> 
                 item.insert("name".into(), call.name.as_str().into());
                 item.insert("arguments".into(), call.args.text().into());
                 add_rest(&mut item, rest);
+                if !is_own {
+                    item.shift_remove("id");
+                }
                 items.push(item.into());
             }
             Content::Thinking { .. } => {

@@ -8,7 +8,7 @@ mod parse;
 use serde_json::Value;
 
 use super::errors;
-use crate::model::{ModelError, ModelInfo, ModelRequest};
+use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
 use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
 use crate::schema::Dialect;
 
@@ -118,6 +118,11 @@ impl Protocol for OpenAiResponses {
 
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
         encode::request(self, model, request)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let native_output = self.strict && super::models::keeps_to_schemas(model);
+        Capabilities { native_output, audio: false, ..super::models::media(model) }
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {

@@ -1,0 +1,342 @@
+//! How a server is reached, and what of it is used.
+
+use crate::{BoxFuture, ToolDefinition};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a server is reached, and what of it is used.
+///
+/// ```
+/// use agent::mcp::client::{ChangePolicy, ClientConfig};
+///
+/// let docs = ClientConfig::http("https://docs.example/mcp")
+///     .name("docs")
+///     .bearer_token("s3cret")
+///     .allow(["search", "read_page"])
+///     .on_change(ChangePolicy::Accept);
+/// let files = ClientConfig::command("mcp-server-files").arg("/srv/notes").env("LOG", "warn");
+/// ```
+#[derive(Clone)]
+#[must_use = "hand it to `Client::connect`"]
+pub struct ClientConfig {
+    pub(super) place: Place,
+    pub(super) name: Option<String>,
+    pub(super) era: Era,
+    pub(super) allowed: Option<BTreeSet<String>>,
+    pub(super) renamed: BTreeMap<String, String>,
+    pub(super) filter: Option<Arc<Filter>>,
+    pub(super) trusts_hints: bool,
+    pub(super) on_change: ChangePolicy,
+    pub(super) limits: ClientLimits,
+}
+
+type Filter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
+pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
+
+#[derive(Clone)]
+pub(super) enum Place {
+    Http(HttpPlace),
+    Command(CommandPlace),
+}
+
+#[derive(Clone)]
+pub(super) struct HttpPlace {
+    pub(super) url: String,
+    pub(super) token: Option<Arc<TokenSource>>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) public_only: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct CommandPlace {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) inherited: Vec<OsString>,
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Variables that a child is given: what programs need to be found, and to know their user.
+const INHERITED: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
+
+/// Which of its two forms the protocol is spoken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Era {
+    /// The server is asked. A server of the older form over standard input that is silent about what it does not know costs
+    /// ten seconds; one that answers everything with success cannot be told from a new one: say which it is.
+    #[default]
+    Auto,
+    /// 2026-07-28 and later, without sessions.
+    Modern,
+    /// 2025-11-25 and older, which begin with `initialize`.
+    Legacy,
+}
+
+/// What becomes of calls to a tool whose definition is another one than the model was shown.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum ChangePolicy {
+    /// They are refused; [`Client::tools`](super::Client::tools) gives the tool as it is now.
+    #[default]
+    Block,
+    /// They are made, with arguments that fit the definition as it is now.
+    Accept,
+    /// The function says: `true` to go on.
+    Ask(Arc<dyn Fn(&ToolChange) -> bool + Send + Sync>),
+}
+
+/// A tool that is not what it was.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolChange {
+    /// The server's name for it.
+    pub tool: String,
+    /// As it was.
+    pub before: ToolDefinition,
+    /// As it is; none when it is no longer offered.
+    pub now: Option<ToolDefinition>,
+}
+
+/// What a server may cost. The fields are public: change the ones that do not fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientLimits {
+    /// Time to connect; 10 s over HTTP, 15 s for a program that has to start.
+    pub connect: Option<Duration>,
+    /// Time for a call without news; 60 s. Progress begins it anew.
+    pub call: Duration,
+    /// Time for a call in all; 10 minutes.
+    pub longest_call: Duration,
+    /// Time to list all tools; 30 s.
+    pub list: Duration,
+    /// Pages of the list; 50.
+    pub pages: usize,
+    /// Tools of the list; 1,000.
+    pub tools: usize,
+    /// Bytes of all definitions; 1 MiB.
+    pub definitions: usize,
+    /// Bytes of one description; 4 KiB. The rest is cut.
+    pub description: usize,
+    /// Bytes of a result as JSON; 4 MiB. What is longer is an error.
+    pub result: usize,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            connect: None,
+            call: Duration::from_secs(60),
+            longest_call: Duration::from_secs(600),
+            list: Duration::from_secs(30),
+            pages: 50,
+            tools: 1_000,
+            definitions: 1 << 20,
+            description: 4 << 10,
+            result: 4 << 20,
+        }
+    }
+}
+
+impl ClientConfig {
+    /// A server behind a URL.
+    pub fn http(url: impl Into<String>) -> Self {
+        Self::at(Place::Http(HttpPlace {
+            url: url.into(),
+            token: None,
+            headers: Vec::new(),
+            public_only: false,
+        }))
+    }
+
+    /// A program that is started and spoken to over its standard input and output. It gets few variables of the environment
+    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more.
+    pub fn command(program: impl Into<OsString>) -> Self {
+        Self::at(Place::Command(CommandPlace {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            inherited: INHERITED.iter().map(OsString::from).collect(),
+            folder: None,
+        }))
+    }
+
+    fn at(place: Place) -> Self {
+        Self {
+            place,
+            name: None,
+            era: Era::default(),
+            allowed: None,
+            renamed: BTreeMap::new(),
+            filter: None,
+            trusts_hints: false,
+            on_change: ChangePolicy::default(),
+            limits: ClientLimits::default(),
+        }
+    }
+
+    fn over_http(mut self, change: impl FnOnce(&mut HttpPlace)) -> Self {
+        if let Place::Http(place) = &mut self.place {
+            change(place);
+        }
+        self
+    }
+
+    fn over_stdio(mut self, change: impl FnOnce(&mut CommandPlace)) -> Self {
+        if let Place::Command(place) = &mut self.place {
+            change(place);
+        }
+        self
+    }
+
+    /// The first half of the names that models see, `NAME__TOOL`; what the server calls itself otherwise.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Which form of the protocol is spoken.
+    pub fn era(mut self, era: Era) -> Self {
+        self.era = era;
+        self
+    }
+
+    /// Uses these tools alone, by the server's names. What is not allowed is never seen by a model.
+    pub fn allow<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.allowed.get_or_insert_default().extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Uses all tools, which is the default. For a server that is named by a file and not by the program, use
+    /// [`allow`](Self::allow).
+    pub fn allow_all(mut self) -> Self {
+        self.allowed = None;
+        self
+    }
+
+    /// Shows a tool of the server under another name, still behind the server's.
+    pub fn rename(mut self, tool: impl Into<String>, shown_as: impl Into<String>) -> Self {
+        self.renamed.insert(tool.into(), shown_as.into());
+        self
+    }
+
+    /// Uses only the tools for which the function says so, among those that are allowed.
+    pub fn filter(mut self, keep: impl Fn(&ToolDefinition) -> bool + Send + Sync + 'static) -> Self {
+        self.filter = Some(Arc::new(keep));
+        self
+    }
+
+    /// Believes what the server says of its tools: that one changes nothing, or that a call may be repeated. A server can
+    /// say anything; without this nobody is told its hints.
+    pub fn trust_hints(mut self) -> Self {
+        self.trusts_hints = true;
+        self
+    }
+
+    /// What becomes of calls to a tool that changed.
+    pub fn on_change(mut self, policy: ChangePolicy) -> Self {
+        self.on_change = policy;
+        self
+    }
+
+    /// What it may cost.
+    pub fn limits(mut self, limits: ClientLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sends a token with each request over HTTP.
+    pub fn bearer_token(self, token: impl Into<String>) -> Self {
+        let token = token.into();
+        self.token(move || std::future::ready(Ok(token.clone())))
+    }
+
+    /// Asks for a token whenever a connection is made, and again when the server refuses the one it has. The text of an
+    /// error goes into the error of the connection.
+    pub fn token<F, Fut>(self, token: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.over_http(|place| place.token = Some(Arc::new(move || Box::pin(token()))))
+    }
+
+    /// Sends a header with each request over HTTP.
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.over_http(|place| place.headers.push((name.into(), value.into())))
+    }
+
+    /// Connects only to addresses of the public internet: for URLs that come from others.
+    pub fn public_addresses_only(self) -> Self {
+        self.over_http(|place| place.public_only = true)
+    }
+
+    /// Adds an argument of the command.
+    pub fn arg(self, arg: impl Into<OsString>) -> Self {
+        self.over_stdio(|place| place.args.push(arg.into()))
+    }
+
+    /// Adds arguments of the command.
+    pub fn args<A: Into<OsString>>(self, args: impl IntoIterator<Item = A>) -> Self {
+        self.over_stdio(|place| place.args.extend(args.into_iter().map(Into::into)))
+    }
+
+    /// Gives the command a variable.
+    pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.over_stdio(|place| place.env.push((name.into(), value.into())))
+    }
+
+    /// Gives the command a variable of this program's environment.
+    pub fn inherit_env(self, name: impl Into<OsString>) -> Self {
+        self.over_stdio(|place| place.inherited.push(name.into()))
+    }
+
+    /// The folder that the command runs in.
+    pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.over_stdio(|place| place.folder = Some(folder.into()))
+    }
+
+    pub(super) fn connect_limit(&self) -> Duration {
+        self.limits.connect.unwrap_or(match self.place {
+            Place::Http(_) => Duration::from_secs(10),
+            Place::Command(_) => Duration::from_secs(15),
+        })
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    /// Without tokens, headers, arguments and variables.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.place {
+            Place::Http(place) => without_query(&place.url).into(),
+            Place::Command(place) => place.program.to_string_lossy(),
+        };
+        f.debug_struct("ClientConfig")
+            .field("place", &place)
+            .field("era", &self.era)
+            .field("allowed", &self.allowed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ChangePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Block => "Block",
+            Self::Accept => "Accept",
+            Self::Ask(_) => "Ask",
+        })
+    }
+}
+
+/// A URL as it may be told: queries and user names hold secrets.
+pub(super) fn without_query(url: &str) -> &str {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let url = &url[..end];
+    if url.contains('@') { "[a URL with a user]" } else { url }
+}

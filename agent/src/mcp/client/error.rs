@@ -1,0 +1,138 @@
+//! Why a server cannot be used.
+
+/// A server cannot be used. Its text holds no secret.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// It cannot be reached, or does not speak the protocol.
+    #[error("cannot connect to {server}: {reason}")]
+    #[non_exhaustive]
+    Connect {
+        /// Which.
+        server: String,
+        /// Why, and what to try.
+        reason: String,
+    },
+    /// It wants to know who asks, or for more than the token allows.
+    #[error("{server} wants authorization: {challenge}")]
+    #[non_exhaustive]
+    Unauthorized {
+        /// Which.
+        server: String,
+        /// What it wants.
+        challenge: Challenge,
+    },
+    /// Its tools cannot be listed.
+    #[error("the tools of {server} cannot be listed: {reason}")]
+    #[non_exhaustive]
+    List {
+        /// Which.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// Two of its tools would have one name.
+    #[error("the tools {first:?} and {second:?} of {server} would both be called `{name}`: rename one")]
+    #[non_exhaustive]
+    Names {
+        /// Which.
+        server: String,
+        /// The name.
+        name: String,
+        /// One tool.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+}
+
+/// What a server says with a 401 or 403: the parameters of `WWW-Authenticate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Challenge {
+    /// Where the server says who gives out tokens (RFC 9728).
+    pub resource_metadata: Option<String>,
+    /// What a token has to allow.
+    pub scope: Option<String>,
+    /// What is wrong with the token that was sent.
+    pub error: Option<String>,
+}
+
+impl Challenge {
+    /// Reads a header; what cannot be read is left out.
+    pub(super) fn parse(header: &str) -> Self {
+        let mut challenge = Self::default();
+        let mut rest = header.trim();
+        if let Some((_scheme, parameters)) = rest.split_once(' ') {
+            rest = parameters;
+        }
+        while let Some((name, after)) = rest.split_once('=') {
+            let name = name.trim_matches([' ', ',', '\t']).to_ascii_lowercase();
+            let (value, left) = value(after);
+            match &*name {
+                "resource_metadata" => challenge.resource_metadata = Some(value),
+                "scope" => challenge.scope = Some(value),
+                "error" => challenge.error = Some(value),
+                _ => {}
+            }
+            rest = left;
+        }
+        challenge
+    }
+}
+
+/// A token or a quoted text, and what follows it.
+fn value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([',', ' ']).unwrap_or(text.len());
+        return (text[..end].to_owned(), &text[end..]);
+    };
+    let (mut value, mut is_escaped) = (String::new(), false);
+    for (at, char) in quoted.char_indices() {
+        match char {
+            _ if is_escaped => {
+                value.push(char);
+                is_escaped = false;
+            }
+            '\\' => is_escaped = true,
+            '"' => return (value, &quoted[at + 1..]),
+            _ => value.push(char),
+        }
+    }
+    (value, "")
+}
+
+impl std::fmt::Display for Challenge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts =
+            [("error", &self.error), ("scope", &self.scope), ("resource metadata", &self.resource_metadata)];
+        let mut told = parts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).peekable();
+        if told.peek().is_none() {
+            return f.write_str("set a token");
+        }
+        for (n, (name, value)) in told.enumerate() {
+            write!(f, "{}{name} {value}", if n == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read_as_they_come() {
+        let full = r#"Bearer error="invalid_token", scope="a b", resource_metadata="https://x/.well-known/y", other=1"#;
+        let challenge = Challenge::parse(full);
+        assert_eq!(challenge.error.as_deref(), Some("invalid_token"));
+        assert_eq!(challenge.scope.as_deref(), Some("a b"));
+        assert_eq!(challenge.resource_metadata.as_deref(), Some("https://x/.well-known/y"));
+        assert_eq!(Challenge::parse(r#"Bearer scope=a,error="q\"x"#).error.as_deref(), Some("q\"x"));
+        for nothing in ["", "Bearer", "Basic realm=\"x\"", "=", "Bearer =\""] {
+            assert_eq!(Challenge::parse(nothing), Challenge::default(), "{nothing}");
+        }
+        assert_eq!(Challenge::default().to_string(), "set a token");
+        assert_eq!(Challenge::parse("Bearer scope=a").to_string(), "scope a");
+    }
+}

@@ -1,0 +1,335 @@
+//! Tools of other programs, as one's own.
+//!
+//! ```no_run
+//! use agent::mcp::{Client, client::ClientConfig};
+//! use agent::{Registry, tools};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let docs = Client::connect(ClientConfig::http("https://docs.example/mcp").name("docs")).await?;
+//! let files = Client::connect(ClientConfig::command("mcp-server-files").arg("/srv").name("files")).await?;
+//! println!("{}", docs.report());
+//! // A model sees `docs__search`, `files__read_file`, ….
+//! let registry = Registry::new(tools![{ docs }, { files }])?;
+//! # Ok(()) }
+//! ```
+//!
+//! The schema of a foreign tool goes to the model as it came, and arguments are checked by it here, with the same coercions and
+//! the same report as for tools of one's own. A server that hangs, lies or sends too much costs an error, not the run.
+//!
+//! * A call whose connection broke off is never made again by itself: it may have taken effect. (Only where the server says that
+//!   a tool may be repeated, and the configuration [trusts](ClientConfig::trust_hints) it.)
+//! * A child that died is started again with the next call, after half a second, then twice as long, five times at most.
+//! * A tool that changed since a model was shown it is not called, unless [`ChangePolicy`] says otherwise; one that is gone
+//!   says so.
+
+mod call;
+mod config;
+mod connection;
+mod error;
+mod listing;
+mod names;
+mod news;
+mod tool;
+
+pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
+pub use error::{Challenge, ClientError};
+
+use crate::ToolSet;
+use crate::tool::set::IntoTools;
+use config::Place;
+use connection::Connection;
+use listing::{Listing, list};
+use names::shown;
+use news::News;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Before a child is started again: half a second, and twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Attempts to connect again before calls fail at once.
+const TRIES: u32 = 5;
+/// A connection that held so long was a good one.
+const GOOD: Duration = Duration::from_secs(60);
+/// Lists that are asked for because a tool seems to be gone.
+const AT_TIMES: Duration = Duration::from_secs(60);
+
+/// A server of somebody else, and its tools. Cloning is cheap; the connection ends with the last clone and the last of its
+/// tools.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: ClientConfig,
+    /// What it is called in names and errors; the server itself may say it, once it is connected.
+    server: RwLock<String>,
+    news: Arc<News>,
+    slot: tokio::sync::Mutex<Slot>,
+    listing: RwLock<Arc<Listing>>,
+    listed_at: std::sync::Mutex<Option<Instant>>,
+    works: AtomicBool,
+}
+
+#[derive(Default)]
+struct Slot {
+    live: Option<Arc<Connection>>,
+    tries: u32,
+    last_try: Option<Instant>,
+}
+
+/// What a server offered, and what of it is used.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ConnectReport {
+    /// What it is called here.
+    pub name: String,
+    /// What it calls itself, and its version.
+    pub server: Option<(String, String)>,
+    /// The version of the protocol that is spoken.
+    pub protocol_version: Option<String>,
+    /// The tools that are used: the server's name and the one that models see.
+    pub tools: Vec<(String, String)>,
+    /// The tools that are not.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A tool that is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The server's name for it.
+    pub tool: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Client {
+    /// Connects to a server and lists its tools.
+    ///
+    /// # Errors
+    /// When it cannot be reached in time, wants authorization, does not speak the protocol, or its list is endless.
+    pub async fn connect(config: ClientConfig) -> Result<Self, ClientError> {
+        let server = config.name.clone().unwrap_or_else(|| place_name(&config));
+        let news = Arc::new(News::default());
+        let connection = Connection::open(&config, &server, &news).await?;
+        let server = match (&config.name, connection.server()) {
+            (None, Some((name, _))) => shown(&name, 24),
+            _ => server,
+        };
+        let listing = list(&connection.peer, &config, &server).await?;
+        // Two tools of one name are found here and not later.
+        listing.names(&server, &config)?;
+        let slot = Slot { live: Some(Arc::new(connection)), ..Slot::default() };
+        let inner = Inner {
+            config,
+            server: RwLock::new(server),
+            news,
+            slot: tokio::sync::Mutex::new(slot),
+            listing: RwLock::new(Arc::new(listing)),
+            listed_at: std::sync::Mutex::default(),
+            works: AtomicBool::new(true),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What it is called here: the first half of its tools' names.
+    pub fn name(&self) -> String {
+        self.inner.server()
+    }
+
+    /// Its tools as they are now, sorted by name. `tools![{ client }]` is the same.
+    pub fn tools(&self) -> ToolSet {
+        self.tools_as(&self.inner.server())
+    }
+
+    /// The same under another name of the server: `NAME__TOOL`.
+    pub fn tools_as(&self, name: &str) -> ToolSet {
+        tool::tools(&self.inner, name)
+    }
+
+    /// What was offered, what is used, and why the rest is not.
+    pub async fn report(&self) -> ConnectReport {
+        let slot = self.inner.slot.lock().await;
+        let live = slot.live.as_ref();
+        let (name, listing) = (self.inner.server(), self.inner.listing());
+        let tools = listing.names(&name, &self.inner.config).unwrap_or_default();
+        ConnectReport {
+            server: live.and_then(|connection| connection.server()),
+            protocol_version: live.and_then(|connection| connection.protocol_version()),
+            tools: tools.into_iter().collect(),
+            left_out: listing.left_out.clone(),
+            name,
+        }
+    }
+
+    /// Whether the last call reached it. Calls go on being made either way.
+    pub fn is_degraded(&self) -> bool {
+        !self.inner.works.load(Ordering::Acquire)
+    }
+
+    /// Lists the tools again and says which are others now. It also happens by itself, when the server says that its list
+    /// changed and before the next call.
+    ///
+    /// # Errors
+    /// When they cannot be listed; those known before stay.
+    pub async fn refresh(&self) -> Result<Vec<ToolChange>, ClientError> {
+        self.inner.refresh().await
+    }
+
+    /// Ends the connection. A child has its input closed, is asked to end, and is killed when it does not.
+    pub async fn close(&self) {
+        let live = self.inner.slot.lock().await.live.take();
+        if let Some(connection) = live {
+            connection.close().await;
+        }
+    }
+}
+
+/// Where a server is, for errors before it said its name.
+fn place_name(config: &ClientConfig) -> String {
+    match &config.place {
+        Place::Http(place) => config::without_query(&place.url).to_owned(),
+        Place::Command(place) => place.program.to_string_lossy().into_owned(),
+    }
+}
+
+impl IntoTools for Client {
+    fn into_tools(self) -> ToolSet {
+        self.tools()
+    }
+}
+
+impl IntoTools for &Client {
+    fn into_tools(self) -> ToolSet {
+        self.tools()
+    }
+}
+
+impl Inner {
+    fn server(&self) -> String {
+        self.server.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn listing(&self) -> Arc<Listing> {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn works(&self, works: bool) {
+        self.works.store(works, Ordering::Release);
+    }
+
+    fn has_token_source(&self) -> bool {
+        matches!(&self.config.place, Place::Http(place) if place.token.is_some())
+    }
+
+    /// The connection, a new one where the old one is gone.
+    async fn connection(&self) -> Result<Arc<Connection>, ClientError> {
+        let mut slot = self.slot.lock().await;
+        if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
+            return Ok(live.clone());
+        }
+        if let Some(dead) = slot.live.take()
+            && dead.since.elapsed() >= GOOD
+        {
+            slot.tries = 0;
+        }
+        if slot.tries >= TRIES {
+            if slot.last_try.is_none_or(|at| at.elapsed() < GOOD) {
+                let reason = format!("it was tried {TRIES} times; the next try is in a minute");
+                return Err(ClientError::Connect { server: self.server(), reason });
+            }
+            slot.tries = 0;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(1 << slot.tries.min(10)).min(LONGEST_PAUSE);
+        slot.tries += 1;
+        slot.last_try = Some(Instant::now());
+        tokio::time::sleep(pause).await;
+        let server = self.server();
+        let connection = Arc::new(Connection::open(&self.config, &server, &self.news).await?);
+        let listing = list(&connection.peer, &self.config, &server).await?;
+        self.replace(listing);
+        slot.live = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Makes a new connection the next time, with a new token.
+    async fn forget(&self, connection: &Arc<Connection>) {
+        let mut slot = self.slot.lock().await;
+        if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {
+            slot.live = None;
+        }
+    }
+
+    /// Lists again where the server said that something changed, or its list is too old. What fails is tried at the next
+    /// call.
+    async fn refresh_if_stale(&self) {
+        let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
+        if (self.news.take_change() || is_old)
+            && let Err(error) = self.refresh().await
+        {
+            tracing::warn!(server = %self.server(), %error, "the tools cannot be listed again");
+            self.news.list_changed();
+        }
+    }
+
+    /// Lists again because a tool seems to be gone, but not all the time.
+    async fn refresh_at_times(&self) {
+        {
+            let mut at = self.listed_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if at.is_some_and(|at| at.elapsed() < AT_TIMES) {
+                return;
+            }
+            *at = Some(Instant::now());
+        }
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(server = %self.server(), %error, "the tools cannot be listed again");
+        }
+    }
+
+    async fn refresh(&self) -> Result<Vec<ToolChange>, ClientError> {
+        let connection = self.connection().await?;
+        let listing = list(&connection.peer, &self.config, &self.server()).await?;
+        Ok(self.replace(listing))
+    }
+
+    fn replace(&self, listing: Listing) -> Vec<ToolChange> {
+        let now = Arc::new(listing);
+        let before = std::mem::replace(
+            &mut *self.listing.write().unwrap_or_else(PoisonError::into_inner),
+            now.clone(),
+        );
+        let changes = before.changes(&now);
+        for change in &changes {
+            tracing::warn!(server = %self.server(), tool = %change.tool, is_gone = change.now.is_none(), "a server's tool changed");
+        }
+        changes
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("name", &self.inner.server())
+            .field("tools", &self.inner.listing().tools.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for ConnectReport {
+    /// For people: one line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} tools", self.name, self.tools.len())?;
+        for (tool, shown_as) in &self.tools {
+            write!(f, "\n  {tool} as {shown_as}")?;
+        }
+        for LeftOut { tool, reason } in &self.left_out {
+            write!(f, "\n  {tool} is left out: {reason}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! The names under which models see the tools of others.
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+/// `server__tool`, in the letters and the length that every provider takes. The original is not read back from it: both
+/// halves may contain `__`.
+pub(super) fn exposed(server: &str, tool: &str, longest: usize) -> String {
+    shown(&format!("{server}__{tool}"), longest)
+}
+
+/// A name in those letters and that length: what is cut is told apart by a hash of the whole.
+pub(super) fn shown(name: &str, longest: usize) -> String {
+    let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
+    if clean.len() <= longest && !clean.is_empty() {
+        return clean;
+    }
+    let mut hash = String::new();
+    for byte in &Sha256::digest(name.as_bytes())[..4] {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    let kept = longest.saturating_sub(hash.len() + 1).min(clean.len());
+    format!("{}_{hash}", &clean[..kept])
+}
+
+fn is_letter(char: char) -> bool {
+    char.is_ascii_alphanumeric() || matches!(char, '_' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_every_provider_and_stay_apart() {
+        assert_eq!(exposed("docs", "read_page", 64), "docs__read_page");
+        assert_eq!(exposed("my docs", "a.b/ü", 64), "my_docs__a_b__");
+        let long = |end: &str| exposed("server", &format!("{}{end}", "x".repeat(100)), 64);
+        assert_eq!(long("a").len(), 64);
+        assert_ne!(long("a"), long("b"));
+        assert_eq!(shown("", 64).len(), 9);
+    }
+}

@@ -1,0 +1,115 @@
+//! A tool of a server, as one's own.
+
+use super::Inner;
+use super::call::{call, current};
+use super::listing::Offered;
+use super::names::exposed;
+use crate::tool::definition::MAX_NAME;
+use crate::{
+    BoxFuture, DefinitionError, Effect, Tool, ToolContext, ToolDefinition, ToolPolicy, ToolReply, ToolSet,
+};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After its own limits: those of the call tell more.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// A tool of a server under the name that models see.
+struct RemoteTool {
+    inner: Arc<Inner>,
+    /// The server's name for it.
+    original: String,
+    /// As it was when this was made.
+    known: Offered,
+    definition: ToolDefinition,
+    policy: ToolPolicy,
+}
+
+/// The tools of a server as they are now.
+pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
+    let mut set = ToolSet::new();
+    for (original, known) in &inner.listing().tools {
+        let own = inner.config.renamed.get(original).unwrap_or(original);
+        let name = exposed(server, own, MAX_NAME);
+        set.push(match named(&known.definition, &name) {
+            Ok(definition) => Ok(Arc::new(RemoteTool {
+                inner: inner.clone(),
+                original: original.clone(),
+                policy: policy(inner, known),
+                known: known.clone(),
+                definition,
+            }) as Arc<dyn Tool>),
+            Err(error) => Err((name, error)),
+        });
+    }
+    set
+}
+
+/// The same definition under another name.
+fn named(definition: &ToolDefinition, name: &str) -> Result<ToolDefinition, DefinitionError> {
+    let plan = definition.plan().with_name(name);
+    let mut named = if definition.description().is_empty() {
+        ToolDefinition::without_description(plan)?
+    } else {
+        ToolDefinition::new(plan, definition.description())?
+    };
+    named = named.with_annotations(*definition.annotations());
+    if let Some(title) = definition.title() {
+        named = named.with_title(title);
+    }
+    if let Some(schema) = definition.output_schema() {
+        named = named.with_output_schema(schema.clone());
+    }
+    Ok(named)
+}
+
+fn policy(inner: &Inner, known: &Offered) -> ToolPolicy {
+    let policy = ToolPolicy::default().with_timeout(inner.config.limits.longest_call + SLACK);
+    let hints = if inner.config.trusts_hints { known.hints } else { crate::ToolAnnotations::NONE };
+    match (hints.read_only, hints.idempotent) {
+        (Some(true), _) => policy.with_effect(Effect::Pure),
+        (_, Some(true)) => policy.with_effect(Effect::Idempotent),
+        _ => policy,
+    }
+}
+
+impl Tool for RemoteTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+        Box::pin(async move {
+            // Refused arguments need no server.
+            let checked = match self.definition.plan().parse::<Value>(arguments) {
+                Ok(checked) => checked,
+                Err(refusal) => return refusal.into(),
+            };
+            self.inner.refresh_if_stale().await;
+            let now = match current(&self.inner, &self.original, &self.known) {
+                Ok(now) => now,
+                Err(outcome) => return outcome.into(),
+            };
+            // Where a change is accepted, the arguments have to fit what the tool is now.
+            let checked = if now.fingerprint == self.known.fingerprint {
+                checked
+            } else {
+                match now.definition.plan().parse::<Value>(arguments) {
+                    Ok(checked) => checked,
+                    Err(refusal) => return refusal.into(),
+                }
+            };
+            let arguments = match checked.value {
+                Value::Object(arguments) => arguments,
+                _ => Map::new(),
+            };
+            let outcome = call(&self.inner, &self.original, &now, arguments, cx).await;
+            ToolReply::new(outcome).with_coercions(checked.coercions)
+        })
+    }
+
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
+    }
+}

@@ -1,0 +1,166 @@
+//! Content of results, from our words to the protocol's and back.
+
+#[cfg(feature = "mcp-client")]
+pub(super) use incoming::part;
+#[cfg(feature = "mcp-server")]
+pub(super) use outgoing::block;
+
+#[cfg(feature = "mcp-server")]
+mod outgoing {
+    use crate::message::{Content, Media, MediaSource, Part, ResourceBody, ResourceLink};
+    use rmcp::model::{ContentBlock, Resource, ResourceContents};
+
+    /// A part as the protocol has it; nothing for what a tool has no reason to send, a model's thoughts.
+    pub(in crate::mcp) fn block(part: &Part) -> Option<ContentBlock> {
+        Some(match &part.content {
+            Content::Text(text) | Content::Refusal(text) => ContentBlock::text(text),
+            Content::Image(media) => media_block(media, ContentBlock::image),
+            Content::Audio(media) => media_block(media, ContentBlock::audio),
+            Content::Document(media) => media_block(media, |data, mime_type| {
+                let uri = format!("attachment:{}", media.name.as_deref().unwrap_or("document"));
+                ContentBlock::resource(ResourceContents::blob(data, uri).with_mime_type(mime_type))
+            }),
+            Content::Resource(resource) => {
+                let contents = match &resource.body {
+                    ResourceBody::Text(text) => ResourceContents::text(text, &resource.uri),
+                    ResourceBody::Data(bytes) => ResourceContents::blob(bytes.to_base64(), &resource.uri),
+                };
+                ContentBlock::resource(match &resource.mime_type {
+                    Some(mime_type) => contents.with_mime_type(mime_type),
+                    None => contents,
+                })
+            }
+            Content::ResourceLink(link) => ContentBlock::resource_link(resource(link)),
+            Content::Thinking { .. } => return None,
+            // A tool that answers with a model's items means them as data.
+            Content::ToolCall(_) | Content::ProviderTool(_) | Content::Opaque(_) | Content::Unknown(_) => {
+                ContentBlock::text(serde_json::to_string(part).ok()?)
+            }
+        })
+    }
+
+    /// Media in memory as `inline` makes it, otherwise a link to where it is.
+    fn media_block(media: &Media, inline: impl FnOnce(String, String) -> ContentBlock) -> ContentBlock {
+        let mime_type = media.mime_type.clone();
+        match &media.source {
+            MediaSource::Data(bytes) => {
+                inline(bytes.to_base64(), mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()))
+            }
+            MediaSource::Url(uri) | MediaSource::FileId(uri) => {
+                let mut link = ResourceLink::new(uri);
+                (link.mime_type, link.name) = (mime_type, media.name.clone());
+                ContentBlock::resource_link(resource(&link))
+            }
+        }
+    }
+
+    fn resource(link: &ResourceLink) -> Resource {
+        let mut resource = Resource::new(&link.uri, link.name.as_deref().unwrap_or(&link.uri));
+        resource.title.clone_from(&link.title);
+        resource.description.clone_from(&link.description);
+        resource.mime_type.clone_from(&link.mime_type);
+        resource.size = link.size;
+        resource
+    }
+}
+
+#[cfg(feature = "mcp-client")]
+mod incoming {
+    use crate::message::{Blob, Content, Media, Part, Resource, ResourceLink};
+    use rmcp::model::{ContentBlock, ResourceContents};
+
+    /// A block of a server's result as a part. What holds no base64 where it should is shown as text that says so.
+    pub(in crate::mcp) fn part(block: ContentBlock) -> Part {
+        match block {
+            ContentBlock::Text(text) => Part::text(text.text),
+            ContentBlock::Image(image) => {
+                media(&image.data, image.mime_type, |media| Part::new(Content::Image(media)))
+            }
+            ContentBlock::Audio(audio) => {
+                media(&audio.data, audio.mime_type, |media| Part::new(Content::Audio(media)))
+            }
+            ContentBlock::Resource(embedded) => match embedded.resource {
+                ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                    resource(Resource::text(uri, text), mime_type)
+                }
+                ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                    match Blob::from_base64(&blob) {
+                        Ok(bytes) => resource(Resource::data(uri, bytes), mime_type),
+                        Err(_) => {
+                            Part::text(format!("[the server sent the resource {uri} without valid data]"))
+                        }
+                    }
+                }
+                other => unknown(&other),
+            },
+            ContentBlock::ResourceLink(resource) => {
+                let mut link = ResourceLink::new(resource.uri);
+                link.name = Some(resource.name);
+                link.title = resource.title;
+                link.description = resource.description;
+                link.mime_type = resource.mime_type;
+                link.size = resource.size;
+                Part::new(Content::ResourceLink(link))
+            }
+            other => unknown(&other),
+        }
+    }
+
+    fn media(data: &str, mime_type: String, part: impl FnOnce(Media) -> Part) -> Part {
+        match Blob::from_base64(data) {
+            Ok(bytes) => part(Media::data(bytes, mime_type)),
+            Err(_) => Part::text(format!("[the server sent {mime_type} without valid data]")),
+        }
+    }
+
+    fn resource(resource: Resource, mime_type: Option<String>) -> Part {
+        Part::new(Content::Resource(match mime_type {
+            Some(mime_type) => resource.with_mime_type(mime_type),
+            None => resource,
+        }))
+    }
+
+    fn unknown(block: &impl serde::Serialize) -> Part {
+        Part::text(serde_json::to_string(block).unwrap_or_default())
+    }
+}
+
+#[cfg(all(test, feature = "mcp-server", feature = "mcp-client"))]
+mod tests {
+    use super::*;
+    use crate::message::{Content, Media, Part, Resource, ResourceLink};
+
+    #[test]
+    fn what_the_protocol_can_say_comes_back_the_same() {
+        let mut link = ResourceLink::new("https://example.org/a");
+        link.name = Some("a".to_owned());
+        link.size = Some(3);
+        for part in [
+            Part::text("hello"),
+            Part::image(b"png", "image/png"),
+            Part::audio(b"wav", "audio/wav"),
+            Part::new(Content::Resource(Resource::text("t://x", "y").with_mime_type("text/plain"))),
+            Part::new(Content::Resource(Resource::data("t://x", b"y").with_mime_type("a/b"))),
+            Part::new(Content::ResourceLink(link)),
+        ] {
+            assert_eq!(super::part(block(&part).unwrap()), part);
+        }
+    }
+
+    #[test]
+    fn what_it_cannot_say_becomes_what_is_nearest() {
+        let document = block(&Part::document(b"pdf", "application/pdf")).map(part).unwrap();
+        assert!(matches!(document.content, Content::Resource(_)));
+        let far = block(&Part::image_url("https://example.org/i.png")).map(part).unwrap();
+        assert!(matches!(far.content, Content::ResourceLink(_)));
+        assert_eq!(block(&Part::thinking("hm")), None);
+        let file = Part::new(Content::Image(Media::file_id("file_1")));
+        assert!(matches!(part(block(&file).unwrap()).content, Content::ResourceLink(_)));
+    }
+
+    #[test]
+    fn broken_base64_is_said_and_not_hidden() {
+        let broken = rmcp::model::ContentBlock::image("%%%", "image/png");
+        assert_eq!(part(broken).as_text(), Some("[the server sent image/png without valid data]"));
+    }
+}

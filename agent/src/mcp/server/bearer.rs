@@ -1,0 +1,250 @@
+//! Bearer tokens.
+
+use super::caller::{AuthRefusal, Authenticator, Caller, RequestHead};
+use crate::{BoxFuture, StateKey};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::SystemTime;
+use subtle::ConstantTimeEq;
+
+/// What a token stands for: its caller, whom it was made for, and until when it is good.
+#[derive(Clone, Debug)]
+pub struct Token {
+    caller: Caller,
+    audience: Vec<String>,
+    expires_at: Option<SystemTime>,
+}
+
+impl Token {
+    /// A token of this caller.
+    pub fn new(caller: Caller) -> Self {
+        Self { caller, audience: Vec::new(), expires_at: None }
+    }
+
+    /// Adds a server that the token was made for.
+    pub fn with_audience(mut self, audience: impl Into<String>) -> Self {
+        self.audience.push(audience.into());
+        self
+    }
+
+    /// Sets when it stops being good.
+    pub fn with_expiry(mut self, at: SystemTime) -> Self {
+        self.expires_at = Some(at);
+        self
+    }
+}
+
+impl From<Caller> for Token {
+    fn from(caller: Caller) -> Self {
+        Self::new(caller)
+    }
+}
+
+/// Callers by bearer tokens: fixed ones, or whatever a function of yours can verify. Audience, expiry and scopes are
+/// checked here.
+///
+/// ```
+/// use agent::mcp::server::{AuthRefusal, Bearer, Caller, Token};
+///
+/// // Fixed tokens, compared in constant time.
+/// let few = Bearer::new([("s3cret", Caller::new("ann").with_scope("tools"))]).required_scope("tools");
+///
+/// // Tokens of an issuer: verify the signature with a library of your choice, say what the claims are.
+/// let issued = Bearer::verify(|token: String| async move {
+///     let subject = token.strip_prefix("demo-").ok_or_else(AuthRefusal::invalid_token)?;
+///     Ok(Token::new(Caller::new(subject)).with_audience("https://tools.example/mcp"))
+/// })
+/// .audience("https://tools.example/mcp");
+/// ```
+#[derive(Clone)]
+pub struct Bearer {
+    tokens: Tokens,
+    audience: Option<String>,
+    scopes: Vec<String>,
+    provides: Vec<StateKey>,
+}
+
+type Verify = dyn Fn(String) -> BoxFuture<'static, Result<Token, AuthRefusal>> + Send + Sync;
+
+#[derive(Clone)]
+enum Tokens {
+    /// By their digests, so that all are of one length and none stays in memory.
+    Fixed(Arc<[([u8; 32], Token)]>),
+    Verified(Arc<Verify>),
+}
+
+impl Bearer {
+    /// Fixed tokens, each with its caller. They are for this server unless they say for whom they are.
+    pub fn new<K: AsRef<str>, T: Into<Token>>(tokens: impl IntoIterator<Item = (K, T)>) -> Self {
+        let digested = tokens.into_iter().map(|(key, token)| (digest(key.as_ref()), token.into()));
+        Self::of(Tokens::Fixed(digested.collect()))
+    }
+
+    /// Tokens that `verify` can read: it checks the signature, or asks the issuer, and says what the token stands for.
+    pub fn verify<F, Fut>(verify: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Token, AuthRefusal>> + Send + 'static,
+    {
+        Self::of(Tokens::Verified(Arc::new(move |token| Box::pin(verify(token)))))
+    }
+
+    fn of(tokens: Tokens) -> Self {
+        Self { tokens, audience: None, scopes: Vec::new(), provides: Vec::new() }
+    }
+
+    /// The URL of this server: a token that was made for another one is refused, and so is a verified one that does
+    /// not say for whom it was made.
+    pub fn audience(mut self, url: impl Into<String>) -> Self {
+        self.audience = Some(url.into());
+        self
+    }
+
+    /// A scope that every caller must have.
+    pub fn required_scope(mut self, scope: impl Into<String>) -> Self {
+        self.scopes.push(scope.into());
+        self
+    }
+
+    /// Says that every caller [brings](Caller::with) a `T`.
+    pub fn providing<T: 'static>(mut self) -> Self {
+        self.provides.push(StateKey::of::<T>());
+        self
+    }
+
+    async fn token(&self, key: &str) -> Result<Token, AuthRefusal> {
+        match &self.tokens {
+            Tokens::Fixed(tokens) => {
+                let given = digest(key);
+                let mut found = None;
+                // All are compared, so that the time tells nothing.
+                for (own, token) in tokens.iter() {
+                    if bool::from(own.ct_eq(&given)) {
+                        found = Some(token);
+                    }
+                }
+                found.cloned().ok_or_else(AuthRefusal::invalid_token)
+            }
+            Tokens::Verified(verify) => verify(key.to_owned()).await,
+        }
+    }
+
+    fn is_for_us(&self, token: &Token) -> bool {
+        match (&self.audience, token.audience.is_empty()) {
+            (None, _) => true,
+            (Some(_), true) => matches!(self.tokens, Tokens::Fixed(_)),
+            (Some(own), false) => token.audience.contains(own),
+        }
+    }
+
+    fn challenge(&self) -> Option<String> {
+        (!self.scopes.is_empty()).then(|| self.scopes.join(" "))
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+impl Authenticator for Bearer {
+    fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+        Box::pin(async move {
+            let refused = |error: Option<&str>| AuthRefusal::Unauthorized {
+                scope: self.challenge(),
+                error: error.map(str::to_owned),
+            };
+            let Some(key) = head.bearer_token() else { return Err(refused(None)) };
+            let token = match self.token(key).await {
+                Err(AuthRefusal::Unauthorized { scope: None, error }) => {
+                    return Err(refused(error.as_deref()));
+                }
+                other => other?,
+            };
+            let is_late = token.expires_at.is_some_and(|end| end <= SystemTime::now());
+            if is_late || !self.is_for_us(&token) {
+                return Err(refused(Some("invalid_token")));
+            }
+            if self.scopes.iter().any(|scope| !token.caller.has_scope(scope)) {
+                return Err(AuthRefusal::needs_scope(self.scopes.join(" ")));
+            }
+            Ok(token.caller)
+        })
+    }
+
+    fn provides(&self) -> Vec<StateKey> {
+        self.provides.clone()
+    }
+}
+
+/// Without the tokens.
+impl fmt::Debug for Bearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bearer")
+            .field("audience", &self.audience)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    async fn ask(bearer: &Bearer, header: Option<&str>) -> Result<String, AuthRefusal> {
+        let mut request = http::Request::builder();
+        if let Some(header) = header {
+            request = request.header("authorization", header);
+        }
+        let head = RequestHead::new(request.body(()).unwrap().into_parts().0);
+        bearer.authenticate(&head).await.map(|caller| caller.id().to_owned())
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn only_a_good_token_of_the_right_scope_and_audience_is_let_in() {
+        let ann = || Caller::new("ann").with_scope("tools");
+        let past = SystemTime::now() - Duration::from_secs(1);
+        let bearer = Bearer::new([
+            ("good", Token::new(ann())),
+            ("here", Token::new(ann()).with_audience("https://us")),
+            ("elsewhere", Token::new(ann()).with_audience("https://them")),
+            ("late", Token::new(ann()).with_expiry(past)),
+            ("little", Token::new(Caller::new("bob"))),
+        ])
+        .audience("https://us")
+        .required_scope("tools");
+        for good in ["Bearer good", "bearer  here"] {
+            assert_eq!(ask(&bearer, Some(good)).await.as_deref(), Ok("ann"), "{good}");
+        }
+        let none = AuthRefusal::Unauthorized { scope: Some("tools".to_owned()), error: None };
+        for without in [None, Some("Basic good"), Some("Bearer "), Some("good")] {
+            assert_eq!(ask(&bearer, without).await, Err(none.clone()), "{without:?}");
+        }
+        for wrong in ["Bearer bad", "Bearer late", "Bearer elsewhere", "Bearer goo", "Bearer good2"] {
+            let Err(AuthRefusal::Unauthorized { error, .. }) = ask(&bearer, Some(wrong)).await else {
+                panic!("{wrong}");
+            };
+            assert_eq!(error.as_deref(), Some("invalid_token"), "{wrong}");
+        }
+        assert_eq!(ask(&bearer, Some("Bearer little")).await, Err(AuthRefusal::needs_scope("tools")));
+        assert!(!format!("{bearer:?}").contains("good"));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_verified_token_has_to_say_for_whom_it_is() {
+        let bearer = Bearer::verify(|token: String| async move {
+            match &*token {
+                "silent" => Ok(Token::new(Caller::new("ann"))),
+                "ours" => Ok(Token::new(Caller::new("ann")).with_audience("https://us")),
+                _ => Err(AuthRefusal::invalid_token()),
+            }
+        });
+        assert!(ask(&bearer, Some("Bearer silent")).await.is_ok());
+        let strict = bearer.audience("https://us");
+        assert!(ask(&strict, Some("Bearer silent")).await.is_err());
+        assert!(ask(&strict, Some("Bearer ours")).await.is_ok());
+        assert!(ask(&strict, Some("Bearer other")).await.is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! A set of tools as clients are shown it: sorted by name, in pages.
+
+use crate::mcp::output::OutputCheck;
+use crate::{Registry, ToolAnnotations, ToolDefinition};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rmcp::model::{JsonObject, MetaObject, Tool};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Of cursors, so that their form can change.
+const CURSOR_VERSION: u8 = 1;
+/// Sets of tools whose form for clients is kept.
+const KEPT: usize = 64;
+
+/// What clients are shown of a set of tools, made once.
+pub(super) struct Catalogue {
+    /// Sorted by name.
+    tools: Vec<Tool>,
+    outputs: HashMap<String, OutputCheck>,
+}
+
+/// A tool that cannot be shown: its name, and why.
+pub(super) type Unfit = (String, String);
+
+impl Catalogue {
+    pub(super) fn new(definitions: &[ToolDefinition]) -> Result<Self, Unfit> {
+        let (mut tools, mut outputs) = (Vec::new(), HashMap::new());
+        for definition in definitions {
+            tools.push(tool(definition)?);
+            if let Some(schema) = definition.output_schema() {
+                let check = OutputCheck::new(definition.name(), schema)
+                    .map_err(|error| unfit(definition, format!("its output schema: {error}")))?;
+                outputs.insert(definition.name().to_owned(), check);
+            }
+        }
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { tools, outputs })
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&Tool> {
+        let at = self.tools.binary_search_by(|tool| (*tool.name).cmp(name)).ok()?;
+        self.tools.get(at)
+    }
+
+    pub(super) fn output(&self, name: &str) -> Option<&OutputCheck> {
+        self.outputs.get(name)
+    }
+
+    /// The page behind a cursor, and the cursor of the next one; nothing for a cursor that is none.
+    pub(super) fn page(&self, cursor: Option<&str>, size: usize) -> Option<(&[Tool], Option<String>)> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = name_in(cursor)?;
+                // It works also when that tool has gone meanwhile.
+                self.tools.partition_point(|tool| *tool.name <= *last)
+            }
+        };
+        let end = start.saturating_add(size.max(1)).min(self.tools.len());
+        let page = &self.tools[start..end];
+        let next =
+            if end < self.tools.len() { page.last().map(|tool| cursor_after(&tool.name)) } else { None };
+        Some((page, next))
+    }
+}
+
+fn cursor_after(name: &str) -> String {
+    let mut bytes = vec![CURSOR_VERSION];
+    bytes.extend_from_slice(name.as_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn name_in(cursor: &str) -> Option<String> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let (version, name) = bytes.split_first()?;
+    if *version != CURSOR_VERSION || name.is_empty() {
+        return None;
+    }
+    String::from_utf8(name.to_vec()).ok()
+}
+
+fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
+    let description = Some(definition.description()).filter(|text| !text.is_empty());
+    let schema = root_object(definition.parameters())
+        .ok_or_else(|| unfit(definition, "its parameters are no object, which the protocol wants"))?;
+    let mut tool = Tool::new_with_raw(
+        definition.name().to_owned(),
+        description.map(|text| text.to_owned().into()),
+        Arc::new(schema),
+    );
+    if let Some(schema) = definition.output_schema() {
+        let schema =
+            root_object(schema).ok_or_else(|| unfit(definition, "its output schema is of no object"))?;
+        tool = tool.with_raw_output_schema(Arc::new(schema));
+    }
+    if let Some(title) = definition.title() {
+        tool = tool.with_title(title);
+    }
+    let hints = definition.annotations();
+    if *hints != ToolAnnotations::default() {
+        tool = tool.with_annotations(rmcp::model::ToolAnnotations::from_raw(
+            definition.title().map(str::to_owned),
+            hints.read_only,
+            hints.destructive,
+            hints.idempotent,
+            hints.open_world,
+        ));
+    }
+    if !definition.meta().is_empty() {
+        let mut meta = MetaObject::default();
+        for (key, value) in definition.meta() {
+            meta.insert(key.clone(), value.clone());
+        }
+        tool = tool.with_meta(meta);
+    }
+    Ok(tool)
+}
+
+/// The schema with the `"type": "object"` at its root that the protocol demands; all else as it is.
+fn root_object(schema: &Value) -> Option<JsonObject> {
+    let map = schema.as_object()?;
+    match map.get("type") {
+        Some(kind) => (kind == "object").then(|| map.clone()),
+        None => {
+            let mut own = JsonObject::new();
+            own.insert("type".to_owned(), "object".into());
+            own.extend(map.clone());
+            Some(own)
+        }
+    }
+}
+
+fn unfit(definition: &ToolDefinition, reason: impl Into<String>) -> Unfit {
+    (definition.name().to_owned(), reason.into())
+}
+
+/// The catalogues that were asked for last, by the definitions they were made from.
+#[derive(Default)]
+pub(super) struct Catalogues {
+    kept: Mutex<Vec<(Arc<[ToolDefinition]>, Arc<Catalogue>)>>,
+}
+
+impl Catalogues {
+    pub(super) fn of(&self, tools: &Registry) -> Result<Arc<Catalogue>, Unfit> {
+        let definitions = tools.definitions();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|(of, _)| Arc::ptr_eq(of, &definitions)) {
+            kept[..=at].rotate_right(1);
+            return Ok(kept[0].1.clone());
+        }
+        drop(kept);
+        // Not under the lock: a large set takes its time.
+        let made = Arc::new(Catalogue::new(&definitions)?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(0, (definitions, made.clone()));
+        kept.truncate(KEPT);
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Plan, PlanOptions};
+    use serde_json::json;
+
+    fn named(name: &str, schema: &Value) -> ToolDefinition {
+        ToolDefinition::new(Plan::compile(name, schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+    }
+
+    fn names(page: &[Tool]) -> Vec<&str> {
+        page.iter().map(|tool| &*tool.name).collect()
+    }
+
+    #[test]
+    fn pages_follow_each_other_by_name_whatever_went_meanwhile() {
+        let empty = json!({"type": "object"});
+        let all = |names: &[&str]| {
+            Catalogue::new(&names.iter().map(|name| named(name, &empty)).collect::<Vec<_>>()).unwrap()
+        };
+        let five = all(&["d", "b", "a", "e", "c"]);
+        let (page, next) = five.page(None, 2).unwrap();
+        assert_eq!(names(page), ["a", "b"]);
+        let (page, last) = five.page(next.as_deref(), 3).unwrap();
+        assert_eq!((names(page), last), (vec!["c", "d", "e"], None));
+        let without_b = all(&["a", "c", "d"]);
+        assert_eq!(names(without_b.page(next.as_deref(), 2).unwrap().0), ["c", "d"]);
+        for wrong in ["", "x", "AA", "YQ", "AWE=", "Av8", "\u{e9}"] {
+            assert!(five.page(Some(wrong), 2).is_none(), "{wrong}");
+        }
+        let end = cursor_after("zzz");
+        assert_eq!(five.page(Some(&end), 2).unwrap(), (&[][..], None));
+    }
+
+    #[test]
+    fn a_schema_goes_out_as_it_is_but_for_the_type_at_its_root() {
+        let odd = json!({"x-mine": 1, "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}});
+        let tool = super::tool(&named("odd", &odd)).unwrap();
+        let wire = serde_json::to_value(&tool).unwrap();
+        assert_eq!(wire["inputSchema"]["type"], "object");
+        assert_eq!(wire["inputSchema"]["x-mine"], 1);
+        assert_eq!(wire["inputSchema"]["properties"]["n"]["x-mcp-header"], "N");
+    }
+
+    #[test]
+    fn sets_are_made_once_and_only_so_many_are_kept() {
+        let catalogues = Catalogues::default();
+        let registry = Registry::new(crate::ToolSet::new()).unwrap();
+        let first = catalogues.of(&registry).unwrap();
+        assert!(Arc::ptr_eq(&first, &catalogues.of(&registry.clone()).unwrap()));
+        for _ in 0..2 * KEPT {
+            catalogues.of(&Registry::new(crate::ToolSet::new()).unwrap()).unwrap();
+        }
+        assert_eq!(catalogues.kept.lock().unwrap().len(), KEPT);
+        assert!(!Arc::ptr_eq(&first, &catalogues.of(&registry).unwrap()));
+    }
+}

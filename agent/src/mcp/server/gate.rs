@@ -1,0 +1,248 @@
+//! How much may go on at once, and how a server ends.
+
+use super::caller::Caller;
+use crate::CancelToken;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// So many at once, and so many of one known caller.
+pub(super) struct Quota {
+    all: Arc<Semaphore>,
+    each: usize,
+    callers: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+}
+
+impl Quota {
+    pub(super) fn new(all: usize, each: usize) -> Arc<Self> {
+        let all = Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS)));
+        Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
+    }
+
+    /// A place for this caller, if there is one now.
+    pub(super) fn try_enter(self: &Arc<Self>, caller: &Caller) -> Option<Place> {
+        let mut place = self.place(caller);
+        if let Some(own) = &place.own {
+            place.own_permit = Some(own.clone().try_acquire_owned().ok()?);
+        }
+        place.permit = Some(self.all.clone().try_acquire_owned().ok()?);
+        Some(place)
+    }
+
+    /// The same, as soon as there is one; nothing when that takes longer than `wait`.
+    pub(super) async fn enter(self: &Arc<Self>, caller: &Caller, wait: Duration) -> Option<Place> {
+        let turn = async {
+            let mut place = self.place(caller);
+            // The own limit first: who is over it must not hold a place that others could have.
+            if let Some(own) = &place.own {
+                place.own_permit = Some(own.clone().acquire_owned().await.ok()?);
+            }
+            place.permit = Some(self.all.clone().acquire_owned().await.ok()?);
+            Some(place)
+        };
+        tokio::time::timeout(wait, turn).await.ok().flatten()
+    }
+
+    fn place(self: &Arc<Self>, caller: &Caller) -> Place {
+        let own = caller.is_known().then(|| {
+            let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+            callers
+                .entry(caller.shared_id().clone())
+                .or_insert_with(|| Arc::new(Semaphore::new(self.each)))
+                .clone()
+        });
+        let id = caller.shared_id().clone();
+        Place { quota: self.clone(), id, permit: None, own_permit: None, own }
+    }
+}
+
+/// A place in a [`Quota`]. It is given back when this is dropped.
+pub(super) struct Place {
+    quota: Arc<Quota>,
+    id: Arc<str>,
+    permit: Option<OwnedSemaphorePermit>,
+    own_permit: Option<OwnedSemaphorePermit>,
+    own: Option<Arc<Semaphore>>,
+}
+
+impl Drop for Place {
+    /// What nobody holds a place by any more is forgotten, so that callers do not add up.
+    fn drop(&mut self) {
+        drop((self.permit.take(), self.own_permit.take()));
+        let Some(own) = self.own.take() else { return };
+        let mut callers = self.quota.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        // This one and that of the map.
+        if Arc::strong_count(&own) == 2 {
+            callers.remove(&self.id);
+        }
+    }
+}
+
+/// How far a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// Nothing new begins.
+    Draining,
+    /// What still runs was told to stop.
+    Stopped,
+}
+
+/// Tells a running server that its tools changed, and when to end. Cheap to clone; the server itself need not be at hand.
+///
+/// ```no_run
+/// use agent::{mcp::Server, tools};
+/// use std::time::Duration;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::new(tools![]);
+/// let handle = server.handle();
+/// tokio::spawn(async move {
+///     let _ = tokio::signal::ctrl_c().await;
+///     handle.shutdown(Duration::from_secs(10)).await;
+/// });
+/// server.serve(([127, 0, 0, 1], 8080)).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct ServerHandle {
+    signals: Arc<Signals>,
+}
+
+struct Signals {
+    changed: watch::Sender<u64>,
+    phase: watch::Sender<Phase>,
+    busy: watch::Sender<usize>,
+    stop: CancelToken,
+}
+
+impl ServerHandle {
+    pub(super) fn new() -> Self {
+        let signals = Signals {
+            changed: watch::Sender::new(0),
+            phase: watch::Sender::new(Phase::Open),
+            busy: watch::Sender::new(0),
+            stop: CancelToken::new(),
+        };
+        Self { signals: Arc::new(signals) }
+    }
+
+    /// Tells the clients that listen that the list of tools is another one now.
+    pub fn tools_changed(&self) {
+        self.signals.changed.send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    /// Ends the server: nothing new begins, what runs has `grace` to finish and is cancelled then. Completes when
+    /// nothing runs any more, at the latest a few seconds after the grace time.
+    pub async fn shutdown(&self, grace: Duration) {
+        let signals = &self.signals;
+        signals.phase.send_if_modified(|phase| {
+            let first = *phase == Phase::Open;
+            if first {
+                *phase = Phase::Draining;
+            }
+            first
+        });
+        if tokio::time::timeout(grace, self.idle()).await.is_err() {
+            signals.stop.cancel("the server ends");
+            // A cancelled body has its own grace period, after which it is dropped.
+            let _ = tokio::time::timeout(crate::tool::context::CANCEL_GRACE + CLEAN_UP, self.idle()).await;
+        }
+        signals.stop.cancel("the server ends");
+        signals.phase.send_replace(Phase::Stopped);
+    }
+
+    async fn idle(&self) {
+        // An error would mean that the sender is gone, and it is ours.
+        let _ = self.signals.busy.subscribe().wait_for(|busy| *busy == 0).await;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        *self.signals.phase.borrow() == Phase::Open
+    }
+
+    /// Completes when the server is to end, or has.
+    pub(super) async fn reaches(&self, wanted: Phase) {
+        let reached = |phase: &Phase| match wanted {
+            Phase::Open => true,
+            Phase::Draining => *phase != Phase::Open,
+            Phase::Stopped => *phase == Phase::Stopped,
+        };
+        let _ = self.signals.phase.subscribe().wait_for(reached).await;
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.signals.changed.subscribe()
+    }
+
+    /// The token that ends all calls.
+    pub(super) fn stop(&self) -> &CancelToken {
+        &self.signals.stop
+    }
+
+    /// Counts as running until it is dropped.
+    pub(super) fn begin(&self) -> Busy {
+        self.signals.busy.send_modify(|busy| *busy += 1);
+        Busy(self.signals.clone())
+    }
+}
+
+/// After the grace period of a body.
+const CLEAN_UP: Duration = Duration::from_millis(500);
+
+impl std::fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerHandle")
+            .field("phase", &*self.signals.phase.borrow())
+            .field("busy", &*self.signals.busy.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something that runs.
+pub(super) struct Busy(Arc<Signals>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.send_modify(|busy| *busy -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread", start_paused = true)]
+    async fn a_caller_over_its_limit_waits_while_others_pass() {
+        let quota = Quota::new(3, 1);
+        let (ann, bob) = (Caller::new("ann"), Caller::new("bob"));
+        let first = quota.try_enter(&ann).unwrap();
+        assert!(quota.try_enter(&ann).is_none());
+        let other = quota.try_enter(&bob).unwrap();
+        assert!(quota.enter(&ann, Duration::from_millis(10)).await.is_none());
+        drop(first);
+        let again = quota.enter(&ann, Duration::from_millis(10)).await;
+        assert!(again.is_some());
+        drop((again, other));
+        assert!(quota.callers.lock().unwrap().is_empty());
+        let crowd: Vec<_> = (0..3).map(|_| quota.try_enter(&Caller::anonymous()).unwrap()).collect();
+        assert!(quota.try_enter(&bob).is_none());
+        assert_eq!(crowd.len(), 3);
+        assert!(quota.callers.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(flavor = "current_thread", start_paused = true)]
+    async fn the_end_waits_for_what_runs_and_then_stops_it() {
+        let handle = ServerHandle::new();
+        let running = handle.begin();
+        let stop = handle.stop().clone();
+        tokio::join!(handle.shutdown(Duration::from_secs(3)), async {
+            handle.reaches(Phase::Draining).await;
+            assert!(!handle.is_open() && !stop.is_cancelled());
+            stop.cancelled().await;
+            drop(running);
+        });
+        handle.reaches(Phase::Stopped).await;
+    }
+}

@@ -1,0 +1,217 @@
+//! Which hosts and origins are answered: what keeps web pages from using a server on their reader's machine.
+
+use super::super::ServerError;
+use http::header::{HOST, ORIGIN};
+use http::request::Parts;
+use http::uri::Authority;
+
+/// The names of this machine.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Hosts and origins that are answered.
+pub(crate) struct HostPolicy {
+    hosts: Vec<Host>,
+    origins: Vec<Origin>,
+}
+
+/// A host with a port, or with any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Host {
+    name: String,
+    port: Option<u16>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    scheme: String,
+    host: Host,
+}
+
+impl HostPolicy {
+    pub(crate) fn new(hosts: Option<&[String]>, origins: &[String]) -> Result<Self, ServerError> {
+        let hosts = match hosts {
+            None => LOCAL.iter().map(|name| Host { name: (*name).to_owned(), port: None }).collect(),
+            Some(hosts) => hosts.iter().map(|entry| allowed_host(entry)).collect::<Result<_, _>>()?,
+        };
+        let origins = origins.iter().map(|entry| allowed_origin(entry)).collect::<Result<_, _>>()?;
+        Ok(Self { hosts, origins })
+    }
+
+    /// Whether nothing but the names of this machine is answered.
+    pub(crate) fn is_local(&self) -> bool {
+        self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))
+    }
+
+    /// Whether a request may go on; otherwise what it is told.
+    pub(super) fn check(&self, head: &Parts) -> Result<(), &'static str> {
+        let own = requested_host(head).ok_or("The Host header is missing or cannot be read.")?;
+        if !self.hosts.iter().any(|allowed| allowed.takes(&own)) {
+            return Err("This Host is not allowed.");
+        }
+        let mut origins = head.headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        let origin = origin.to_str().ok().and_then(origin_of);
+        match origin {
+            Some(origin) if origins.next().is_none() && self.takes(&origin, &own) => Ok(()),
+            _ => Err("This Origin is not allowed."),
+        }
+    }
+
+    /// A page of the server's own host, or one that is listed.
+    fn takes(&self, origin: &Origin, own: &Host) -> bool {
+        let port = |host: &Host| host.port.or(default_port(&origin.scheme));
+        let is_own = origin.host.name == own.name && port(&origin.host) == port(own);
+        is_own
+            || self.origins.iter().any(|allowed| {
+                allowed.scheme == origin.scheme
+                    && allowed.host.name == origin.host.name
+                    && allowed.host.port.is_none_or(|only| port(&origin.host) == Some(only))
+            })
+    }
+}
+
+impl Host {
+    fn takes(&self, other: &Self) -> bool {
+        self.name == other.name && (self.port.is_none() || self.port == other.port)
+    }
+}
+
+fn requested_host(head: &Parts) -> Option<Host> {
+    let mut values = head.headers.get_all(HOST).iter();
+    match (values.next(), values.next()) {
+        (Some(only), None) => host_of(&only.to_str().ok()?.parse().ok()?),
+        (Some(_), Some(_)) => None,
+        // HTTP/2 has it in the address.
+        (None, _) => host_of(head.uri.authority()?),
+    }
+}
+
+fn host_of(authority: &Authority) -> Option<Host> {
+    // A name that says who logs in is no host.
+    if authority.as_str().contains('@') {
+        return None;
+    }
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    let has_port = authority.port().is_some();
+    (!name.is_empty() && has_port == authority.port_u16().is_some())
+        .then(|| Host { name, port: authority.port_u16() })
+}
+
+fn origin_of(text: &str) -> Option<Origin> {
+    let (scheme, authority) = text.trim().split_once("://")?;
+    let host = host_of(&authority.parse().ok()?)?;
+    let is_scheme =
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_scheme.then(|| Origin { scheme: scheme.to_ascii_lowercase(), host })
+}
+
+fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    }
+}
+
+fn allowed_host(entry: &str) -> Result<Host, ServerError> {
+    // An address of version 6 may stand without brackets here.
+    let bare = entry.parse::<std::net::Ipv6Addr>().ok().map(|address| format!("[{address}]"));
+    let host = bare.as_deref().unwrap_or(entry).parse().ok().as_ref().and_then(host_of);
+    host.ok_or_else(|| ServerError::Allowed {
+        entry: entry.to_owned(),
+        expected: "a host, or a host with a port: `tools.example`, `localhost:8080`",
+    })
+}
+
+fn allowed_origin(entry: &str) -> Result<Origin, ServerError> {
+    let read = || match entry.strip_suffix(":*") {
+        Some(base) => origin_of(base).filter(|origin| origin.host.port.is_none()),
+        None => origin_of(entry).filter(|origin| origin.host.port.is_some()),
+    };
+    read().ok_or_else(|| ServerError::Allowed {
+        entry: entry.to_owned(),
+        expected: "a scheme, a host and a port or `*`: `https://app.example:443`, `http://localhost:*`",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(host: &str, origin: Option<&str>) -> Parts {
+        let mut request = http::Request::builder().uri("/mcp").header("host", host);
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn policy(hosts: Option<&[&str]>, origins: &[&str]) -> Result<HostPolicy, ServerError> {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        HostPolicy::new(hosts.map(owned).as_deref(), &owned(origins))
+    }
+
+    #[test]
+    fn only_this_machine_is_answered_unless_told_otherwise() {
+        let local = policy(None, &[]).unwrap();
+        assert!(local.is_local());
+        for host in ["localhost", "localhost:1", "127.0.0.1:8080", "[::1]:80", "LOCALHOST"] {
+            assert_eq!(local.check(&head(host, None)), Ok(()), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "a@localhost",
+            "localhost:x",
+            "",
+        ] {
+            assert!(local.check(&head(host, None)).is_err(), "{host}");
+        }
+        let own = policy(Some(&["tools.example:443", "::1"]), &[]).unwrap();
+        assert!(!own.is_local());
+        assert_eq!(own.check(&head("tools.example:443", None)), Ok(()));
+        assert_eq!(own.check(&head("[::1]:3", None)), Ok(()));
+        assert!(own.check(&head("tools.example:80", None)).is_err());
+        assert!(own.check(&head("localhost", None)).is_err());
+    }
+
+    #[test]
+    fn pages_of_the_own_host_and_listed_ones_may_ask() {
+        let some = policy(None, &["https://app.example:443", "http://localhost:*"]).unwrap();
+        for origin in [
+            "http://127.0.0.1:8080",
+            "https://app.example",
+            "https://app.example:443",
+            "http://localhost:5173",
+        ] {
+            assert_eq!(some.check(&head("127.0.0.1:8080", Some(origin))), Ok(()), "{origin}");
+        }
+        for origin in [
+            "http://evil.example",
+            "http://127.0.0.1:8081",
+            "http://app.example:443",
+            "https://app.example:444",
+            "https://app.example.evil.example",
+            "https://localhost:1",
+            "null",
+            "",
+            "http://",
+        ] {
+            assert!(some.check(&head("127.0.0.1:8080", Some(origin))).is_err(), "{origin}");
+        }
+        let mut twice = head("127.0.0.1:8080", Some("http://127.0.0.1:8080"));
+        twice.headers.append("origin", "http://evil.example".parse().unwrap());
+        assert!(some.check(&twice).is_err());
+    }
+
+    #[test]
+    fn entries_that_would_allow_too_much_or_nothing_are_refused() {
+        for origin in ["https://app.example", "app.example:443", "*", "https://app.example:1:*", "null"] {
+            assert!(policy(None, &[origin]).is_err(), "{origin}");
+        }
+        for host in ["", "https://tools.example", "a b", "*"] {
+            assert!(policy(Some(&[host]), &[]).is_err() || host == "*", "{host}");
+        }
+    }
+}

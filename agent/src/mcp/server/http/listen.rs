@@ -1,0 +1,135 @@
+//! A server of its own: connections, their limits, and their end.
+
+use super::super::ServerError;
+use super::super::gate::{Phase, ServerHandle};
+use super::layer::HttpLayer;
+use super::message::{Answer, plain};
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tower_layer::Layer;
+
+/// After an error of the machine, such as no more open files.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A server that takes connections and answers as soon as it [runs](Self::run).
+#[must_use = "call `run`"]
+pub struct BoundServer {
+    listener: TcpListener,
+    layer: HttpLayer,
+}
+
+pub(in super::super) async fn bind(layer: HttpLayer, address: SocketAddr) -> std::io::Result<BoundServer> {
+    Ok(BoundServer { listener: TcpListener::bind(address).await?, layer })
+}
+
+impl BoundServer {
+    /// Where clients reach it, such as `http://127.0.0.1:8080/mcp`.
+    pub fn url(&self) -> String {
+        self.listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{address}/mcp"))
+    }
+
+    /// Tells the running server that its tools changed, and when to end.
+    pub fn handle(&self) -> ServerHandle {
+        self.layer.handle()
+    }
+
+    /// Answers until the [handle](Self::handle) ends it.
+    ///
+    /// # Errors
+    /// None yet: errors of single connections are logged.
+    pub async fn run(self) -> Result<(), ServerError> {
+        let Self { listener, layer } = self;
+        let handle = layer.handle();
+        let places = Arc::new(Semaphore::new(layer.connections().min(Semaphore::MAX_PERMITS)));
+        let mut connections = JoinSet::new();
+        let mut ending = pin!(handle.reaches(Phase::Draining));
+        loop {
+            let place = tokio::select! {
+                () = &mut ending => break,
+                Some(_) = connections.join_next() => continue,
+                place = places.clone().acquire_owned() => place,
+            };
+            let Ok(place) = place else { break };
+            let accepted = tokio::select! {
+                () = &mut ending => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let (layer, handle) = (layer.clone(), handle.clone());
+                    connections.spawn(async move {
+                        let _place = place;
+                        serve(stream, layer, handle).await;
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection cannot be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        handle.reaches(Phase::Stopped).await;
+        // What is left has had its time; an open stream of a client that does not read would stay for ever.
+        connections.abort_all();
+        while connections.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
+    // Answers are small; they should not wait for more.
+    let _ = stream.set_nodelay(true);
+    let receive = layer.receive();
+    let service = TowerToHyperService::new(layer.layer(NothingElse));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(receive)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = handle.reaches(Phase::Draining) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// The application around a server that stands alone.
+#[derive(Clone, Copy)]
+struct NothingElse;
+
+impl tower_service::Service<Request<Incoming>> for NothingElse {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Answer, Infallible>>;
+
+    fn poll_ready(&mut self, _task: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _request: Request<Incoming>) -> Self::Future {
+        std::future::ready(Ok(plain(StatusCode::NOT_FOUND, "There is nothing here.")))
+    }
+}
+
+impl fmt::Debug for BoundServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundServer").field("url", &self.url()).finish_non_exhaustive()
+    }
+}

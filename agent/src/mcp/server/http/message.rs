@@ -1,0 +1,248 @@
+//! Bodies: what comes in, under its limits, and what goes out.
+
+use super::super::call::is_deeper;
+use super::super::handler::RawArguments;
+use bytes::{Buf, Bytes, BytesMut};
+use http::{Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Deeper JSON is not handed to a parser that recurses.
+const DEEPEST: usize = 120;
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer: of this server, or of the application around which it is a [layer](super::HttpLayer).
+pub struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
+
+impl ResponseBody {
+    /// Any body.
+    pub(super) fn wrap<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<AnyError>,
+    {
+        Self(body.map_err(Into::into).boxed_unsync())
+    }
+
+    fn text(text: impl Into<Bytes>) -> Self {
+        Self::wrap(Full::new(text.into()))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = AnyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, AnyError>>> {
+        Pin::new(&mut self.0).poll_frame(task)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseBody")
+    }
+}
+
+pub(super) type Answer = Response<ResponseBody>;
+
+/// A plain text.
+pub(super) fn plain(status: StatusCode, text: &'static str) -> Answer {
+    answer(status, "text/plain; charset=utf-8", text)
+}
+
+/// A document.
+pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Answer {
+    answer(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// An error of JSON-RPC; `id` is the JSON of the request's.
+pub(super) fn rpc_error(
+    status: StatusCode,
+    id: Option<&RawValue>,
+    code: i64,
+    message: &str,
+    data: Option<Value>,
+) -> Answer {
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    let id = id.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or(Value::Null);
+    document(status, &json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(ResponseBody::text(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    answer
+}
+
+/// A body that cannot be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    TooLong,
+    TooSlow,
+    Broken,
+}
+
+/// The bytes of a body, so many at most and in so long.
+pub(super) async fn read<B>(body: B, limit: usize, within: Duration) -> Result<Bytes, Unread>
+where
+    B: Body,
+{
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Unread::TooLong);
+    }
+    tokio::time::timeout(within, collect(body, limit)).await.unwrap_or(Err(Unread::TooSlow))
+}
+
+async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
+    let mut body = std::pin::pin!(body);
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        // Trailers say nothing here.
+        let Ok(mut data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
+        if data.remaining() > limit - all.len() {
+            return Err(Unread::TooLong);
+        }
+        while data.has_remaining() {
+            let chunk = data.chunk();
+            all.extend_from_slice(chunk);
+            let length = chunk.len();
+            data.advance(length);
+        }
+    }
+    Ok(all.freeze())
+}
+
+/// A message as far as it has to be known before it is handed on.
+#[derive(Deserialize)]
+pub(in super::super) struct Envelope<'a> {
+    #[serde(borrow)]
+    pub(in super::super) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
+
+/// A message that cannot be handed on, with its code and text.
+pub(in super::super) struct Malformed(pub(in super::super) i64, pub(in super::super) &'static str);
+
+impl<'a> Envelope<'a> {
+    /// Reads a message.
+    pub(in super::super) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
+        if is_deeper(body, DEEPEST) {
+            return Err(Malformed(-32700, "Parse error: nested too deep"));
+        }
+        if let Ok(envelope) = serde_json::from_slice::<Self>(body) {
+            let is_id = envelope
+                .id
+                .is_none_or(|id| matches!(id.get().as_bytes().first(), Some(b'"' | b'0'..=b'9' | b'-')));
+            let is_message =
+                envelope.method.is_some() || envelope.result.is_some() || envelope.error.is_some();
+            return if is_id && is_message { Ok(envelope) } else { Err(NO_MESSAGE) };
+        }
+        match serde_json::from_slice::<IgnoredAny>(body) {
+            Ok(_) => Err(NO_MESSAGE),
+            Err(_) => Err(Malformed(-32700, "Parse error")),
+        }
+    }
+
+    /// The text of the arguments, where it is a call.
+    pub(in super::super) fn arguments(&self) -> Option<RawArguments> {
+        let is_call = self.method.as_deref() == Some("tools/call");
+        self.params.filter(|_| is_call).and_then(RawArguments::of)
+    }
+
+    /// The version of the protocol that the request itself names.
+    pub(super) fn version(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, rename = "_meta")]
+            meta: Option<Meta<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+            version: Option<Cow<'a, str>>,
+        }
+        self.id?;
+        let params: Params<'_> = serde_json::from_str(self.params?.get()).ok()?;
+        params.meta?.version.map(Cow::into_owned)
+    }
+}
+
+const NO_MESSAGE: Malformed = Malformed(-32600, "Invalid request: no message of JSON-RPC 2.0");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(body: &str) -> i64 {
+        Envelope::read(body.as_bytes()).map_or_else(|malformed| malformed.0, |_| 0)
+    }
+
+    #[test]
+    fn what_is_no_json_and_what_is_no_message_differ() {
+        for (body, expected) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, 0),
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0),
+            (r#"{"jsonrpc":"2.0","id":"a","result":{}}"#, 0),
+            ("{", -32700),
+            ("", -32700),
+            ("\u{feff}{}", -32700),
+            ("[]", -32600),
+            ("1", -32600),
+            (r#"{"id":1}"#, -32600),
+            (r#"{"id":{},"method":"ping"}"#, -32600),
+            (r#"{"id":1,"method":5}"#, -32600),
+            (r#"{"id":1,"method":"a","method":"b"}"#, -32600),
+        ] {
+            assert_eq!(code(body), expected, "{body}");
+        }
+        assert_eq!(code(&"[".repeat(100_000)), -32700);
+    }
+
+    #[test]
+    fn arguments_keep_their_text() {
+        let body = br#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1.0,"a":2}}}"#;
+        let Ok(envelope) = Envelope::read(body) else { panic!() };
+        assert_eq!(&*envelope.arguments().unwrap().0, r#"{"a":1.0,"a":2}"#);
+        assert_eq!(envelope.version(), None);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_body_over_its_limit_is_left() {
+        let read =
+            |bytes: &'static [u8]| read(Full::new(Bytes::from_static(bytes)), 3, Duration::from_secs(1));
+        assert_eq!(read(b"abc").await.unwrap(), "abc");
+        assert_eq!(read(b"abcd").await, Err(Unread::TooLong));
+    }
+}

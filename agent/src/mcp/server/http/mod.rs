@@ -1,0 +1,248 @@
+//! The server over Streamable HTTP: the order in which a request is looked at, before the protocol sees it.
+
+mod hosts;
+mod layer;
+mod listen;
+mod message;
+
+pub(super) use hosts::HostPolicy;
+pub use layer::{HttpLayer, Mounted};
+pub use listen::BoundServer;
+pub(super) use listen::bind;
+pub(super) use message::Envelope;
+pub use message::ResponseBody;
+
+use super::Shared;
+use super::call::reference;
+use super::caller::{AuthRefusal, Caller, RequestHead};
+use super::handler::{Handler, Visit};
+use super::metadata::WELL_KNOWN;
+use ::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, WWW_AUTHENTICATE};
+use ::http::request::Parts;
+use ::http::{Method, Request, StatusCode};
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::Full;
+use message::{Answer, Malformed, Unread, document, plain, rpc_error};
+use rmcp::model::ProtocolVersion;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Why a body cannot be read, in the words of whatever reads it.
+pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A server as a `tower_service::Service`, to mount in an application. Cloning is cheap. It never fails: every request gets
+/// an answer.
+#[derive(Clone)]
+pub struct HttpService {
+    shared: Arc<Shared>,
+    transport: StreamableHttpServerConfig,
+}
+
+impl HttpService {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        // Hosts, origins and the length of bodies are checked here, before anything else.
+        let transport = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(usize::MAX)
+            .with_legacy_session_mode(false)
+            .with_json_response(true);
+        Self { shared, transport }
+    }
+
+    /// Tells the running server that its tools changed, and when to end.
+    pub fn handle(&self) -> super::ServerHandle {
+        self.shared.handle.clone()
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Answer
+    where
+        B: Body + Send + 'static,
+    {
+        let _running = self.shared.handle.begin();
+        let (head, body) = request.into_parts();
+        if let Err(told) = self.shared.hosts.check(&head) {
+            return plain(StatusCode::FORBIDDEN, told);
+        }
+        if let Some(answer) = self.metadata(&head) {
+            return answer;
+        }
+        if head.method != Method::POST {
+            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "Only POST is answered here.");
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            return answer;
+        }
+        if !self.shared.handle.is_open() {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "The server ends.");
+        }
+        let head = RequestHead::new(head);
+        let visit = match tokio::time::timeout(self.shared.limits.load, self.visit(&head)).await {
+            Ok(Ok(visit)) => visit,
+            Ok(Err(answer)) => return *answer,
+            Err(_) => return self.unavailable(&"authenticating and loading the tools took too long"),
+        };
+        let Some(head) = head.into_parts() else {
+            return plain(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
+        };
+        let limits = &self.shared.limits;
+        match message::read(body, limits.body, limits.receive).await {
+            Ok(body) => self.dispatch(visit, head, body).await,
+            Err(Unread::TooLong) => plain(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
+            Err(Unread::TooSlow) => plain(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
+            Err(Unread::Broken) => plain(StatusCode::BAD_REQUEST, "The body cannot be read."),
+        }
+    }
+
+    /// Who asks, and their tools.
+    async fn visit(&self, head: &RequestHead) -> Result<Visit, Box<Answer>> {
+        let caller = self.caller(head).await.map_err(|refusal| Box::new(self.refused(refusal)))?;
+        self.shared.load(caller, head).await.map_err(|reason| Box::new(self.unavailable(&reason)))
+    }
+
+    async fn caller(&self, head: &RequestHead) -> Result<Caller, AuthRefusal> {
+        match &self.shared.authenticator {
+            None => Ok(self.shared.local.clone()),
+            Some(authenticator) => authenticator.authenticate(head).await,
+        }
+    }
+
+    fn refused(&self, refusal: AuthRefusal) -> Answer {
+        let (mut answer, mut challenge) = match &refusal {
+            AuthRefusal::Unauthorized { scope, error } => (
+                rpc_error(StatusCode::UNAUTHORIZED, None, UNAUTHORIZED, "Unauthorized", None),
+                challenge(error.as_deref(), scope.as_deref()),
+            ),
+            AuthRefusal::Forbidden { scope } => (
+                plain(StatusCode::FORBIDDEN, "The token does not allow this."),
+                challenge(Some("insufficient_scope"), Some(scope)),
+            ),
+            AuthRefusal::Unavailable { reason } => return self.unavailable(reason),
+        };
+        if let Some(metadata) = &self.shared.metadata {
+            push_parameter(&mut challenge, "resource_metadata", &metadata.url());
+        }
+        let challenge = HeaderValue::from_str(&challenge).unwrap_or(HeaderValue::from_static("Bearer"));
+        answer.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        answer
+    }
+
+    fn unavailable(&self, reason: &dyn fmt::Display) -> Answer {
+        let reference = reference();
+        tracing::error!(server = %self.shared.config.server_info.name, %reference, %reason, "a request cannot be served");
+        let told = format!("The server is unavailable. Reference: {reference}.");
+        rpc_error(StatusCode::SERVICE_UNAVAILABLE, None, INTERNAL, &told, None)
+    }
+
+    /// The document for clients without a token, at its path.
+    fn metadata(&self, head: &Parts) -> Option<Answer> {
+        let metadata = self.shared.metadata.as_ref()?;
+        if head.method != Method::GET || !head.uri.path().starts_with(WELL_KNOWN) {
+            return None;
+        }
+        if head.uri.path() != metadata.path() {
+            return Some(plain(StatusCode::NOT_FOUND, "There is no such resource here."));
+        }
+        let mut answer = document(StatusCode::OK, metadata);
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+        Some(answer)
+    }
+
+    /// Hands a message with its caller's tools to the protocol.
+    async fn dispatch(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answer {
+        let arguments = match Envelope::read(&body) {
+            Err(Malformed(code, told)) => {
+                return rpc_error(StatusCode::BAD_REQUEST, None, code, told, None);
+            }
+            Ok(envelope) => {
+                if let Some(answer) = old_version(&envelope, &head) {
+                    return answer;
+                }
+                envelope.arguments()
+            }
+        };
+        if let Some(arguments) = arguments {
+            head.extensions.insert(arguments);
+        }
+        let handler = Handler { shared: self.shared.clone(), visit: Some(Arc::new(visit)) };
+        let service = StreamableHttpService::new(
+            move || Ok(handler.clone()),
+            Arc::new(NeverSessionManager::default()),
+            self.transport.clone(),
+        );
+        service.handle(Request::from_parts(head, Full::new(body))).await.map(ResponseBody::wrap)
+    }
+}
+
+/// Codes of JSON-RPC and of the protocol.
+const UNAUTHORIZED: i64 = -32002;
+const INTERNAL: i64 = -32603;
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// A request that names its version is one of 2026-07-28 or later; an older version there is a mistake, which would be
+/// taken for the older protocol.
+fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<Answer> {
+    let version = envelope.version()?;
+    let in_header = head.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    // Where they differ, that is the mistake.
+    if *version >= *ProtocolVersion::V_2026_07_28.as_str() || in_header != Some(&version) {
+        return None;
+    }
+    let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
+    let data = json!({"supported": supported, "requested": version});
+    let told = "Unsupported protocol version";
+    Some(rpc_error(StatusCode::BAD_REQUEST, envelope.id, UNSUPPORTED_VERSION, told, Some(data)))
+}
+
+/// A challenge of RFC 6750.
+fn challenge(error: Option<&str>, scope: Option<&str>) -> String {
+    let mut challenge = "Bearer".to_owned();
+    for (name, value) in [("error", error), ("scope", scope)] {
+        if let Some(value) = value {
+            push_parameter(&mut challenge, name, value);
+        }
+    }
+    challenge
+}
+
+fn push_parameter(challenge: &mut String, name: &str, value: &str) {
+    challenge.push_str(if challenge.contains('=') { ", " } else { " " });
+    let quoted = value.chars().filter(|char| matches!(char, ' '..='~') && !matches!(char, '"' | '\\'));
+    challenge.push_str(name);
+    challenge.push_str("=\"");
+    challenge.extend(quoted);
+    challenge.push('"');
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Send,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _task: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let answer = self.clone().answer(request);
+        Box::pin(async move { Ok(answer.await) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("handle", &self.shared.handle).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! Which tools a caller has.
+
+use super::caller::{Caller, RequestHead};
+use crate::{BoxFuture, Registry};
+use std::error::Error;
+
+/// Says which tools a caller has, for one request. A closure will do:
+///
+/// ```
+/// use agent::mcp::{Server, server::Caller};
+/// use agent::{Registry, tool, tools};
+///
+/// /// Says what time it is.
+/// #[tool]
+/// fn clock() -> String {
+///     "noon".to_owned()
+/// }
+///
+/// /// Deletes everything.
+/// #[tool]
+/// fn wipe() {}
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (all, few) = (Registry::new(tools![clock, wipe])?, Registry::new(tools![clock])?);
+/// let server = Server::with_loader(move |caller: &Caller| {
+///     Ok(if caller.has_scope("admin") { all.clone() } else { few.clone() })
+/// });
+/// # Ok(()) }
+/// ```
+///
+/// The answer must depend on the caller, the head of the request and stored facts alone, never on earlier requests: the
+/// protocol has no sessions. Give the same [`Registry`] (a clone) for the same set where you can; what is shown to clients is
+/// then made once.
+pub trait ToolLoader: Send + Sync + 'static {
+    /// The tools of this caller.
+    ///
+    /// # Errors
+    /// When they cannot be loaded. The client is told that the server is unavailable; the reason goes to the log.
+    fn load<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: &'a RequestHead,
+    ) -> BoxFuture<'a, Result<Registry, LoadError>>;
+}
+
+impl<F> ToolLoader for F
+where
+    F: Fn(&Caller) -> Result<Registry, LoadError> + Send + Sync + 'static,
+{
+    fn load<'a>(
+        &'a self,
+        caller: &'a Caller,
+        _request: &'a RequestHead,
+    ) -> BoxFuture<'a, Result<Registry, LoadError>> {
+        Box::pin(std::future::ready(self(caller)))
+    }
+}
+
+/// The same tools for everybody.
+pub(super) struct Fixed(pub(super) Registry);
+
+impl ToolLoader for Fixed {
+    fn load<'a>(
+        &'a self,
+        _caller: &'a Caller,
+        _request: &'a RequestHead,
+    ) -> BoxFuture<'a, Result<Registry, LoadError>> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+}
+
+/// Tools could not be loaded. Its text is for the log, clients do not see it.
+#[derive(Debug, thiserror::Error)]
+#[error("the tools cannot be loaded: {0}")]
+pub struct LoadError(#[source] Box<dyn Error + Send + Sync>);
+
+impl LoadError {
+    /// For this reason: a text or an error.
+    pub fn new(reason: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl From<crate::RegistryError> for LoadError {
+    fn from(error: crate::RegistryError) -> Self {
+        Self::new(error)
+    }
+}

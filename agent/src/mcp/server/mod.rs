@@ -1,0 +1,450 @@
+//! Tools served to other programs.
+//!
+//! ```no_run
+//! use agent::mcp::{Server, server::{Bearer, Caller}};
+//! use agent::{tool, tools};
+//!
+//! /// Adds two numbers.
+//! #[tool(read_only)]
+//! fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // For a program that starts this one:
+//! Server::new(tools![add]).serve_stdio().await?;
+//!
+//! // For programs on this machine, at http://127.0.0.1:8080/mcp:
+//! Server::new(tools![add]).serve(([127, 0, 0, 1], 8080)).await?;
+//!
+//! // For the world, inside of your own application: `axum::Router::new().nest_service("/mcp", service)`.
+//! let service = Server::new(tools![add])
+//!     .name("calculator")
+//!     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
+//!     .allowed_hosts(["tools.example"])
+//!     .into_service()?;
+//! # Ok(()) }
+//! ```
+//!
+//! # What becomes of a request
+//!
+//! Over HTTP, in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
+//! challenge), the [`ToolLoader`] (503), the body with its limit of size and time (413, 408) and its form (400), the call.
+//! What comes without a token never gets its body read.
+//!
+//! | | answer |
+//! | --- | --- |
+//! | an unknown tool, or one that this caller does not have | error -32602 |
+//! | arguments that do not fit | a result with `isError` and the full report |
+//! | an error of the tool, its time was up, the server is busy | a result with `isError` |
+//! | a panic, a result that does not fit its schema, an error of a tool with `redact_errors` | the same, with a reference instead of the reason, which is in the log under it |
+//! | a capability that the client lacks ([`RequestInfo::require`]) | error -32021 |
+//!
+//! Tools receive the [`Caller`], what came [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference. The
+//! [state](Server::state) of the server is there too. What is missing is found when the server is built.
+//!
+//! Approval rules of tools do not apply here: it is the client who asks its user. There are no sessions, in either era, so
+//! nothing is kept for a client that does not come back.
+
+mod bearer;
+mod call;
+mod caller;
+mod catalogue;
+mod gate;
+mod handler;
+mod http;
+mod limits;
+mod loader;
+mod metadata;
+mod progress;
+mod request_info;
+mod stdio;
+
+pub use self::http::{HttpLayer, HttpService, Mounted, RequestError, ResponseBody};
+pub use bearer::{Bearer, Token};
+pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
+pub use gate::ServerHandle;
+pub use limits::Limits;
+pub use loader::{LoadError, ToolLoader};
+pub use metadata::ResourceMetadata;
+pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
+
+use self::http::HostPolicy;
+use crate::tool::set::IntoTools;
+use crate::tool::state::{DuplicateState, StateMap};
+use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
+use catalogue::{Catalogue, Catalogues};
+use gate::Quota;
+use handler::Visit;
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tools for other programs, over the Model Context Protocol. See [the module](self).
+#[must_use = "serve it, or turn it into a service"]
+pub struct Server {
+    tools: Tools,
+    name: String,
+    version: String,
+    title: Option<String>,
+    instructions: Option<String>,
+    state: StateMap,
+    duplicate: Option<DuplicateState>,
+    authenticator: Option<Arc<dyn Authenticator>>,
+    is_open: bool,
+    origins: Vec<String>,
+    hosts: Option<Vec<String>>,
+    metadata: Option<ResourceMetadata>,
+    list_ttl: Duration,
+    limits: Limits,
+    handle: ServerHandle,
+}
+
+enum Tools {
+    Fixed(ToolSet),
+    Loaded(Arc<dyn ToolLoader>),
+}
+
+/// A server that is built: what all its requests share.
+struct Shared {
+    config: ServerConfig,
+    loader: Arc<dyn ToolLoader>,
+    authenticator: Option<Arc<dyn Authenticator>>,
+    /// Who asks where nobody is asked who they are.
+    local: Caller,
+    hosts: HostPolicy,
+    metadata: Option<ResourceMetadata>,
+    limits: Limits,
+    state: StateMap,
+    /// Whether lists may differ from caller to caller.
+    is_private: bool,
+    list_ttl_ms: u64,
+    catalogues: Catalogues,
+    calls: Arc<Quota>,
+    /// Calls that are only told why they cannot be.
+    refusals: Arc<Quota>,
+    listeners: Arc<Quota>,
+    handle: ServerHandle,
+}
+
+impl Server {
+    /// A server of these tools, for every caller.
+    pub fn new(tools: impl IntoTools) -> Self {
+        Self::of(Tools::Fixed(tools.into_tools()))
+    }
+
+    /// A server whose tools depend on who asks.
+    pub fn with_loader(loader: impl ToolLoader) -> Self {
+        Self::of(Tools::Loaded(Arc::new(loader)))
+    }
+
+    fn of(tools: Tools) -> Self {
+        Self {
+            tools,
+            name: "MCP Server".to_owned(),
+            version: "1.0.0".to_owned(),
+            title: None,
+            instructions: None,
+            state: StateMap::default(),
+            duplicate: None,
+            authenticator: None,
+            is_open: false,
+            origins: Vec::new(),
+            hosts: None,
+            metadata: None,
+            list_ttl: Duration::ZERO,
+            limits: Limits::default(),
+            handle: ServerHandle::new(),
+        }
+    }
+
+    /// The name that clients are told; `MCP Server` otherwise.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The version that clients are told; `1.0.0` otherwise.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// What a model should know before it uses the tools.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// A value that tools receive as `&T`. One that a caller [brings](Caller::with) comes before it.
+    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.shared_state(Arc::new(value))
+    }
+
+    /// The same for a value that is shared, or known by a trait: `Arc<dyn Clock>` is received as `&dyn Clock`.
+    pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
+        if let Err(twice) = self.state.insert(value) {
+            self.duplicate.get_or_insert(twice);
+        }
+        self
+    }
+
+    /// Who finds out who asks. Without one everybody is the caller `anonymous`, and only hosts of this machine are
+    /// answered.
+    pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
+        self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// Answers everybody on any network without asking who they are. For tools that are public, or where something in front
+    /// of this server asks.
+    pub fn allow_anonymous(mut self) -> Self {
+        self.is_open = true;
+        self
+    }
+
+    /// Web pages that may send requests, each with its port or `*`: `https://app.example:443`, `http://localhost:*`. A
+    /// page of the server's own host always may, programs that are no browsers send no origin.
+    pub fn allowed_origins<O: Into<String>>(mut self, origins: impl IntoIterator<Item = O>) -> Self {
+        self.origins.extend(origins.into_iter().map(Into::into));
+        self
+    }
+
+    /// The names under which the server is reached, with a port or for any: `tools.example`, `localhost:8080`. The names of
+    /// this machine alone otherwise, which keeps out pages that make a name of theirs point to it (DNS rebinding).
+    pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Where clients get tokens; it is served without one.
+    pub fn resource_metadata(mut self, metadata: ResourceMetadata) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// How long clients may keep the list of tools; not at all by default.
+    pub fn list_ttl(mut self, ttl: Duration) -> Self {
+        self.list_ttl = ttl;
+        self
+    }
+
+    /// What it spends on its callers at most.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Tells the running server that its tools changed, and when to end.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
+    /// Tells the clients that listen that the list of tools is another one now. See [`handle`](Self::handle) for a server
+    /// that runs.
+    pub fn tools_changed(&self) {
+        self.handle.tools_changed();
+    }
+
+    /// A service to mount at a path of your own application: `Router::nest_service("/mcp", service)` of axum, or anything
+    /// else that takes a `tower_service::Service<http::Request<_>>`.
+    ///
+    /// The document of [`resource_metadata`](Self::resource_metadata) stands at another path of the same host: mount a clone
+    /// there as well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
+    /// [`into_layer`](Self::into_layer).
+    ///
+    /// # Errors
+    /// Says what is wrong with the tools, what state they lack, which origin cannot be read, or that everybody would be
+    /// answered.
+    pub fn into_service(self) -> Result<HttpService, ServerError> {
+        Ok(HttpService::new(Arc::new(self.build()?)))
+    }
+
+    /// A layer around an application: what is sent to `path` is answered here, and so is the path of the
+    /// [metadata](Self::resource_metadata); everything else goes to the application untouched, without anybody being asked
+    /// who they are.
+    ///
+    /// # Errors
+    /// As [`into_service`](Self::into_service).
+    pub fn into_layer(self, path: impl Into<String>) -> Result<HttpLayer, ServerError> {
+        Ok(HttpLayer::new(self.into_service()?, path.into()))
+    }
+
+    /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends it.
+    ///
+    /// # Errors
+    /// As [`into_service`](Self::into_service), and when the address cannot be bound; one that others than this machine can
+    /// reach also needs an [authenticator](Self::authenticator), or [`allow_anonymous`](Self::allow_anonymous).
+    pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), ServerError> {
+        let listener = self.bind(address).await?;
+        listener.run().await
+    }
+
+    /// The same in two steps: when this completes, the address takes connections, and port 0 has become a real one.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    pub async fn bind(self, address: impl Into<SocketAddr>) -> Result<BoundServer, ServerError> {
+        let address = address.into();
+        if !address.ip().is_loopback() && self.authenticator.is_none() && !self.is_open {
+            return Err(ServerError::Anonymous { place: address.to_string() });
+        }
+        let layer = self.into_layer("/mcp")?;
+        http::bind(layer, address).await.map_err(|source| ServerError::Bind { address, source })
+    }
+
+    /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends it. Nothing else may
+    /// write to standard output. There is one caller, whoever started the program; no authenticator is asked.
+    ///
+    /// # Errors
+    /// As [`into_service`](Self::into_service), and when the client does not speak the protocol.
+    pub async fn serve_stdio(mut self) -> Result<(), ServerError> {
+        // Nobody else can reach it.
+        self.is_open = true;
+        stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    fn build(self) -> Result<Shared, ServerError> {
+        if let Some(twice) = self.duplicate {
+            return Err(ServerError::State(twice));
+        }
+        let hosts = HostPolicy::new(self.hosts.as_deref(), &self.origins)?;
+        if self.authenticator.is_none() && !self.is_open && !hosts.is_local() {
+            return Err(ServerError::Anonymous { place: "the allowed hosts".to_owned() });
+        }
+        let mut info = Implementation::new(self.name, self.version);
+        info.title = self.title;
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let mut config = ServerConfig::new(capabilities).with_server_info(info);
+        config.instructions = self.instructions;
+        let catalogues = Catalogues::default();
+        let is_loaded = matches!(self.tools, Tools::Loaded(_));
+        let loader = match self.tools {
+            Tools::Loaded(loader) => loader,
+            Tools::Fixed(set) => {
+                let tools = Registry::new(set)?;
+                let brought = self.authenticator.as_ref().map(|asked| asked.provides()).unwrap_or_default();
+                check_state(&tools, &self.state, &brought)?;
+                catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;
+                Arc::new(loader::Fixed(tools))
+            }
+        };
+        let limits = self.limits;
+        Ok(Shared {
+            config,
+            loader,
+            is_private: is_loaded || self.authenticator.is_some(),
+            authenticator: self.authenticator,
+            local: Caller::anonymous(),
+            hosts,
+            metadata: self.metadata,
+            state: self.state,
+            list_ttl_ms: u64::try_from(self.list_ttl.as_millis()).unwrap_or(u64::MAX),
+            catalogues,
+            calls: Quota::new(limits.calls, limits.calls_per_caller),
+            refusals: Quota::new(limits.calls, limits.calls_per_caller),
+            listeners: Quota::new(limits.listeners, limits.listeners_per_caller),
+            limits,
+            handle: self.handle,
+        })
+    }
+}
+
+/// Whether every tool finds the state that it wants, in the server or with each caller.
+fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Result<(), ServerError> {
+    let info = Arc::new(RequestInfo::new(String::new(), None, None));
+    let own = call::own_state(&Caller::anonymous(), info).over(state);
+    let cx = ToolContext::builder().states(&own).build().map_err(ServerError::State)?;
+    let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
+    let is_brought = |problem: &RegistryProblem| match problem {
+        RegistryProblem::MissingState { state, .. } => brought.contains(state),
+        _ => false,
+    };
+    let left = missing.problems().iter().filter(|problem| !is_brought(problem)).cloned().collect();
+    Ok(RegistryError::none_of(left)?)
+}
+
+impl Shared {
+    /// The tools of a caller, and what clients are shown of them. The reason of an error is for the log.
+    async fn load(&self, caller: Caller, head: &RequestHead) -> Result<Visit, String> {
+        let tools = self.loader.load(&caller, head).await.map_err(|error| error.to_string())?;
+        let catalogue: Arc<Catalogue> = self
+            .catalogues
+            .of(&tools)
+            .map_err(|(tool, reason)| format!("tool `{tool}` cannot be shown: {reason}"))?;
+        Ok(Visit { caller, tools, catalogue })
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+pub use self::http::BoundServer;
+
+/// A server cannot be built, or not be reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// Something is wrong with the tools, or with what they lack.
+    #[error(transparent)]
+    Tools(#[from] RegistryError),
+    /// A tool cannot be shown to clients.
+    #[error("tool `{tool}` cannot be served: {reason}")]
+    #[non_exhaustive]
+    Tool {
+        /// Its name.
+        tool: String,
+        /// Why.
+        reason: String,
+    },
+    /// State was given twice.
+    #[error(transparent)]
+    State(DuplicateState),
+    /// An allowed origin or host cannot be read.
+    #[error("{entry:?} allows nothing: write {expected}")]
+    #[non_exhaustive]
+    Allowed {
+        /// What was given.
+        entry: String,
+        /// The form that it needs.
+        expected: &'static str,
+    },
+    /// Everybody on a network would be answered.
+    #[error("{place} can be reached from elsewhere: set an authenticator, or call `allow_anonymous`")]
+    #[non_exhaustive]
+    Anonymous {
+        /// Where.
+        place: String,
+    },
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}")]
+    #[non_exhaustive]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The other side does not speak the protocol, or is gone.
+    #[error("the connection cannot be served: {reason}")]
+    #[non_exhaustive]
+    Connection {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,228 @@
+//! Progress of a call on its way to the client.
+
+use crate::Progress;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::{Peer, RoleServer};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Messages that wait; the oldest go first when there are more.
+const WAITING: usize = 16;
+/// How long the last message may take at the end of a call, when the client does not read.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Sends what a body tells, in order, so many a second.
+pub(super) struct ProgressSender {
+    queue: Arc<Queue>,
+    sender: JoinHandle<()>,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: Mutex<VecDeque<Progress>>,
+    news: Notify,
+    is_over: std::sync::atomic::AtomicBool,
+}
+
+impl Queue {
+    pub(super) fn push(&self, progress: Progress) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() == WAITING {
+            waiting.pop_front();
+        }
+        waiting.push_back(progress);
+        drop(waiting);
+        self.news.notify_one();
+    }
+
+    /// Puts one back, unless there is a newer one. Nobody is told: that is no news.
+    fn keep(&self, progress: Progress) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.is_empty() {
+            waiting.push_back(progress);
+        }
+    }
+
+    fn next(&self) -> Option<Progress> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// All but the newest are forgotten.
+    fn newest(&self) -> Option<Progress> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = waiting.pop_back();
+        waiting.clear();
+        newest
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(std::sync::atomic::Ordering::Acquire)
+    }
+}
+
+impl ProgressSender {
+    pub(super) fn new(peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) -> Self {
+        let queue = Arc::new(Queue::default());
+        let sender = tokio::spawn(send_all(queue.clone(), peer, token, per_second));
+        Self { queue, sender }
+    }
+
+    pub(super) fn queue(&self) -> Arc<Queue> {
+        self.queue.clone()
+    }
+
+    /// The call is over: what waits is sent, and nothing after it.
+    pub(super) async fn finish(mut self) {
+        self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
+        self.queue.news.notify_one();
+        if timeout(FAREWELL, &mut self.sender).await.is_err() {
+            self.sender.abort();
+        }
+    }
+}
+
+impl Drop for ProgressSender {
+    fn drop(&mut self) {
+        self.sender.abort();
+    }
+}
+
+async fn send_all(queue: Arc<Queue>, peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) {
+    let mut steps = Steps::default();
+    let mut budget = Budget::new(per_second);
+    loop {
+        let is_over = queue.is_over();
+        let Some(progress) = (if budget.is_spent() { queue.newest() } else { queue.next() }) else {
+            if is_over {
+                return;
+            }
+            queue.news.notified().await;
+            continue;
+        };
+        // At the end what is left goes out at once, and it is little.
+        if !is_over && let Some(until) = budget.wait() {
+            tokio::select! {
+                () = sleep_until(until) => {}
+                () = queue.news.notified() => {
+                    queue.keep(progress);
+                    continue;
+                }
+            }
+        }
+        if let Some(param) = steps.param(&token, progress) {
+            budget.spend();
+            if peer.notify_progress(param).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// So many at once, and as many a second.
+struct Budget {
+    per_second: f64,
+    left: f64,
+    at: Instant,
+}
+
+impl Budget {
+    fn new(per_second: u32) -> Self {
+        let per_second = f64::from(per_second.max(1));
+        Self { per_second, left: per_second, at: Instant::now() }
+    }
+
+    fn refill(&mut self) {
+        let now = Instant::now();
+        self.left = (self.left + (now - self.at).as_secs_f64() * self.per_second).min(self.per_second);
+        self.at = now;
+    }
+
+    fn is_spent(&mut self) -> bool {
+        self.refill();
+        self.left < 1.0
+    }
+
+    /// Until when nothing may be sent.
+    fn wait(&mut self) -> Option<Instant> {
+        self.is_spent().then(|| self.at + Duration::from_secs_f64((1.0 - self.left) / self.per_second))
+    }
+
+    fn spend(&mut self) {
+        self.left -= 1.0;
+    }
+}
+
+/// The values of the protocol have to grow with each message.
+#[derive(Default)]
+struct Steps {
+    last: Option<f64>,
+}
+
+impl Steps {
+    /// Nothing for what is no further than before.
+    #[expect(clippy::cast_precision_loss, reason = "the protocol's numbers are floating")]
+    fn param(&mut self, token: &ProgressToken, progress: Progress) -> Option<ProgressNotificationParam> {
+        let value = match progress.done {
+            Some(done) => done as f64,
+            None => self.last.map_or(0.0, |last| last + 1.0),
+        };
+        if self.last.is_some_and(|last| value <= last) {
+            return None;
+        }
+        self.last = Some(value);
+        let mut param = ProgressNotificationParam::new(token.clone(), value);
+        if let Some(total) = progress.total {
+            param = param.with_total(total as f64);
+        }
+        if !progress.message.is_empty() {
+            param = param.with_message(progress.message);
+        }
+        Some(param)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::NumberOrString;
+
+    #[test]
+    fn values_only_grow() {
+        let token = ProgressToken(NumberOrString::Number(1));
+        let mut steps = Steps::default();
+        let mut value = |progress: Progress| steps.param(&token, progress).map(|param| param.progress);
+        assert_eq!(value(Progress::new("a").of(0, 100)), Some(0.0));
+        assert_eq!(value(Progress::new("a").of(0, 100)), None);
+        assert_eq!(value(Progress::new("b")), Some(1.0));
+        assert_eq!(value(Progress::new("c").of(50, 100)), Some(50.0));
+        assert_eq!(value(Progress::new("d").of(49, 100)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_free_and_then_time_counts() {
+        let mut budget = Budget::new(2);
+        for _ in 0..2 {
+            assert_eq!(budget.wait(), None);
+            budget.spend();
+        }
+        let until = budget.wait().unwrap();
+        assert_eq!(until - Instant::now(), Duration::from_millis(500));
+        sleep_until(until).await;
+        assert_eq!(budget.wait(), None);
+    }
+
+    #[test]
+    fn a_full_queue_forgets_the_oldest() {
+        let queue = Queue::default();
+        for n in 0..=WAITING {
+            queue.push(Progress::new("x").at(n));
+        }
+        assert_eq!(queue.next().and_then(|progress| progress.done), Some(1));
+        assert_eq!(queue.newest().and_then(|progress| progress.done), Some(WAITING as u64));
+        assert!(queue.next().is_none());
+    }
+}

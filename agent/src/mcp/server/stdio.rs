@@ -1,0 +1,207 @@
+//! The server over standard input and output: one message a line.
+
+use super::gate::Phase;
+use super::handler::Handler;
+use super::http::Envelope;
+use super::{ServerError, Shared};
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
+use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::json;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+/// A longer line is no message.
+const LONGEST_LINE: usize = 16 << 20;
+/// What still runs when the input ends may finish for so long.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Serves one connection to its end.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), ServerError> {
+    let handle = shared.handle.clone();
+    let lines = Lines::new(input, output);
+    let handler = Handler { shared, visit: None };
+    let started = tokio::select! {
+        started = handler.serve(lines) => started,
+        () = handle.reaches(Phase::Draining) => return Ok(()),
+    };
+    let running = match started {
+        Ok(running) => running,
+        // Whoever started the program ended it before it said anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(ServerError::Connection { reason: error.to_string() }),
+    };
+    let token = running.cancellation_token();
+    let mut waiting = pin!(running.waiting());
+    tokio::select! {
+        _ = &mut waiting => {}
+        () = handle.reaches(Phase::Stopped) => {
+            token.cancel();
+            let _ = tokio::time::timeout(GRACE, waiting).await;
+        }
+    }
+    // What is left has nobody to tell.
+    handle.shutdown(Duration::ZERO).await;
+    Ok(())
+}
+
+/// Messages as lines. What was read of a line stays here: the protocol asks, and drops its question, at any time.
+struct Lines<I, O> {
+    input: BufReader<I>,
+    output: Arc<Mutex<O>>,
+    line: Vec<u8>,
+    /// The line was too long; its rest is left out.
+    is_skipping: bool,
+    /// Requests without an answer.
+    open: watch::Sender<usize>,
+    /// When the connection ends, whatever is open.
+    end: Option<Instant>,
+}
+
+impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
+    fn new(input: I, output: O) -> Self {
+        Self {
+            input: BufReader::new(input),
+            output: Arc::new(Mutex::new(output)),
+            line: Vec::new(),
+            is_skipping: false,
+            open: watch::Sender::new(0),
+            end: None,
+        }
+    }
+
+    /// Reads to the end of a line; nothing at the end of the input.
+    async fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let read = self.input.fill_buf().await?;
+            if read.is_empty() {
+                // A last line may have no end.
+                return Ok((!self.line.is_empty()).then_some(Line::Read));
+            }
+            let end = read.iter().position(|byte| *byte == b'\n');
+            let part = &read[..end.unwrap_or(read.len())];
+            if self.line.len() + part.len() > LONGEST_LINE {
+                self.is_skipping = true;
+                self.line.clear();
+            } else if !self.is_skipping {
+                self.line.extend_from_slice(part);
+            }
+            let length = part.len() + usize::from(end.is_some());
+            self.input.consume(length);
+            if end.is_some() {
+                let was_too_long = std::mem::take(&mut self.is_skipping);
+                return Ok(Some(if was_too_long { Line::TooLong } else { Line::Read }));
+            }
+        }
+    }
+
+    /// Answers what was asked before the input ended, if that does not take too long.
+    async fn finish(&mut self) {
+        let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
+        let mut open = self.open.subscribe();
+        let _ = tokio::time::timeout_at(end, open.wait_for(|open| *open == 0)).await;
+    }
+
+    /// The message of the line, or the code and text of what is wrong with it.
+    fn message(&self) -> Result<ClientJsonRpcMessage, (i64, &'static str)> {
+        let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
+        let mut message: ClientJsonRpcMessage = serde_json::from_slice(&self.line)
+            .map_err(|_| (-32600, "Invalid request: no message of the protocol"))?;
+        if let ClientJsonRpcMessage::Request(request) = &mut message
+            && let ClientRequest::CallToolRequest(call) = &mut request.request
+            && let Some(arguments) = envelope.arguments()
+        {
+            call.extensions.insert(arguments);
+        }
+        Ok(message)
+    }
+}
+
+enum Line {
+    Read,
+    TooLong,
+}
+
+async fn write_line<O: AsyncWrite + Unpin>(output: &Mutex<O>, mut line: Vec<u8>) -> io::Result<()> {
+    line.push(b'\n');
+    let mut output = output.lock().await;
+    output.write_all(&line).await?;
+    output.flush().await
+}
+
+impl<I, O> Transport<RoleServer> for Lines<I, O>
+where
+    I: AsyncRead + Send + Unpin + 'static,
+    O: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let output = self.output.clone();
+        let is_answer = matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
+        let line = serde_json::to_vec::<ServerJsonRpcMessage>(&message);
+        let open = self.open.clone();
+        async move {
+            let written = write_line(&output, line?).await;
+            if is_answer {
+                open.send_modify(|open| *open = open.saturating_sub(1));
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let next = self.next_line().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the input cannot be read");
+                None
+            });
+            let message = match next {
+                None => {
+                    self.finish().await;
+                    return None;
+                }
+                Some(Line::TooLong) => Err((-32600, "Invalid request: the line is too long")),
+                Some(Line::Read) if self.line.iter().all(u8::is_ascii_whitespace) => {
+                    self.line.clear();
+                    continue;
+                }
+                Some(Line::Read) => self.message(),
+            };
+            self.line.clear();
+            match message {
+                Ok(message) => {
+                    if matches!(message, ClientJsonRpcMessage::Request(_)) {
+                        self.open.send_modify(|open| *open += 1);
+                    }
+                    return Some(message);
+                }
+                Err((code, told)) => {
+                    let answer =
+                        json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": told}});
+                    let output = self.output.clone();
+                    // By itself: this question may be dropped in the middle of a line.
+                    tokio::spawn(async move { write_line(&output, answer.to_string().into_bytes()).await });
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.output.lock().await.flush().await
+    }
+}
