@@ -9,6 +9,7 @@
 //! ```sh
 //! cargo run --example quickstart --features anthropic -- anthropic/claude-sonnet-5
 //! cargo run --example quickstart --features openai -- openai/gpt-5
+//! cargo run --example quickstart --features gemini -- gemini/gemini-3-flash-preview
 //! ```
 #![expect(clippy::print_stdout, reason = "the trace is what this example is for")]
 
@@ -127,10 +128,10 @@ fn model() -> ScriptedModel {
 fn chosen() -> Result<Arc<dyn Model>, Box<dyn Error>> {
     match std::env::args().nth(1) {
         None => Ok(Arc::new(model())),
-        #[cfg(any(feature = "anthropic", feature = "openai"))]
+        #[cfg(any(feature = "anthropic", feature = "gemini", feature = "openai"))]
         Some(name) => Ok(Arc::new(agent::model(&name)?)),
-        #[cfg(not(any(feature = "anthropic", feature = "openai")))]
-        Some(name) => Err(format!("for `{name}` add `--features anthropic` or `--features openai`").into()),
+        #[cfg(not(any(feature = "anthropic", feature = "gemini", feature = "openai")))]
+        Some(name) => Err(format!("for `{name}` add `--features anthropic`, `gemini` or `openai`").into()),
     }
 }
 

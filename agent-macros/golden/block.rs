@@ -30,11 +30,7 @@ impl Files {
 )]
 const _: () = {
     #[automatically_derived]
-    impl Files {
-        #[doc(hidden)]
-        #[allow(non_upper_case_globals)]
-        const further_tool_blocks_say_set_and_a_name: () = ();
-    }
+    impl ::agent::__private::further_tool_blocks_say_set_and_a_name for Files {}
     #[automatically_derived]
     impl ::agent::__private::SharedTools for Files {
         fn shared_tools(

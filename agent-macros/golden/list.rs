@@ -1,5 +1,11 @@
 fn set() -> ::agent::ToolSet {
     {
+        #[allow(unused_mut)]
+        let mut set = ::agent::__private::ToolSet::new();
+        set.push(<temperature as ::agent::__private::StaticTool>::entry());
+        set.push(<text::search as ::agent::__private::StaticTool>::entry());
+        #[cfg(unix)] set.push(<AddNumbers as ::agent::__private::StaticTool>::entry());
+        set.add(Files::new(root));
         {
             #[allow(unused_imports)]
             use ::agent::__private::{
@@ -22,12 +28,6 @@ fn set() -> ::agent::ToolSet {
                 &__message::<{ __message_len(__NAMES[1usize]) }>(__NAMES[1usize]),
             );
         }
-        #[allow(unused_mut)]
-        let mut set = ::agent::__private::ToolSet::new();
-        set.push(<temperature as ::agent::__private::StaticTool>::entry());
-        set.push(<text::search as ::agent::__private::StaticTool>::entry());
-        #[cfg(unix)] set.push(<AddNumbers as ::agent::__private::StaticTool>::entry());
-        set.add(Files::new(root));
         set
     }
 }

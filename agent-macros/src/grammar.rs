@@ -149,8 +149,24 @@ fn unknown(name: &str, keys: Keys) -> String {
     }
     // What other libraries call it.
     let elsewhere = [
-        (&["min", "max", "minimum", "maximum"][..], "range", "write `range(1..=50)`"),
-        (&["min_length", "max_length", "min_items", "max_items"], "length", "write `length(1..=50)`"),
+        (&["min", "max", "minimum", "maximum", "ge", "le", "gt", "lt"][..], "range", "write `range(1..=50)`"),
+        (
+            &[
+                "min_length",
+                "max_length",
+                "min_len",
+                "max_len",
+                "minLength",
+                "maxLength",
+                "min_items",
+                "max_items",
+                "minItems",
+                "maxItems",
+                "len",
+            ],
+            "length",
+            "write `length(1..=50)`",
+        ),
         (
             &["optional", "required"],
             "default",
@@ -200,6 +216,23 @@ fn unknown(name: &str, keys: Keys) -> String {
             "a function that is not async runs where it may block anyway",
         ),
         (&["strict_schema", "strict_mode"], "strict", "write `strict`"),
+        (&["version"], "examples", "write `extend(\"version\" = \"…\")`"),
+        (
+            &["enabled", "disabled", "is_enabled"],
+            "examples",
+            "a tool is there when it is listed: leave it out of `tools![…]`, or put `#[cfg(…)]` above it",
+        ),
+        (
+            &["structured_output", "output"],
+            "examples",
+            "return a type that derives `ToolOutput`, and clients get it as data, with its schema",
+        ),
+        (
+            &["tool_box", "toolbox", "tool_router", "router", "server_handler", "vis"],
+            "set",
+            "`#[tool]` alone marks the block, and its value is listed: `tools![value]`",
+        ),
+        (&["deferred", "defer_loading", "lazy"], "defer", "write `defer`"),
         (&["desc", "doc", "about", "help"], "description", "write a doc comment, or `description = \"…\"`"),
     ];
     let foreign =

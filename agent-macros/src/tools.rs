@@ -40,7 +40,11 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         }
     }
     quote!({
-        // In a block of its own: the user's expressions below see none of these names.
+        #[allow(unused_mut)]
+        let mut #set = #private::ToolSet::new();
+        #(#adds)*
+        // In a block of its own: the user's expressions above see none of these names. Behind them, because what is said of
+        // a name that is no type is said where it stands first.
         {
             #[allow(unused_imports)]
             use #private::{
@@ -50,9 +54,6 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
             const __NAMES: &[&#private::str] = &[#(#names),*];
             #(#checks)*
         }
-        #[allow(unused_mut)]
-        let mut #set = #private::ToolSet::new();
-        #(#adds)*
         #set
     })
 }

@@ -1,7 +1,9 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # How long a build of many tools takes, each with two structs, against the same structs with the plain derives of serde
-# and schemars, parsed by serde_json. One after the other, dependencies built before; the median of three of each.
-# Usage: agent/benches/build-time.sh [TOOLS [check|debug|release|lto]]     40 and release; writes to a scratch folder
+# and schemars, parsed by serde_json. One after the other, dependencies built before; the median of ROUNDS (3) of each.
+# Wall time, and the processors' time (user and system) beside it: the ratio of that is the one that other programs on the
+# machine do not spoil.
+# Usage: [ROUNDS=1] agent/benches/build-time.sh [TOOLS [check|debug|release|lto]]     40 and release; writes to a scratch folder
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
@@ -75,18 +77,21 @@ tokio = { version = \"1\", features = [\"rt\"] }"
     echo '    println!("{result:?}"); }'
 } >"$scratch/tools/src/main.rs"
 
-build() { # name
+build() { # name; prints "wall cpu" in milliseconds
     touch "$scratch/$1/src/main.rs"
-    start=$(date +%s%N)
+    local TIMEFORMAT='%R %U %S'
     # shellcheck disable=SC2086
-    cargo $command $flags -q --manifest-path "$scratch/$1/Cargo.toml" --target-dir "$scratch/target-$1"
-    echo $((($(date +%s%N) - start) / 1000000))
+    { time cargo $command $flags -q --manifest-path "$scratch/$1/Cargo.toml" --target-dir "$scratch/target-$1" 2>"$scratch/errors" || { cat "$scratch/errors" >&3; exit 1; }; } \
+        2>&1 | awk 'END { printf "%d %d\n", $1 * 1000, ($2 + $3) * 1000 }'
 }
-for name in plain tools; do build "$name" >/dev/null; done
-for round in 1 2 3; do
-    for name in plain tools; do build "$name" >>"$scratch/$name.ms"; done
+rounds=${ROUNDS:-3}
+for name in plain tools; do build "$name" 3>&2 >/dev/null; done
+for _ in $(seq 1 "$rounds"); do
+    for name in plain tools; do build "$name" 3>&2 >>"$scratch/$name.ms"; done
 done
-median() { sort -n "$scratch/$1.ms" | sed -n 2p; }
-plain=$(median plain)
-ours=$(median tools)
-awk "BEGIN { printf \"$tools tools, $mode: plain %.1f s, tools %.1f s, ratio %.2f (goal 2)\n\", $plain / 1000, $ours / 1000, $ours / $plain }"
+median() { cut -d ' ' -f "$2" "$scratch/$1.ms" | sort -n | sed -n "$(((rounds + 1) / 2))p"; }
+print() { # what column
+    awk "BEGIN { printf \"$tools tools, $mode, $1: plain %.1f s, tools %.1f s, ratio %.2f (goal 2)\n\", $(median plain "$2") / 1000, $(median tools "$2") / 1000, $(median tools "$2") / $(median plain "$2") }"
+}
+print wall 1
+print processors 2

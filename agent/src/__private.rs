@@ -13,8 +13,8 @@ pub use crate::tool::convert::{
     ValueUnknown,
 };
 pub use crate::tool::glue::{
-    DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, from_text, keys, limit_length,
-    read_with, sendable, show_default, typed,
+    DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, default, from_text, keys, limit_length,
+    read_with, sendable, show_default, skipped, typed,
 };
 pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, duplicate_message_len};
 pub use crate::tool::outcome::ToolOutcome;
@@ -29,7 +29,9 @@ pub use crate::tool::result_schema::{
     output_from,
 };
 pub use crate::tool::schemas::{Flattened, closed_set};
-pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet};
+pub use crate::tool::set::{
+    Entry, IntoTools, SharedTools, ToolSet, further_tool_blocks_say_set_and_a_name,
+};
 pub use crate::tool::spec::{Blueprint, Compiled, Spec};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;

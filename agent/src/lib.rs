@@ -38,7 +38,8 @@
 //! * `macros` (default): the attribute, the derives and `tools![]`.
 //! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
-//! * `anthropic`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
+//! * `approvals-signed`: runs that wait for approval may be stored and resumed in another process.
+//! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
@@ -60,6 +61,7 @@ pub mod provider;
 mod runtime;
 pub mod schema;
 mod step_key;
+pub mod steps;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
@@ -114,9 +116,9 @@ pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageL
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
-    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Delivery, EventStream,
-    HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, Run, RunError, RunHandle, RunOutput,
-    Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
+    AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
+    EventStream, HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, ResumeError, Run, RunError,
+    RunHandle, RunOutput, Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;
@@ -130,6 +132,8 @@ pub use tool::dialect::{DialectReport, NotExpressible, StrictBudget, ToolInDiale
 pub use tool::dynamic::DynamicTool;
 pub use tool::error::ToolError;
 pub use tool::executor::Executor;
+pub use tool::lint::{Lint, LintFinding, LintReport};
+pub use tool::manifest::{DifferenceKind, ToolDifference, ToolDrift, ToolManifest};
 pub use tool::outcome::{
     DenialCode, FailureCode, InterruptionCode, IntoOutcome, ToolOutcome, ToolReply, ToolResult,
 };

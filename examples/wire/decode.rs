@@ -76,7 +76,8 @@ fn opaque(message: &AssistantMessage) -> Vec<Value> {
             _ => "other",
         };
         let Some(data) = part.provider_data.as_ref().map(|data| &data.data) else { continue };
-        match data.get("signature").or_else(|| data.get("data")) {
+        let state = ["signature", "data", "encrypted_content", "thoughtSignature"];
+        match state.iter().find_map(|key| data.get(*key).filter(|value| !value.is_null())) {
             Some(value) => found.push(json!({"on": on, "value": value})),
             None => found.push(json!({"on": on, "value": data})),
         }
@@ -92,14 +93,30 @@ fn opaque(message: &AssistantMessage) -> Vec<Value> {
     found
 }
 
+/// Of a part that is called by its one field, as Gemini's are: the field, in snake case.
+fn field(value: &Value) -> Option<String> {
+    let key = value.as_object()?.keys().find(|key| *key != "thoughtSignature")?;
+    Some(key.chars().fold(String::new(), |mut word, c| {
+        if c.is_ascii_uppercase() {
+            word.push('_');
+        }
+        word.push(c.to_ascii_lowercase());
+        word
+    }))
+}
+
 /// The provider's word for a part that is neither text, nor thinking, nor a call.
 fn other(part: &Part) -> Option<String> {
     let word = |value: &Value| value.get("type").and_then(Value::as_str).map(str::to_owned);
     match &part.content {
         Content::Text(_) | Content::Refusal(_) | Content::Thinking { .. } | Content::ToolCall(_) => None,
-        Content::Opaque(opaque) => Some(word(&opaque.value).unwrap_or_else(|| "unknown".to_owned())),
+        Content::Opaque(opaque) => {
+            let found = word(&opaque.value).or_else(|| field(&opaque.value));
+            Some(found.unwrap_or_else(|| "unknown".to_owned()))
+        }
         Content::ProviderTool(tool) => {
-            let by_data = part.provider_data.as_ref().and_then(|data| word(&data.data));
+            let data = part.provider_data.as_ref().map(|data| &data.data);
+            let by_data = data.and_then(|data| word(data).or_else(|| field(data)));
             Some(by_data.unwrap_or_else(|| tool.name.clone()))
         }
         Content::Image(_) => Some("image".to_owned()),

@@ -1,10 +1,10 @@
 //! Looks at the wire: what a provider's answer comes to, what a request becomes, what a request means.
 //!
 //! ```sh
-//! cargo run --release --example wire --features openai,anthropic -- decode --api anthropic body.sse
+//! cargo run --release --example wire --features openai,anthropic,gemini -- decode --api anthropic body.sse
 //! … decode --api openai-chat --chunk 1 --status 429 *.json     # in chunks of a byte; as the body of an error
-//! … encode --api openai-chat conversation.json                 # a stored conversation as a request
-//! … roundtrip --api anthropic request.json                     # a request, read and written again
+//! … encode --api openai-responses conversation.json                 # a stored conversation as a request
+//! … roundtrip --api gemini request.json                     # a request, read and written again
 //! ```
 //!
 //! One JSON line a file. Ends with 0, with 1 when a file could not be read or written as asked, with 2 on wrong usage.

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use agent::args::{Plan, PlanOptions};
 use agent::message::Conversation;
-use agent::model::{ModelRequest, OutputSchema, ToolChoice};
+use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebFetch, WebSearch};
 use agent::provider::HttpRequest;
 use agent::{ToolDefinition, Value, json};
 
@@ -13,7 +13,7 @@ use crate::Options;
 /// A stored conversation as a request: the messages, and beside them what a request may have, under the names of
 /// [`ModelRequest`]'s fields.
 pub(crate) fn encode(options: &Options, file: &str, given: &Value) -> Result<Value, Box<dyn Error>> {
-    let request = neutral(given)?;
+    let request = neutral(options, given)?;
     let model = given.get("model").and_then(Value::as_str).unwrap_or(&options.model);
     let http = options.protocol.encode(&options.info(model), &request)?;
     Ok(line(options, file, &http))
@@ -22,6 +22,8 @@ pub(crate) fn encode(options: &Options, file: &str, given: &Value) -> Result<Val
 /// A provider's request, read into neutral words and written again.
 pub(crate) fn roundtrip(options: &Options, file: &str, given: &Value) -> Result<Value, Box<dyn Error>> {
     let (model, request) = options.protocol.parse_request(&options.provider, given)?;
+    // Gemini names the model in the path.
+    let model = if model.is_empty() { options.model.clone() } else { model };
     let http = options.protocol.encode(&options.info(&model), &request)?;
     Ok(line(options, file, &http))
 }
@@ -33,7 +35,7 @@ fn line(options: &Options, file: &str, http: &HttpRequest) -> Value {
     json!({"file": file, "method": http.method, "url": url, "headers": headers, "body": http.body})
 }
 
-fn neutral(given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
+fn neutral(options: &Options, given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
     let list =
         if given.is_array() { given } else { given.get("messages").ok_or("the file has no `messages`")? };
     let mut conversation: Conversation = serde_json::from_value(list.clone())?;
@@ -73,6 +75,15 @@ fn neutral(given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
         Some(tokens) => Some(tokens.to_string().parse()?),
         None => None,
     };
+    for tool in given.get("managed_tools").and_then(Value::as_array).into_iter().flatten() {
+        request.managed_tools.push(match tool.as_str() {
+            Some("web_search") => ManagedTool::WebSearch(WebSearch::default()),
+            Some("web_fetch") => ManagedTool::WebFetch(WebFetch::default()),
+            Some("code_execution") => ManagedTool::CodeExecution,
+            Some("image_generation") => ManagedTool::ImageGeneration,
+            _ => ManagedTool::other(options.provider.as_str(), tool.clone()),
+        });
+    }
     if let Some(output) = given.get("output") {
         let name = output.get("name").and_then(Value::as_str).unwrap_or("reply");
         request.output = Some(OutputSchema::new(name, output.get("schema").cloned().unwrap_or_default()));

@@ -318,3 +318,26 @@ fn a_value_of_any_type_is_not_repaired() {
     refuses(&untyped, &json!("7"), &[("/v", "length")]);
     takes(&untyped, &json!("777"), &json!("777"));
 }
+
+/// Where a value passes because something does not fit, a key that is there twice must not be what does not fit.
+#[test]
+fn keys_given_twice_decide_nothing() {
+    let closed = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    for (schema, clean) in [
+        (json!({"oneOf": [closed, {"type": "object", "required": ["k"]}]}), r#"{"v": {"k": "x"}}"#),
+        (json!({"not": closed}), r#"{"v": {"k": "x"}}"#),
+        (json!({"if": closed, "then": {"required": ["j"]}}), r#"{"v": {"k": "x"}}"#),
+        (json!({"contains": closed, "maxContains": 1}), r#"{"v": [{"k": 1}, {"k": "x"}]}"#),
+    ] {
+        let plan = compile(&json!({"type": "object", "properties": {"v": schema}}));
+        assert!(plan.parse::<Value>(clean).is_ok(), "{schema}");
+        let twice = clean.replace(r#""k": "x""#, r#""k": 1, "k": 1"#);
+        assert!(plan.parse::<Value>(&twice).is_err(), "{schema}");
+        let twice = clean.replace(r#""k": "x""#, r#""k": [{"a": 1, "a": 1}]"#);
+        let error = plan.parse::<Value>(&twice).expect_err("a key is there twice");
+        assert!(
+            issues(&error).iter().any(|(path, code)| path.ends_with("/k/0/a") && *code == "duplicate"),
+            "{error}"
+        );
+    }
+}

@@ -64,7 +64,8 @@ async fn calls_run_side_by_side_and_results_keep_their_order() {
 #[tokio::test(start_paused = true)]
 async fn at_most_so_many_calls_run_at_once() {
     let many = (0..40).fold(reply(), |reply, _| reply.tool_call("slow", "{}"));
-    let assistant = assistant(&ScriptedModel::new([many, reply().text("ok")])).build().unwrap();
+    let model = ScriptedModel::new([many, reply().text("ok")]);
+    let assistant = assistant(&model).loop_guard(None).build().unwrap();
     let begun = tokio::time::Instant::now();
     assistant.prompt("go").await.unwrap();
     assert_eq!(begun.elapsed().as_millis(), 450, "40 calls of 150 ms, 16 at a time");

@@ -418,3 +418,40 @@ fn types_written_by_a_macro_are_fields() {
     assert_eq!(serde_json::to_value(&read).expect("is JSON"), sent);
     assert_eq!(schemars::schema_for!(ByMacro).to_value()["required"], json!(["near", "far"]));
 }
+
+#[test]
+fn a_skipped_field_is_what_its_type_or_the_whole_type_says() {
+    #[derive(ToolArgs)]
+    #[serde(default)]
+    struct Filled {
+        x: u8,
+        #[arg(skip)]
+        y: u8,
+    }
+    impl Default for Filled {
+        fn default() -> Self {
+            Self { x: 1, y: 7 }
+        }
+    }
+    #[derive(ToolArgs)]
+    struct Plain<T> {
+        value: T,
+        #[arg(skip)]
+        list: Vec<u8>,
+        #[arg(skip)]
+        mark: std::marker::PhantomData<T>,
+        #[arg(skip, default = 5)]
+        five: u8,
+    }
+    let plan = |name| {
+        agent::args::Plan::for_type::<Filled>(name, agent::args::PlanOptions::default()).expect("a plan")
+    };
+    let filled = plan("filled").parse::<Filled>("{}").expect("fits").value;
+    assert_eq!((filled.x, filled.y), (1, 7));
+    let plan = agent::args::Plan::for_type::<Plain<u8>>("plain", agent::args::PlanOptions::default())
+        .expect("a plan");
+    let plain = plan.parse::<Plain<u8>>(r#"{"value": 3}"#).expect("fits").value;
+    assert_eq!((plain.value, plain.list.len(), plain.five), (3, 0, 5));
+    let _ = plain.mark;
+    assert!(plan.parse::<Plain<u8>>(r#"{"value": 3, "list": [1]}"#).is_err());
+}

@@ -25,7 +25,8 @@ async fn both_providers_answer() {
     let (text, reply) = ask(&model).await;
     let reply = reply.unwrap();
     assert_eq!((text.as_str(), reply.text().as_str()), ("Hello", "Hello"));
-    assert_eq!((reply.provider.as_str(), reply.model.as_str()), ("anthropic", "claude-test-1"));
+    assert_eq!((reply.provider.as_str(), reply.model.as_str()), ("anthropic", "claude-test"));
+    assert_eq!(reply.response_model.as_deref(), Some("claude-test-1"));
     assert_eq!((reply.usage.input, reply.usage.output), (3, 5));
     let request = &server.requests()[0];
     for part in [

@@ -61,6 +61,40 @@ impl Server {
     }
 }
 
+impl Server {
+    /// A model of each protocol, with the body of a good answer (`Hello`) and of an error event in the middle of one.
+    pub(crate) fn all(&self) -> [(HttpModelBuilder, Vec<u8>, &'static str); 4] {
+        let model = |name: &str, url: &str| {
+            HttpModel::builder(name)
+                .base_url(format!("{}{url}", self.url))
+                .key("sk-secret-key")
+                .options(quick())
+        };
+        [
+            (
+                model("openai/gpt-4o", "/v1"),
+                CHAT.into(),
+                "data: {\"error\":{\"message\":\"busy\",\"code\":\"overloaded\"}}\n\n",
+            ),
+            (
+                model("openai-responses/gpt-5", "/v1"),
+                RESPONSES.into(),
+                "data: {\"type\":\"error\",\"code\":\"overloaded\",\"message\":\"busy\"}\n\n",
+            ),
+            (
+                model("anthropic/claude-test", ""),
+                anthropic_stream(),
+                "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n",
+            ),
+            (
+                model("gemini/gemini-3-flash", ""),
+                GEMINI.into(),
+                "data: {\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\",\"message\":\"busy\"}}\r\n\r\n",
+            ),
+        ]
+    }
+}
+
 async fn serve(mut stream: TcpStream, steps: Vec<Step>, seen: Arc<Mutex<Vec<String>>>) {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
@@ -169,6 +203,19 @@ data: {"id":"c1","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"
 data: [DONE]
 
 "#;
+
+pub(crate) const RESPONSES: &str = r#"data: {"type":"response.created","response":{"id":"r1","model":"gpt-5-1","status":"in_progress","output":[]}}
+
+data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m1","role":"assistant","content":[]}}
+
+data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"item_id":"m1","delta":"Hello"}
+
+data: {"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","id":"m1","role":"assistant","content":[{"type":"output_text","text":"Hello"}]}],"usage":{"input_tokens":7,"output_tokens":2}}}
+
+"#;
+
+pub(crate) const GEMINI: &str = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hello\"}]}}]}\r\n\r\n\
+    data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":7}}\r\n\r\n";
 
 pub(crate) fn anthropic_stream() -> Vec<u8> {
     [ANTHROPIC_START, ANTHROPIC_TEXT, ANTHROPIC_END].concat().into_bytes()

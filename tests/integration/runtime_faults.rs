@@ -182,7 +182,7 @@ async fn a_run_can_be_cancelled_wherever_it_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_calls_in_one_message() {
-    let calls = (0..1000).fold(reply(), |reply, _| reply.tool_call_with_id("same", "ok", "{}"));
+    let calls = (0..1000).fold(reply(), |reply, n| reply.tool_call_with_id("same", "ok", json!({"n": n})));
     let model = ScriptedModel::new([calls, reply().text("done")]);
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, high) = (running.clone(), most.clone());
@@ -200,6 +200,15 @@ async fn a_thousand_calls_in_one_message() {
     assert_eq!(assistant.messages().len(), 1003);
     assert_eq!(most.load(Ordering::SeqCst), 16);
     assert_sound(&assistant);
+}
+
+#[tokio::test]
+async fn equal_calls_of_one_reply_are_a_loop_too() {
+    let calls = (0..4).fold(reply(), |reply, _| reply.tool_call("fast", "{}"));
+    let assistant = assistant(&ScriptedModel::new([calls, reply().text("done")])).build().unwrap();
+    assert_eq!(assistant.prompt("go").await.unwrap().text(), "done");
+    let refused = "fast failed(repeated_call)";
+    assert_eq!(outline(&assistant)[2..6], ["fast fast done", "fast fast done", refused, refused]);
 }
 
 #[tokio::test]

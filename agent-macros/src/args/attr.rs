@@ -349,8 +349,7 @@ fn default(entry: &Entry, errors: &mut Errors) -> Option<Default_> {
 /// `a..=b`, `a..`, `..=b`
 fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<Expr>, Option<Expr>)> {
     let tokens = entry.list(example, errors)?;
-    let expr = errors.take(syn::parse2::<Expr>(tokens.clone()))?;
-    let Expr::Range(range) = expr else {
+    let Ok(Expr::Range(range)) = syn::parse2::<Expr>(tokens.clone()) else {
         errors.at(tokens, format!("write a range: `{}({example})`", entry.key));
         return None;
     };

@@ -35,6 +35,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) as_is: bool,
     /// Every field says what it is.
     pub(crate) requires_docs: bool,
+    /// A default of the whole type fills what is missing.
+    pub(crate) filled: bool,
 }
 
 /// What serde's and schemars' derives read; schemars looks at the constraints of validators, too.
@@ -159,8 +161,9 @@ impl Lowering<'_> {
         if options.flatten.is_some() {
             field.attrs.push(parse_quote!(#[serde(flatten)]));
         }
-        if options.skip.is_some() {
+        if let Some(at) = options.skip {
             field.attrs.push(parse_quote!(#[serde(skip)]));
+            self.skipped(field, options, ours(at));
         }
         if self.kind == Kind::Output {
             if self.described {
@@ -184,7 +187,7 @@ impl Lowering<'_> {
             None => {}
             Some(Default_::OfType(at)) => {
                 let (private, at) = (self.private.at(ours(*at)), ours(*at));
-                self.default(field, quote_spanned!(at=> #private::Default::default()), at);
+                self.default(field, quote_spanned!(at=> #private::default()), at);
             }
             Some(Default_::Value(value)) => {
                 let at = ours(types::span(value));
@@ -346,6 +349,20 @@ impl Lowering<'_> {
         });
         field.attrs.push(parse_quote!(#[serde(default = #make_path)]));
         field.attrs.push(parse_quote!(#[schemars(transform = #show #turbofish)]));
+    }
+
+    /// `skip` without a value: that of the type, asked for in our words.
+    fn skipped(&mut self, field: &mut Field, options: &ArgOptions, at: Span) {
+        let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
+        let ty = &field.ty;
+        let is_given = options.default.is_some() || self.filled || Serde::of(&field.attrs).has("default");
+        if self.kind != Kind::Args || is_given || mentions(ty.to_token_stream(), &parameters) {
+            return;
+        }
+        let (make, private) = (format_ident!("__skipped{}", self.helpers.len()), self.private.at(at));
+        self.helpers.push(quote_spanned!(at=> fn #make() -> #ty { #private::skipped() }));
+        let make = make.to_string();
+        field.attrs.push(parse_quote!(#[serde(default = #make)]));
     }
 
     /// `range(…)`: keywords that hold for numbers of any type.

@@ -61,6 +61,7 @@ pub(crate) fn make(
         demanded: Vec::new(),
         as_is: false,
         requires_docs: options.require_docs,
+        filled: serde.has("default"),
     };
 
     let description = if described { doc::description(&input.attrs, errors) } else { None };

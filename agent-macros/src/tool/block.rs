@@ -105,15 +105,10 @@ fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &P
             }
         };
     }
-    // Two blocks without a name meet here: the compiler prints the name of the constant.
-    let first = Ident::new("further_tool_blocks_say_set_and_a_name", types::point(ty));
     quote! {
+        // Two blocks without a name meet here first: the compiler prints the name of the trait.
         #[automatically_derived]
-        impl #impl_generics #ty #clause {
-            #[doc(hidden)]
-            #[allow(non_upper_case_globals)]
-            const #first: () = ();
-        }
+        impl #impl_generics #private::further_tool_blocks_say_set_and_a_name for #ty #clause {}
         #[automatically_derived]
         impl #impl_generics #private::SharedTools for #ty #clause {
             fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }

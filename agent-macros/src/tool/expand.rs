@@ -184,6 +184,7 @@ fn arguments_struct(
         demanded: Vec::new(),
         as_is: false,
         requires_docs: false,
+        filled: false,
     };
     let arguments = params.into_iter().filter(Param::is_argument).zip(types);
     let fields: Vec<TokenStream> = arguments

@@ -149,6 +149,14 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
             "a future is awaited before the model reads anything: write `async fn`, and its result here",
         );
     }
+    if let ReturnType::Type(_, ty) = &sig.output
+        && matches!(&**ty, Type::Never(_))
+    {
+        errors.at(
+            ty,
+            "a tool that never returns has no answer: write the type of its result, or leave `-> !` out",
+        );
+    }
     if let Some(abi) = &sig.abi {
         errors.at(abi, "a tool is called from Rust: remove the ABI, or wrap the function");
     }

@@ -1,5 +1,6 @@
 //! Parameters: argument or injected by their syntax, and nothing else by it.
 
+use super::is_tool;
 use super::model::{Param, Pass};
 use crate::args::attr::{Place, parse};
 use crate::args::field::check_names;
@@ -15,7 +16,8 @@ use syn::{
 
 const NAMELESS: &str = "the model sees the name of a parameter: write one instead of `_`, or `#[arg(name = \"…\")]` in front of it";
 const TAKEN_APART: &str = "the model sees the name of a parameter: write `name: Type` and take it apart in the body, or \
-                           `#[arg(name = \"…\")]` in front of the pattern";
+                           `#[arg(name = \"…\")]` in front of the pattern; only a struct that derives `ToolArgs` is the \
+                           whole argument object, which needs no name";
 
 /// Reads the parameters and takes our attributes and their docs out of the signature. `listed` is what the docs of the
 /// function say about them.
@@ -116,6 +118,14 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     let (ours, rest): (Vec<Attribute>, Vec<Attribute>) =
         param.attrs.drain(..).partition(|attr| attr.path().is_ident("doc") || attr.path().is_ident("arg"));
     param.attrs = rest;
+    for attr in param.attrs.iter().filter(|attr| is_tool(attr)) {
+        errors.at(
+            attr,
+            "what is said of a parameter stands in `#[arg(…)]`; nothing needs to be said to make it an argument, and a \
+             struct that derives `ToolArgs` is the whole argument object",
+        );
+    }
+    param.attrs.retain(|attr| !is_tool(attr));
     for attr in param.attrs.iter().filter(|attr| {
         ["serde", "schemars", "validate", "garde"].iter().any(|name| attr.path().is_ident(name))
     }) {

@@ -45,11 +45,29 @@ pub struct AgentLoop {
     pub(super) coercions: Vec<CallCoercions>,
     /// The first state of the reply that is streamed.
     streaming: Option<Arc<Message>>,
-    is_suspended: bool,
+    pub(super) is_suspended: bool,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
     is_muted: bool,
+    #[serde(skip)]
+    pub(super) origin: Origin,
+}
+
+/// Where a loop comes from. It makes no difference to what it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Origin {
+    /// It was made here and never was anything else than a value.
+    Here,
+    /// It was read from its stored form.
+    #[default]
+    Stored,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What is waited for.
@@ -129,6 +147,7 @@ impl AgentLoop {
             is_suspended: false,
             events: VecDeque::new(),
             is_muted,
+            origin: Origin::Here,
         };
         this.tell(|_| EventKind::AgentStart);
         this.begin_turn(prompts);
@@ -280,25 +299,17 @@ impl AgentLoop {
         }
     }
 
-    /// The run waits: for decisions or results that nobody has now. Says for which; nothing when it does not wait.
-    pub fn suspend(&mut self) -> Vec<super::PendingCall> {
-        let pending = self.pending();
-        if !pending.is_empty() && !std::mem::replace(&mut self.is_suspended, true) {
-            self.tell(|_| EventKind::RunSuspended { pending: pending.clone() });
-        }
-        pending
-    }
-
-    /// A suspended run goes on.
-    pub fn resume(&mut self) {
-        if std::mem::take(&mut self.is_suspended) {
-            self.tell(|_| EventKind::RunResumed);
-        }
-    }
-
     /// The next event that nobody has taken.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// What is known of the tools from now on.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn set_tools(&mut self, tools: &BTreeMap<String, super::ToolEntry>) {
+        if self.config.tools != *tools {
+            Arc::make_mut(&mut self.config).tools.clone_from(tools);
+        }
     }
 
     /// Whether events are made. They are counted either way.
@@ -443,7 +454,7 @@ impl AgentLoop {
             self.finish(end);
             return;
         }
-        self.batch = Batch::new(reply.tool_calls().cloned(), is_cut, &self.config);
+        self.batch = Batch::new(reply.tool_calls(), is_cut, &self.config);
         self.keep_reply(message);
         if self.batch.slots.is_empty() {
             self.close_turn();

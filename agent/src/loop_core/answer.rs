@@ -77,6 +77,9 @@ pub struct Ready {
     /// The checked arguments, where somebody has to decide on them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
+    /// A signature of the call, for a driver that wants to know it again after the run was stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
     /// The result of an equal call: then this one does not run, unless the loop guard says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<CallEnd>,
@@ -167,7 +170,7 @@ pub enum Decided {
     AllowEnded(CallEnd),
     /// It does not run, for this reason.
     Deny(String),
-    /// Nobody knows yet: it goes on waiting.
+    /// Nobody knows yet: then all calls of the segment go on waiting.
     Later,
 }
 
@@ -196,7 +199,7 @@ pub enum Note {
     CallPrepared(u32, Prepared),
     /// The call at this position is so far. After its end it is ignored.
     CallUpdated(u32, crate::Progress),
-    /// The call at this position ended.
+    /// The call at this position ended, or its result arrived from outside.
     CallEnded(u32, CallEnd),
 }
 

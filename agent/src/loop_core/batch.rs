@@ -30,6 +30,9 @@ pub(super) struct Slot {
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
+    /// What its driver signed it with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
     pub(super) control: Control,
     /// The result, until it is in the conversation.
@@ -61,6 +64,7 @@ impl Slot {
             state: State::Planned,
             args: None,
             is_edited: false,
+            mac: None,
             signature: None,
             control: Control::Continue,
             result: None,
@@ -78,8 +82,15 @@ impl Slot {
 }
 
 impl Batch {
-    pub(super) fn new(calls: impl Iterator<Item = ToolCall>, is_cut: bool, config: &LoopConfig) -> Self {
-        let mut batch = Self { slots: calls.map(Slot::new).collect(), is_cut, ..Self::default() };
+    pub(super) fn new<'c>(
+        calls: impl Iterator<Item = &'c ToolCall> + Clone,
+        is_cut: bool,
+        config: &LoopConfig,
+    ) -> Self {
+        // Exactly as many as there are: a run keeps them while its tools work.
+        let mut slots = Vec::with_capacity(calls.clone().count());
+        slots.extend(calls.cloned().map(Slot::new));
+        let mut batch = Self { slots, is_cut, ..Self::default() };
         batch.next_segment(config);
         batch
     }

@@ -6,8 +6,8 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, State};
 use super::guard::Repeat;
 use super::{
-    AgentLoop, ApprovalDecision, ApprovalRequest, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit,
-    LimitReached, Note, PendingCall, Prepared, Protocol, Ready, Signature,
+    AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
+    Note, Prepared, Protocol, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
@@ -23,49 +23,10 @@ impl AgentLoop {
         Effect::Prepare { key: self.key(StepKind::Prepare, first), calls }
     }
 
-    pub(super) fn approve_effect(&self) -> Effect {
-        let request = |at: usize| {
-            let key = self.key(StepKind::Approval, at);
-            let slot = self.batch.slots.get(at)?;
-            let State::Undecided(args) = &slot.state else { return None };
-            let mut call = slot.call.clone();
-            call.args = args.clone();
-            let fingerprint = self.config.tools.get(&call.name).map_or(0, |tool| tool.fingerprint);
-            Some((key.clone(), ApprovalRequest::new(key.to_string(), call, fingerprint)))
-        };
-        Effect::Approve { requests: self.batch.segment.clone().filter_map(request).collect() }
-    }
-
     pub(super) fn call_effect(&self) -> Effect {
         let ready = self.batch.positions(|state| *state == State::Ready);
         let call = |at| Some((self.key(StepKind::Tool, at), self.batch.slots.get(at)?.effective()));
         Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
-    }
-
-    pub(super) fn await_effect(&self) -> Effect {
-        let handle = |at: usize| match &self.batch.slots.get(at)?.state {
-            State::Deferred(handle) => Some((self.key(StepKind::Await, at), handle.clone())),
-            _ => None,
-        };
-        Effect::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
-    }
-
-    pub(super) fn pending(&self) -> Vec<PendingCall> {
-        let one = |at: usize| {
-            let slot = self.batch.slots.get(at)?;
-            let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
-            match &slot.state {
-                State::Undecided(_) if self.phase == Phase::Approve => {
-                    let request_id = self.key(StepKind::Approval, at).to_string();
-                    Some(PendingCall::Approval { call_id, tool, request_id })
-                }
-                State::Deferred(handle) if self.phase == Phase::Await => {
-                    Some(PendingCall::Deferred { call_id, tool, handle: handle.clone() })
-                }
-                _ => None,
-            }
-        };
-        self.batch.segment.clone().filter_map(one).collect()
     }
 
     /// The segment is new. Calls that will not run for a reason that is known already are ended.
@@ -146,6 +107,10 @@ impl AgentLoop {
     pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) -> Result<(), Protocol> {
         let asked = self.batch.positions(|state| matches!(state, State::Undecided(_)));
         check_count(asked.len(), decided.len())?;
+        // They are asked together and resolved together: until then all of them wait.
+        if decided.contains(&Decided::Later) {
+            return Ok(());
+        }
         for (at, decided) in asked.into_iter().zip(decided) {
             self.decide(at, decided);
         }
@@ -179,7 +144,7 @@ impl AgentLoop {
                 Some(*ord).filter(|_| self.phase == Phase::Prepare)
             }
             Note::CallUpdated(ord, _) | Note::CallEnded(ord, _) => {
-                Some(*ord).filter(|_| self.phase == Phase::CallTools)
+                Some(*ord).filter(|_| matches!(self.phase, Phase::CallTools | Phase::Await))
             }
             Note::ReplyStarted(_) | Note::ReplyUpdated(_) => None,
         };
@@ -195,7 +160,12 @@ impl AgentLoop {
                 .find(|(_, slot)| open(slot))
                 .is_none_or(|(first, _)| at <= first)
         };
-        if !self.batch.segment.contains(&at) || (self.phase == Phase::Prepare && !is_first(at)) {
+        let is_deferred =
+            |at| self.batch.slots.get(at).is_some_and(|slot: &Slot| matches!(slot.state, State::Deferred(_)));
+        if !self.batch.segment.contains(&at)
+            || (self.phase == Phase::Prepare && !is_first(at))
+            || (self.phase == Phase::Await && !is_deferred(at))
+        {
             return Err(Protocol::NoSuchCall { ord });
         }
         match note {
@@ -231,7 +201,7 @@ impl AgentLoop {
         if self.batch.slots.get(at).is_none_or(|slot| slot.state != State::Started) {
             return;
         }
-        let Ready { args, signature, approval, cached } = match prepared {
+        let Ready { args, signature, approval, mac, cached } = match prepared {
             Prepared::Ended(end) => return self.end_call(at, end),
             Prepared::Ready(ready) => ready,
         };
@@ -247,6 +217,7 @@ impl AgentLoop {
         }
         if let Some(slot) = self.batch.slots.get_mut(at) {
             slot.args = args;
+            slot.mac = mac;
             slot.state = approval.map_or(State::Ready, State::Undecided);
         }
     }
@@ -296,6 +267,7 @@ impl AgentLoop {
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
         let call_id = slot.call.id.clone();
         let (decision, edited, end) = match decided {
+            Decided::Later => return,
             Decided::Allow(edited) => {
                 slot.state = State::Ready;
                 slot.is_edited = edited.is_some();
@@ -305,7 +277,6 @@ impl AgentLoop {
                 (ApprovalDecision::Allow, slot.is_edited, None)
             }
             Decided::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
-            Decided::Later => return,
             Decided::Deny(message) => {
                 let outcome = ToolOutcome::Denied { code: DenialCode::DENIED, message };
                 (ApprovalDecision::Deny, false, Some(CallEnd::new(outcome)))
@@ -332,8 +303,8 @@ impl AgentLoop {
         if slot.is_edited && end.edited_args.is_none() {
             end.edited_args.clone_from(&slot.args);
         }
-        if let Some(signature) = signature.filter(|_| end.ran) {
-            self.repeats.end(signature, Signature::of_outcome(&end.outcome));
+        if let Some(signature) = signature {
+            self.repeats.end(signature, end.ran.then(|| Signature::of_outcome(&end.outcome)));
         }
         self.count_retries(&name, &mut end.outcome);
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
@@ -348,9 +319,7 @@ impl AgentLoop {
         let mut message = result
             .to_message()
             .unwrap_or_else(|| ToolResultMessage::new(&*slot.call.id, &*slot.call.name, OutcomeKind::Failed));
-        if let Some(args) = edited_args.and_then(|args| args.value()) {
-            message.extra.insert("edited_args".to_owned(), args);
-        }
+        message.edited_args = edited_args;
         let own = self.config.tools.get(&slot.call.name).and_then(|tool| tool.max_result_bytes);
         super::large::cut(&mut message, own.unwrap_or(self.config.max_result_bytes), handle.as_deref());
         slot.state = State::Ended;

@@ -81,7 +81,8 @@ pub enum Queue {
     FollowUp,
 }
 
-/// A call that waits for a decision.
+/// A call that waits for a decision. It can be stored and sent: who decides sees this, and gives it back with the
+/// decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -91,11 +92,14 @@ pub struct ApprovalRequest {
     pub call: ToolCall,
     /// The fingerprint of the tool's schema when it was asked.
     pub fingerprint: u64,
+    /// Binds the request to its call, where the assistant has a key for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
 }
 
 impl ApprovalRequest {
-    pub(super) fn new(request_id: String, call: ToolCall, fingerprint: u64) -> Self {
-        Self { request_id, call, fingerprint }
+    pub(super) fn new(request_id: String, call: ToolCall, fingerprint: u64, mac: Option<String>) -> Self {
+        Self { request_id, call, fingerprint, mac }
     }
 }
 

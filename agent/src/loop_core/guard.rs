@@ -133,8 +133,11 @@ pub(super) struct Repeats {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Seen {
-    /// How many ended with the same result, refused ones included. Those that run have no result yet.
+    /// How many ended alike: with the same result, or without having run.
     count: u32,
+    /// How many have begun and not ended.
+    #[serde(default)]
+    open: u32,
     result: Option<Signature>,
 }
 
@@ -152,21 +155,26 @@ impl Repeats {
         self.seen.clear();
     }
 
-    /// A call is about to run.
+    /// A call is about to run. Those that have begun count: a reply may ask for the same thing a hundred times.
     pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> Repeat {
         let seen = self.seen.entry(signature).or_default();
-        let number = seen.count.saturating_add(1);
+        let number = seen.count.saturating_add(seen.open).saturating_add(1);
         if number < guard.refuse_at.min(guard.end_at) {
+            seen.open = seen.open.saturating_add(1);
             return Repeat::Fine;
         }
+        // What has no result yet may still come to another one, so it does not end the run.
         seen.count = seen.count.saturating_add(1);
-        if number >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
+        if seen.count >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
     }
 
-    /// A call has run.
-    pub(super) fn end(&mut self, signature: Signature, result: Signature) {
+    /// A call that [began](Self::begin) has ended, with this result when it ran.
+    pub(super) fn end(&mut self, signature: Signature, result: Option<Signature>) {
         let Some(seen) = self.seen.get_mut(&signature) else { return };
-        if seen.result.replace(result).is_some_and(|last| last != result) {
+        seen.open = seen.open.saturating_sub(1);
+        if let Some(result) = result
+            && seen.result.replace(result).is_some_and(|last| last != result)
+        {
             seen.count = 0;
         }
         seen.count = seen.count.saturating_add(1);

@@ -41,6 +41,7 @@ mod end;
 mod event;
 mod guard;
 mod large;
+mod waiting;
 
 pub use agent_loop::AgentLoop;
 pub use answer::{Answer, CallCoercions, CallEnd, Decided, Note, Prepared, Protocol, Ready, Reply, Verdict};
@@ -51,6 +52,8 @@ pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
 #[cfg(feature = "runtime")]
 pub(crate) use large::text_bytes;
+#[cfg(feature = "runtime")]
+pub(crate) use waiting::CheckedCall;
 
 #[cfg(test)]
 mod tests;

@@ -73,6 +73,58 @@ impl ProviderTool {
     }
 
     pub(super) const FIELDS: &[&str] = &["id", "name", "input", "output", "is_error"];
+
+    /// What a model is told of it that cannot read its provider data.
+    pub(super) fn words(&self) -> String {
+        let name = &self.name;
+        let mut words = match (&self.input, &self.output) {
+            (Some(input), _) => format!("[`{name}` was run at the provider with {}", brief(input)),
+            (None, Some(_)) => format!("[`{name}` was run at the provider"),
+            (None, None) => format!("[`{name}` was asked for at the provider"),
+        };
+        if let Some(output) = &self.output {
+            words.push_str(if self.is_error { "; it failed: " } else { "; it answered: " });
+            words.push_str(&brief(output));
+        }
+        words.push(']');
+        words
+    }
+}
+
+/// Told of what a provider's tool was asked or answered; results of searches are long.
+const MAX_WORDS: usize = 4000;
+
+/// Longer words are nothing to read.
+const MAX_WORD: usize = 500;
+
+/// A value as text, without what only its provider can read, and cut.
+fn brief(value: &Value) -> String {
+    fn readable(value: &Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                let is_readable = |key: &str| !key.starts_with("encrypted") && !key.contains("signature");
+                let kept = map.iter().filter(|(key, _)| is_readable(key));
+                kept.map(|(key, value)| (key.clone(), readable(value))).collect()
+            }
+            Value::Array(list) => list.iter().map(readable).collect(),
+            // A picture, or a state without a name of its own.
+            Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
+                format!("({} characters)", text.len()).into()
+            }
+            other => other.clone(),
+        }
+    }
+    // Stored values are at most so deep as JSON that was read.
+    let mut text = match readable(value) {
+        Value::String(text) => text,
+        value => value.to_string(),
+    };
+    if text.len() > MAX_WORDS {
+        let cut = (0..=MAX_WORDS).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
 }
 
 /// Content of one provider that has no neutral meaning.

@@ -26,18 +26,55 @@ pub struct Recipient {
     pub model: String,
     /// Whether the model takes pictures. True unless known otherwise.
     pub takes_images: bool,
+    /// Whether it takes documents. True unless known otherwise.
+    pub takes_documents: bool,
+    /// Whether it takes sound. True unless known otherwise.
+    pub takes_audio: bool,
 }
 
 impl Recipient {
     /// A model that takes pictures.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { provider: provider.into(), api: api.into(), model: model.into(), takes_images: true }
+        Self {
+            provider: provider.into(),
+            api: api.into(),
+            model: model.into(),
+            takes_images: true,
+            takes_documents: true,
+            takes_audio: true,
+        }
     }
 
     /// Says that the model takes no pictures.
     pub fn without_images(mut self) -> Self {
         self.takes_images = false;
         self
+    }
+
+    /// Says that the model takes no documents.
+    pub fn without_documents(mut self) -> Self {
+        self.takes_documents = false;
+        self
+    }
+
+    /// Says that the model takes no sound.
+    pub fn without_audio(mut self) -> Self {
+        self.takes_audio = false;
+        self
+    }
+
+    /// The parts with what the model does not take replaced by words; none when nothing is to be replaced.
+    pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
+        let words = |part: &Part| match &part.content {
+            Content::Image(media) if !self.takes_images => Some(describe("picture", media)),
+            Content::Document(media) if !self.takes_documents => Some(describe("document", media)),
+            Content::Audio(media) if !self.takes_audio => Some(describe("recording", media)),
+            _ => None,
+        };
+        if !parts.iter().any(|part| words(part).is_some()) {
+            return None;
+        }
+        Some(parts.iter().map(|part| words(part).map_or_else(|| part.clone(), Part::text)).collect())
     }
 }
 
@@ -46,9 +83,11 @@ impl Recipient {
 /// * Replies that failed or were aborted, messages without content for a model, and roles that this version does
 ///   not know are left out.
 /// * Thinking, and provider data of parts, go back only to the provider, protocol and model that made them; a reply
-///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider.
+///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider, by the same
+///   protocol. What a provider's own tools did becomes words for other models.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
-/// * For a model without pictures a text says what was there. Arguments that are not JSON become `{}`.
+/// * Where a model takes no pictures, documents or sound, a text says what was there. Arguments that are not JSON
+///   become `{}`.
 ///
 /// A message that needs no change is shared, not copied. The conversation must be
 /// [sound](Conversation::is_sound).
@@ -117,7 +156,7 @@ impl HandOff {
             Message::Assistant(reply) => self.reply(message, reply),
             Message::ToolResult(result) => {
                 let name = self.new_name(&result.call_id);
-                let content = self.without_images(&result.content);
+                let content = self.recipient.fitting(&result.content);
                 if name.is_none() && content.is_none() {
                     Some(message.clone())
                 } else {
@@ -129,7 +168,7 @@ impl HandOff {
                     Some(Arc::new(result.into()))
                 }
             }
-            Message::User(user) => Some(match self.without_images(&user.content) {
+            Message::User(user) => Some(match self.recipient.fitting(&user.content) {
                 None => message.clone(),
                 Some(content) => {
                     let mut user = user.clone();
@@ -137,7 +176,12 @@ impl HandOff {
                     Arc::new(user.into())
                 }
             }),
-            Message::Custom(custom) => custom.for_model.is_some().then(|| message.clone()),
+            Message::Custom(custom) => custom.for_model.as_deref().map(|content| {
+                let Some(content) = self.recipient.fitting(content) else { return message.clone() };
+                let mut custom = custom.clone();
+                custom.for_model = Some(content);
+                Arc::new(custom.into())
+            }),
             Message::Unknown(_) => None,
         };
         if let Some(message) = sent {
@@ -150,9 +194,10 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        let is_own = reply.provider == self.recipient.provider
-            && reply.api == self.recipient.api
-            && reply.model == self.recipient.model;
+        // Two protocols of one provider have two forms of the same state.
+        let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
+        let is_house = reply.provider == self.recipient.provider && same_api;
+        let is_own = is_house && reply.api == self.recipient.api && reply.model == self.recipient.model;
         let mut changed: Option<AssistantMessage> = None;
         let mut names = Vec::new();
         for call in reply.tool_calls() {
@@ -167,19 +212,21 @@ impl HandOff {
         }
         let provider = &self.recipient.provider;
         let keeps_data = |part: &Part| {
-            part.provider_data
-                .as_ref()
-                .is_none_or(|data| data.provider == *provider && (is_own || part.as_tool_call().is_some()))
+            part.provider_data.as_ref().is_none_or(|data| {
+                data.provider == *provider && (is_own || (same_api && part.as_tool_call().is_some()))
+            })
         };
         let is_foreign = |part: &Part| match &part.content {
             Content::Thinking { .. } => !is_own,
-            Content::Opaque(opaque) => opaque.provider != *provider,
-            Content::ProviderTool(_) => reply.provider != *provider,
+            Content::Opaque(opaque) => opaque.provider != *provider || !same_api,
             Content::Unknown(_) => true,
             _ => false,
         };
-        let foreign_data = reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider);
-        if foreign_data || reply.content.iter().any(|part| is_foreign(part) || !keeps_data(part)) {
+        let in_words = |part: &Part| !is_own && matches!(part.content, Content::ProviderTool(_));
+        let foreign_data =
+            reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider || !same_api);
+        let is_changed = |part: &Part| is_foreign(part) || in_words(part) || !keeps_data(part);
+        if foreign_data || reply.content.iter().any(is_changed) {
             changed.get_or_insert_with(|| reply.clone());
         }
         let Some(mut changed) = changed else { return Some(message.clone()) };
@@ -191,6 +238,11 @@ impl HandOff {
         for part in &mut changed.content {
             if !keeps_data(part) {
                 part.provider_data = None;
+            }
+            if let Content::ProviderTool(tool) = &part.content
+                && !is_own
+            {
+                *part = Part::text(tool.words());
             }
             let Content::ToolCall(call) = &mut part.content else { continue };
             if let Some(Some(name)) = names.next() {
@@ -235,19 +287,6 @@ impl HandOff {
         }
         Some(name)
     }
-
-    /// The parts with pictures replaced by words; none when nothing is to be replaced.
-    fn without_images(&self, parts: &[Part]) -> Option<Vec<Part>> {
-        let is_image = |part: &Part| matches!(part.content, Content::Image(_));
-        if self.recipient.takes_images || !parts.iter().any(is_image) {
-            return None;
-        }
-        let words = |part: &Part| match &part.content {
-            Content::Image(media) => Part::text(describe(media)),
-            _ => part.clone(),
-        };
-        Some(parts.iter().map(words).collect())
-    }
 }
 
 const MAX_ID: usize = 64;
@@ -265,13 +304,13 @@ fn is_json(args: &ToolArguments) -> bool {
     serde_json::from_str::<&RawValue>(args.text()).is_ok()
 }
 
-fn describe(media: &Media) -> String {
-    let kind = media.mime_type.as_deref().unwrap_or("image");
+fn describe(what: &str, media: &Media) -> String {
+    let kind = media.mime_type.as_deref().unwrap_or("of unknown type");
     match &media.source {
         MediaSource::Data(bytes) => {
-            format!("[a picture was here ({kind}, {} bytes); this model takes none]", bytes.len())
+            format!("[a {what} was here ({kind}, {} bytes); this model takes none]", bytes.len())
         }
-        MediaSource::Url(url) => format!("[a picture was here ({url}); this model takes none]"),
-        MediaSource::FileId(_) => format!("[a picture was here ({kind}); this model takes none]"),
+        MediaSource::Url(url) => format!("[a {what} was here ({url}); this model takes none]"),
+        MediaSource::FileId(_) => format!("[a {what} was here ({kind}); this model takes none]"),
     }
 }

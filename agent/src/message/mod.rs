@@ -41,6 +41,8 @@ pub use hand_off::{HandOff, Recipient};
 pub use list::MessageList;
 pub use media::{Blob, InvalidBase64, Media, MediaSource, Resource, ResourceBody, ResourceLink};
 pub use part::Part;
+#[cfg(feature = "runtime")]
+pub(crate) use repair::LOST;
 pub use repair::Repair;
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::{Cost, Usage};

@@ -226,3 +226,31 @@ fn a_hand_off_goes_on_where_it_stopped() {
     hand_off.update(&[]);
     assert!(hand_off.messages().is_empty());
 }
+
+#[test]
+fn what_a_provider_ran_is_told_to_others_in_words() {
+    let mut search = ProviderTool::new("web_search");
+    search.input = Some(json!({"query": "rust"}));
+    search.output = Some(json!([{"title": "Rust", "encrypted_content": "E+/=", "page": "x".repeat(600)}]));
+    let mut failed = ProviderTool::new("code_execution");
+    (failed.output, failed.is_error) = (Some(json!("no such file ".repeat(400))), true);
+    let parts = [search, failed].map(|tool| Part::new(Content::ProviderTool(tool)));
+    let history = [reply("acme", parts.to_vec()).into(), Message::user("u")];
+    let own = sent(history.clone(), Recipient::new("acme", "chat", "m"));
+    assert_eq!(own, history);
+    let foreign = sent(history, Recipient::new("other", "chat", "m"));
+    let [Some(searched), Some(failed)] =
+        [0, 1].map(|at| foreign[0].content()[at].as_text().map(str::to_owned))
+    else {
+        panic!("{foreign:?}")
+    };
+    assert_eq!(
+        searched,
+        r#"[`web_search` was run at the provider with {"query":"rust"}; it answered: [{"title":"Rust","page":"(600 characters)"}]]"#
+    );
+    assert!(
+        failed.starts_with("[`code_execution` was run at the provider; it failed: no such file"),
+        "{failed}"
+    );
+    assert!(failed.len() < 4200 && failed.ends_with("…]"));
+}

@@ -1,9 +1,11 @@
 //! The messages of each role.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::arguments::ToolCall;
+use super::arguments::{ToolArguments, ToolCall};
 use super::content::{Content, ProviderData};
 use super::json;
 use super::part::{Part, read_parts, read_some_parts};
@@ -59,9 +61,12 @@ pub struct AssistantMessage {
     /// The protocol it was asked by, for example `anthropic-messages`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api: String,
-    /// The model that answered.
+    /// The model that was asked, by the name it was asked under.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
+    /// The model that answered, where the provider calls it otherwise: an alias is answered by a version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
     /// What it took.
     #[serde(skip_serializing_if = "Usage::is_empty")]
     pub usage: Usage,
@@ -117,7 +122,7 @@ impl AssistantMessage {
     }
 
     /// The calls, in their order.
-    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> + Clone {
         self.content.iter().filter_map(Part::as_tool_call)
     }
 }
@@ -142,6 +147,9 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the model is told that this is an error.
     pub is_error: bool,
+    /// What the call ran with, where a person changed it. Adapters tell the model: [`told`](Self::told).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited_args: Option<ToolArguments>,
     /// For the application; never sent to a model.
     #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
@@ -173,6 +181,7 @@ impl ToolResultMessage {
             is_error: outcome.is_error(),
             outcome,
             code: None,
+            edited_args: None,
             metadata: Map::new(),
             provider_data: None,
             extra: Map::new(),
@@ -209,6 +218,32 @@ impl ToolResultMessage {
     }
 }
 
+impl ToolResultMessage {
+    /// The content as a model is told it: where a person changed the arguments, a line before it says what was run.
+    ///
+    /// ```
+    /// use agent::message::{OutcomeKind, Part, ToolResultMessage};
+    ///
+    /// let mut result = ToolResultMessage::new("call_1", "pay", OutcomeKind::Completed).with_content("Paid.");
+    /// assert_eq!(result.told().len(), 1);
+    /// result.edited_args = Some(r#"{"amount": 5}"#.into());
+    /// assert_eq!(
+    ///     result.told()[0],
+    ///     Part::text(r#"[a person changed the arguments of this call; it ran with {"amount": 5}]"#),
+    /// );
+    /// ```
+    pub fn told(&self) -> Cow<'_, [Part]> {
+        let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
+        let (what, text) = (
+            if self.code.as_deref() == Some("invalid_arguments") { "was refused" } else { "ran" },
+            args.text(),
+        );
+        let line =
+            Part::text(format!("[a person changed the arguments of this call; it {what} with {text}]"));
+        std::iter::once(line).chain(self.content.iter().cloned()).collect()
+    }
+}
+
 impl<'de> Deserialize<'de> for ToolResultMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -223,6 +258,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             outcome: Option<OutcomeKind>,
             code: Option<String>,
             is_error: Option<bool>,
+            edited_args: Option<ToolArguments>,
             #[serde(default, with = "json::map")]
             metadata: Map<String, Value>,
             provider_data: Option<ProviderData>,
@@ -243,6 +279,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             is_error: wire.is_error.unwrap_or_else(|| outcome.is_error()),
             outcome,
             code: wire.code,
+            edited_args: wire.edited_args,
             metadata: wire.metadata,
             provider_data: wire.provider_data,
             extra: wire.extra,

@@ -19,7 +19,7 @@ pub(super) struct Accumulator {
 
 impl Accumulator {
     pub(super) fn new(info: &ModelInfo) -> Self {
-        let ModelInfo { provider, api, model } = info.clone();
+        let ModelInfo { provider, api, model, .. } = info.clone();
         let message = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
         Self {
             message,
@@ -70,8 +70,13 @@ impl Accumulator {
                 if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
                     self.message.response_id = Some(id.clone());
                 }
+                // The name that was asked for stays: by it provider state finds its way back.
                 if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
-                    self.message.model.clone_from(model);
+                    if self.message.model.is_empty() {
+                        self.message.model.clone_from(model);
+                    }
+                    self.message.response_model =
+                        Some(model.clone()).filter(|model| *model != self.message.model);
                 }
                 out.push_back(event);
             }
@@ -93,6 +98,8 @@ impl Accumulator {
                 self.append(event, out)?;
             }
             E::ToolCallDelta { .. } => self.append(event, out)?,
+            // They follow from the text: see `ModelStream::with_argument_events`.
+            E::ToolCallArgument { .. } => {}
             E::TextEnd { content_index }
             | E::ThinkingEnd { content_index }
             | E::ToolCallEnd { content_index } => {

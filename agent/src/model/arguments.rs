@@ -4,9 +4,98 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::ModelEvent;
 use crate::ToolDefinition;
-use crate::args::{ArgumentEvent, ArgumentStream};
+use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
+
+/// What the latest text of a call's arguments told: an [`ArgumentEvent`] that can be kept.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ArgumentUpdate {
+    /// Where it happened, as a JSON pointer; empty for the whole.
+    pub path: String,
+    /// Whether a secret may stand there: it should not be shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
+    /// What happened.
+    #[serde(flatten)]
+    pub change: ArgumentChange,
+}
+
+/// What happened to a value of a call's arguments.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ArgumentChange {
+    /// It begins.
+    Started {
+        /// What it will be.
+        kind: ArgumentKind,
+    },
+    /// A text goes on.
+    Appended {
+        /// What was added.
+        fragment: String,
+    },
+    /// It is complete.
+    Finished {
+        /// The value, as it was sent; none of objects and arrays, whose values were told one by one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+    },
+    /// The tool refuses it: the call will be answered with these words.
+    Refused {
+        /// What is wrong with it.
+        issues: Vec<String>,
+    },
+}
+
+impl ArgumentUpdate {
+    fn of(event: &ArgumentEvent<'_>) -> Self {
+        let path = event.path();
+        let change = match event {
+            ArgumentEvent::Started { kind, .. } => ArgumentChange::Started { kind: *kind },
+            ArgumentEvent::Appended { fragment, .. } => {
+                ArgumentChange::Appended { fragment: (*fragment).to_owned() }
+            }
+            // Containers repeat what is in them: that would be told once for each level.
+            ArgumentEvent::Finished { value, .. } => ArgumentChange::Finished {
+                value: (!value.text().starts_with(['{', '['])).then(|| value.to_value()),
+            },
+            ArgumentEvent::Refused { issues, .. } => {
+                ArgumentChange::Refused { issues: issues.iter().map(ToString::to_string).collect() }
+            }
+        };
+        Self { path: path.to_string(), secret: path.is_secret(), change }
+    }
+}
+
+/// Without values: they may be secrets, and this text goes into logs.
+impl fmt::Debug for ArgumentUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, secret, change } = self;
+        f.debug_struct("ArgumentUpdate")
+            .field("path", path)
+            .field("secret", secret)
+            .field("change", change)
+            .finish()
+    }
+}
+
+/// Without values: they may be secrets, and this text goes into logs.
+impl fmt::Debug for ArgumentChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { kind } => f.debug_struct("Started").field("kind", kind).finish(),
+            Self::Appended { .. } => f.write_str("Appended"),
+            Self::Finished { .. } => f.write_str("Finished"),
+            Self::Refused { issues } => write!(f, "Refused({} issues)", issues.len()),
+        }
+    }
+}
 
 /// Reads the arguments of a reply's calls while they arrive: each call has an [`ArgumentStream`] with its tool's plan.
 ///
@@ -72,6 +161,16 @@ impl CallArguments {
             }
             _ => {}
         }
+    }
+
+    /// Takes an event of the reply in, and gives what it tells as events of the reply.
+    pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
+        let mut updates = Vec::new();
+        self.push(event, &mut |content_index, event| {
+            updates
+                .push(ModelEvent::ToolCallArgument { content_index, argument: ArgumentUpdate::of(&event) });
+        });
+        updates
     }
 
     /// The arguments of the call at this content index, as far as they came.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::ArgumentUpdate;
 use crate::message::{Part, ProviderData, StopReason, Usage};
 
 /// What happens while a reply grows.
@@ -72,6 +73,15 @@ pub enum ModelEvent {
         /// What to append.
         delta: String,
     },
+    /// What the latest text of the arguments told, if the request
+    /// [asked for it](super::ModelRequest::argument_events). It repeats nothing that has to be kept: calls are made from
+    /// the whole text.
+    ToolCallArgument {
+        /// Which part.
+        content_index: usize,
+        /// What was told.
+        argument: ArgumentUpdate,
+    },
     /// The call is whole.
     ToolCallEnd {
         /// Which part.
@@ -126,6 +136,7 @@ impl fmt::Debug for ModelEvent {
             Self::ThinkingEnd { .. } => "ThinkingEnd",
             Self::ToolCallStart { .. } => "ToolCallStart",
             Self::ToolCallDelta { .. } => "ToolCallDelta",
+            Self::ToolCallArgument { .. } => "ToolCallArgument",
             Self::ToolCallEnd { .. } => "ToolCallEnd",
             Self::Part { .. } => "Part",
             Self::PartData { .. } => "PartData",
@@ -149,6 +160,9 @@ impl fmt::Debug for ModelEvent {
             }
             Self::ToolCallDelta { delta, .. } => {
                 out.field("delta", &format_args!("({} bytes)", delta.len()));
+            }
+            Self::ToolCallArgument { argument, .. } => {
+                out.field("argument", argument);
             }
             Self::Part { part, .. } => {
                 out.field("part", part);
@@ -180,6 +194,7 @@ impl ModelEvent {
             | Self::ThinkingEnd { content_index }
             | Self::ToolCallStart { content_index, .. }
             | Self::ToolCallDelta { content_index, .. }
+            | Self::ToolCallArgument { content_index, .. }
             | Self::ToolCallEnd { content_index }
             | Self::Part { content_index, .. }
             | Self::PartData { content_index, .. } => Some(*content_index),

@@ -13,7 +13,7 @@ mod scripted;
 mod stream;
 mod thinking;
 
-pub use arguments::CallArguments;
+pub use arguments::{ArgumentChange, ArgumentUpdate, CallArguments};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use options::{ManagedTool, PromptCache, WebFetch, WebSearch};
@@ -24,7 +24,7 @@ pub use thinking::{ParseThinkingError, Thinking};
 
 use std::sync::{Arc, LazyLock};
 
-use crate::message::AssistantMessage;
+use crate::message::{AssistantMessage, Recipient};
 use crate::{BoxFuture, CancelToken, StepKey};
 
 #[cfg(test)]
@@ -69,12 +69,6 @@ pub trait Model: Send + Sync {
         &NOBODY
     }
 
-    /// Whether it can be given a [schema for its reply](ModelRequest::output). Otherwise an answer of a type is asked for
-    /// by a tool.
-    fn has_native_output(&self) -> bool {
-        false
-    }
-
     /// The whole reply at once: drains [`stream`](Self::stream).
     fn call(
         &self,
@@ -92,10 +86,6 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn info(&self) -> &ModelInfo {
         (**self).info()
-    }
-
-    fn has_native_output(&self) -> bool {
-        (**self).has_native_output()
     }
 
     fn call(
@@ -117,12 +107,62 @@ pub struct ModelInfo {
     pub api: String,
     /// The model's own name.
     pub model: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+/// What a model can do, as far as it is known. What is not known is taken for granted where trying costs an error that
+/// says so (pictures), and not where it would go wrong in silence (a promise to keep to a schema).
+///
+/// ```
+/// use agent::model::{Capabilities, ModelInfo};
+///
+/// let mut text_only = Capabilities::default();
+/// text_only.images = false;
+/// let info = ModelInfo::new("local", "openai-chat", "tiny").with_capabilities(text_only);
+/// assert!(!info.capabilities.images && info.capabilities.documents && !info.capabilities.native_output);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub struct Capabilities {
+    /// Whether it takes pictures. Where it does not, a text says what was there; the same for the next two.
+    pub images: bool,
+    /// Whether it takes documents, such as PDF.
+    pub documents: bool,
+    /// Whether it takes sound.
+    pub audio: bool,
+    /// Whether it keeps to a [schema for its reply](ModelRequest::output). Otherwise an answer of a type is asked for by
+    /// a tool.
+    pub native_output: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self { images: true, documents: true, audio: true, native_output: false }
+    }
 }
 
 impl ModelInfo {
     /// An identity from its three names.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { provider: provider.into(), api: api.into(), model: model.into() }
+        let (provider, api, model) = (provider.into(), api.into(), model.into());
+        Self { provider, api, model, capabilities: Capabilities::default() }
+    }
+
+    /// Says what the model can do.
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Who a request to it goes to.
+    pub(crate) fn recipient(&self) -> Recipient {
+        let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
+        let Capabilities { images, documents, audio, .. } = self.capabilities;
+        (recipient.takes_images, recipient.takes_documents, recipient.takes_audio) =
+            (images, documents, audio);
+        recipient
     }
 }
 

@@ -51,6 +51,8 @@ pub enum ManagedTool {
     WebFetch(WebFetch),
     /// Runs code in a sandbox of the provider.
     CodeExecution,
+    /// Draws pictures.
+    ImageGeneration,
     /// A tool that only one provider knows, in that provider's words.
     #[non_exhaustive]
     Other {
@@ -65,6 +67,33 @@ impl ManagedTool {
     /// A tool that only one provider knows, in that provider's words.
     pub fn other(provider: impl Into<String>, definition: impl Into<Value>) -> Self {
         Self::Other { provider: provider.into(), definition: definition.into() }
+    }
+
+    /// Its name in words.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::WebSearch(_) => "web search",
+            Self::WebFetch(_) => "web fetch",
+            Self::CodeExecution => "code execution",
+            Self::ImageGeneration => "image generation",
+            Self::Other { definition, .. } => {
+                definition.get("type").and_then(Value::as_str).unwrap_or("another tool")
+            }
+        }
+    }
+
+    /// The error of a provider that does not have it.
+    #[cfg(any(feature = "anthropic", feature = "gemini", feature = "openai"))]
+    pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
+        let name = self.name();
+        let whose = match self {
+            Self::Other { provider: own, .. } if own != provider => format!("it is a tool of `{own}`"),
+            _ => "the protocol it is asked by has no such tool".to_owned(),
+        };
+        super::ModelError::new(
+            super::ModelErrorKind::InvalidRequest,
+            format!("`{provider}` cannot run {name}: {whose}"),
+        )
     }
 }
 

@@ -52,6 +52,9 @@ pub struct ModelRequest {
     pub stop: Vec<String>,
     /// How much the model should think.
     pub thinking: Option<Thinking>,
+    /// Whether the reply tells the arguments of calls while they arrive, value by value
+    /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
+    pub argument_events: bool,
     /// The schema the reply has to match.
     pub output: Option<OutputSchema>,
     /// What the provider's prompt cache should keep.
@@ -59,7 +62,7 @@ pub struct ModelRequest {
     /// What the provider is told about the request, for its own reports: a user id, tags.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by provider; its adapter adds them to the request body. A
-    /// key replaces what the adapter wrote there, and null removes it.
+    /// key replaces what the adapter wrote there; null removes it, and is sent where the adapter wrote nothing.
     pub provider_options: Map<String, Value>,
 }
 
@@ -138,6 +141,32 @@ impl ModelRequest {
     /// Sets how much the model should think.
     pub fn with_thinking(mut self, thinking: Thinking) -> Self {
         self.thinking = Some(thinking);
+        self
+    }
+
+    /// Has the arguments of calls told while they arrive, value by value.
+    ///
+    /// ```
+    /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), agent::model::ModelError> {
+    /// let model = ScriptedModel::new([reply().tool_call("write", r#"{"path": "a.txt", "text": "Dear all"}"#)]);
+    /// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default().with_argument_events());
+    /// let mut shown = String::new();
+    /// while let Some(event) = stream.next().await {
+    ///     if let ModelEvent::ToolCallArgument { argument, .. } = event?
+    ///         && let ArgumentChange::Appended { fragment } = argument.change
+    ///         && argument.path == "/text"
+    ///     {
+    ///         shown.push_str(&fragment);
+    ///     }
+    /// }
+    /// assert_eq!(shown, "Dear all");
+    /// # Ok(()) }
+    /// ```
+    pub fn with_argument_events(mut self) -> Self {
+        self.argument_events = true;
         self
     }
 

@@ -45,6 +45,8 @@ struct Chunks {
     streams_arguments: bool,
 }
 
+const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
+
 /// What answers once the list is used up.
 type Fallback = Box<dyn FnMut(&ModelRequest) -> Reply + Send>;
 
@@ -82,8 +84,7 @@ impl ScriptedModel {
 
     fn make(state: State, fallback: Option<Fallback>) -> Self {
         let info = ModelInfo::new("scripted", "scripted", "scripted");
-        let chunks = Chunks { size: 12, streams_arguments: true };
-        Self { info, chunks, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
+        Self { info, chunks: CHUNKS, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
     }
 
     /// Sets who the model says it is.
@@ -141,18 +142,8 @@ impl ScriptedModel {
                 None => Reply::from(self.used_up()),
             },
         };
-        while let Some(answer) = reply.answer.take() {
-            reply = answer(request);
-        }
-        let mut state = self.state();
-        for part in &mut reply.parts {
-            if let Content::ToolCall(call) = &mut part.content {
-                state.calls += 1;
-                if call.id.is_empty() {
-                    call.id = format!("call_{}", state.calls);
-                }
-            }
-        }
+        reply.settle(request);
+        reply.number_calls(&mut self.state().calls);
         reply
     }
 
@@ -172,6 +163,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Model for ScriptedModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         ModelStream::new(cx, &self.info, self.take_reply(request).play(self.chunks))
+            .with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {
@@ -300,6 +292,37 @@ impl Reply {
     pub fn hang(mut self) -> Self {
         self.end = End::Hang;
         self
+    }
+
+    /// Becomes what it depends on.
+    fn settle(&mut self, request: &ModelRequest) {
+        while let Some(answer) = self.answer.take() {
+            *self = answer(request);
+        }
+    }
+
+    /// Gives ids to calls that have none; `calls` goes on counting.
+    fn number_calls(&mut self, calls: &mut usize) {
+        for part in &mut self.parts {
+            if let Content::ToolCall(call) = &mut part.content {
+                *calls += 1;
+                if call.id.is_empty() {
+                    call.id = format!("call_{calls}");
+                }
+            }
+        }
+    }
+
+    /// The reply to a request as a stream, for models of tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn into_events(
+        mut self,
+        request: &ModelRequest,
+        calls: &mut usize,
+    ) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + use<> {
+        self.settle(request);
+        self.number_calls(calls);
+        self.play(CHUNKS)
     }
 
     fn play(self, chunks: Chunks) -> Play {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 
 use super::accumulator::Accumulator;
-use super::{ModelError, ModelEvent, ModelInfo, StepCx};
+use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
 use crate::message::AssistantMessage;
 use crate::{CancelToken, Cancelled};
 
@@ -42,6 +42,7 @@ pub struct ModelStream {
     accumulator: Accumulator,
     /// Events a listener has not taken yet.
     ready: VecDeque<ModelEvent>,
+    arguments: Option<CallArguments>,
     error: Option<ModelError>,
 }
 
@@ -66,12 +67,21 @@ impl ModelStream {
             cancelled: cx.cancel.cancelled(),
             accumulator: Accumulator::new(info),
             ready: VecDeque::new(),
+            arguments: None,
             error: None,
         }
     }
 
-    /// A reply that comes as a whole, from a model that does not stream. Its provider and api are those of `info`, its
-    /// model too unless the reply names another.
+    /// Tells the arguments of calls while they arrive, if the request [asks for it](ModelRequest::argument_events).
+    ///
+    /// Models whose events come from elsewhere call this on what they return.
+    pub fn with_argument_events(mut self, request: &ModelRequest) -> Self {
+        self.arguments = request.argument_events.then(|| CallArguments::new(request.tools.clone()));
+        self
+    }
+
+    /// A reply that comes as a whole, from a model that does not stream. Its provider, api and model are
+    /// those of `info`; another model that the reply names is its [`response_model`](AssistantMessage::response_model).
     pub fn from_reply(
         cx: &StepCx,
         info: &ModelInfo,
@@ -159,7 +169,17 @@ impl Stream for ModelStream {
             }
             match ready!(events.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
-                    if let Err(error) = this.accumulator.push(event, &mut this.ready) {
+                    let pushed = this.accumulator.push(event, &mut this.ready);
+                    if let Some(arguments) = &mut this.arguments {
+                        let told = std::mem::take(&mut this.ready).into_iter();
+                        this.ready = told
+                            .flat_map(|event| {
+                                let updates = arguments.updates(&event);
+                                std::iter::once(event).chain(updates)
+                            })
+                            .collect();
+                    }
+                    if let Err(error) = pushed {
                         return this.fail(error);
                     }
                 }
@@ -216,7 +236,7 @@ impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for Whole<
 fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
     let AssistantMessage { content, model, usage, stop_reason, error, response_id, provider_data, .. } =
         message;
-    let raw = message.provider_stop_reason;
+    let (raw, model) = (message.provider_stop_reason, message.response_model.unwrap_or(model));
     let mut events = VecDeque::from([ModelEvent::ReplyStart { response_id, model: Some(model) }]);
     let parts = content.into_iter().enumerate();
     events.extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part }));

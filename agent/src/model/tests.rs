@@ -221,3 +221,45 @@ fn a_model_that_does_not_stream_loses_nothing() {
         AssistantMessage { provider: "acme".into(), api: "chat".into(), model: "a-1".into(), ..expected };
     assert_eq!(reply, names);
 }
+
+#[test]
+fn arguments_are_told_value_by_value_if_the_request_asks_for_it() {
+    let call = [
+        E::ToolCallStart { content_index: 0, id: "c".into(), name: "f".into() },
+        E::ToolCallDelta { content_index: 0, delta: r#"{"text": "Zo"#.into() },
+        E::ToolCallDelta { content_index: 0, delta: r#"e", "n": [7]}"#.into() },
+        E::Stop { reason: StopReason::ToolUse, detail: None, raw: None },
+    ];
+    let read = |request: &ModelRequest| {
+        let events = call.clone().map(Ok);
+        let mut stream = ModelStream::from_events(&StepCx::new(), &ModelInfo::default(), events)
+            .with_argument_events(request);
+        let mut told = Vec::new();
+        while let Some(event) = now(stream.next()) {
+            let event = event.unwrap();
+            let again: E = serde_json::from_value(serde_json::to_value(&event).unwrap()).unwrap();
+            assert_eq!(again, event);
+            assert!(!format!("{event:?}").contains("Zo"), "{event:?}");
+            if let E::ToolCallArgument { argument, .. } = event {
+                told.push(serde_json::to_value(&argument).unwrap());
+            }
+        }
+        (told, now(stream.reply()).unwrap())
+    };
+    let (none, plain) = read(&ModelRequest::default());
+    let (told, reply) = read(&ModelRequest::default().with_argument_events());
+    assert!(none.is_empty() && plain == reply);
+    let expected = [
+        json!({"path": "", "change": "started", "kind": "object"}),
+        json!({"path": "/text", "change": "started", "kind": "text"}),
+        json!({"path": "/text", "change": "appended", "fragment": "Zo"}),
+        json!({"path": "/text", "change": "appended", "fragment": "e"}),
+        json!({"path": "/text", "change": "finished", "value": "Zoe"}),
+        json!({"path": "/n", "change": "started", "kind": "array"}),
+        json!({"path": "/n/0", "change": "started", "kind": "number"}),
+        json!({"path": "/n/0", "change": "finished", "value": 7}),
+        json!({"path": "/n", "change": "finished"}),
+        json!({"path": "", "change": "finished"}),
+    ];
+    assert_eq!(told, expected);
+}

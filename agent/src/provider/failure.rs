@@ -1,7 +1,7 @@
 //! What the errors of all providers have in common.
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai")),
+    not(all(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "not every protocol needs all of it")
 )]
 
@@ -20,6 +20,8 @@ pub(super) struct Said {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
+    /// Where the body says it, not a header.
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// The kind that a status means when nothing else is known.
@@ -53,7 +55,7 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
         error = error.with_code(code);
     }
     error = with_request_id(error, answer);
-    if let Some(delay) = retry_after(answer, SystemTime::now()) {
+    if let Some(delay) = retry_after(answer, SystemTime::now()).or(said.retry_after) {
         error = error.with_retry_after(delay);
     }
     let by_header = match answer.header("x-should-retry") {
@@ -94,6 +96,9 @@ pub(super) fn of_event(said: Said, raw: &Value) -> ModelError {
     if let Some(status) = said.status {
         error = error.with_status(status);
     }
+    if let Some(delay) = said.retry_after {
+        error = error.with_retry_after(delay);
+    }
     match said.retryable {
         Some(retryable) => error.with_retryable(retryable),
         None => error,
@@ -125,7 +130,9 @@ pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
         Some('<') => "the answer is an HTML page, no reply of a model".to_owned(),
         Some(_) => format!("the answer is no reply of a model: {why}"),
     };
-    ModelError::protocol(message).with_body(text)
+    let error = ModelError::protocol(message).with_body(text);
+    // Nothing at all came: the connection ended before the answer began.
+    if text.is_empty() { error.with_retryable(true) } else { error }
 }
 
 /// An event of a stream as JSON.

@@ -6,14 +6,14 @@
 //!
 //! Thinking is asked for in levels ([`Thinking`](crate::model::Thinking)) and told to each model in its own words:
 //!
-//! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI |
-//! | --- | --- | --- | --- |
-//! | `none` | `disabled` | `disabled` | `none`; before 5.1 `minimal`; o-series `low` |
-//! | `minimal` | effort `low` | 1024 tokens | `minimal`, else `low` |
-//! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name |
-//! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` |
-//! | `max` | effort `max` | 32000 tokens | the highest there is |
-//! | a budget | the nearest effort | that many tokens | the nearest effort |
+//! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI | Gemini from 3 | Gemini 2.5 |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `none` | `disabled` | `disabled` | `none` from 5.1; 5 `minimal`; o-series `low` | `MINIMAL`; Pro `LOW` | 0; Pro 128 |
+//! | `minimal` | effort `low` | 1024 tokens | 5 `minimal`, else `low` | `MINIMAL`; Pro `LOW` | 512 tokens |
+//! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name | level of that name; 3 Pro has no `MEDIUM` | 1024, 8192, 24576 tokens |
+//! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` | `HIGH` | the most there is |
+//! | `max` | effort `max` | 32000 tokens | `max` from 5.6, else the highest there is | `HIGH` | the most there is |
+//! | a budget | the nearest effort | that many tokens | the nearest effort | the nearest level | that many tokens, within its bounds |
 //!
 //! Models that are known not to think are not asked to.
 //!
@@ -26,6 +26,10 @@ pub mod anthropic;
 mod catalogue;
 #[cfg(feature = "http")]
 mod failure;
+#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
+mod fault_tests;
+#[cfg(feature = "gemini")]
+pub mod gemini;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "openai")]
@@ -39,13 +43,15 @@ mod reply;
 #[cfg(feature = "http")]
 mod schema;
 pub mod sse;
-#[cfg(all(test, any(feature = "anthropic", feature = "openai")))]
+#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
+mod switching_tests;
+#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
 mod test_support;
 #[cfg(feature = "http")]
 mod tools;
 
 #[cfg(feature = "http")]
-pub use catalogue::{UnknownModel, protocol, protocols};
+pub use catalogue::{Catalogue, ModelFacts, Prices, ProviderEntry, UnknownModel, protocol, protocols};
 #[cfg(feature = "http")]
 pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]

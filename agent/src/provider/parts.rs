@@ -1,7 +1,7 @@
 //! Between provider JSON and parts, as all protocols need it.
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai")),
+    not(all(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "not every protocol needs all of it")
 )]
 
@@ -100,25 +100,60 @@ pub(super) fn media_from_url(url: &str) -> Media {
     data.unwrap_or_else(|| Media::url(url))
 }
 
-/// A body with what the caller added for this provider: its keys replace ours, and null removes one.
+/// A body with what the caller added for this provider: its keys replace ours. Null removes one; where there is none it is
+/// sent.
 pub(super) fn add_options(body: &mut Object, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options {
-        if value.is_null() {
-            body.shift_remove(key);
-        } else {
+        if !(value.is_null() && body.shift_remove(key).is_some()) {
             body.insert(key.clone(), value.clone());
         }
     }
 }
 
-/// What must be said beside `encoded` to get `given` again, key by key. The messages are never said so: they are
+/// What must be said beside `encoded` to get `given` again, key by key. What holds the messages is never said so: they are
 /// neutral or lost.
-pub(super) fn options_for(given: &Object, encoded: &Object) -> Option<Value> {
+pub(super) fn options_for(given: &Object, encoded: &Object, messages: &str) -> Option<Value> {
     let mut options = Object::new();
     for (key, value) in given {
-        if key != "messages" && encoded.get(key) != Some(value) {
+        if key != messages && encoded.get(key) != Some(value) {
             options.insert(key.clone(), value.clone());
+        }
+    }
+    for key in encoded.keys().filter(|key| !given.contains_key(*key)) {
+        options.insert(key.clone(), Value::Null);
+    }
+    (!options.is_empty()).then_some(Value::Object(options))
+}
+
+/// Like [`add_options`], but objects are merged key by key, at every depth.
+pub(super) fn merge_options(body: &mut Object, options: Option<&Value>) {
+    let Some(options) = options.and_then(Value::as_object) else { return };
+    for (key, value) in options {
+        match (body.get_mut(key), value) {
+            (Some(_), Value::Null) => {
+                body.shift_remove(key);
+            }
+            (Some(Value::Object(inner)), Value::Object(_)) => merge_options(inner, Some(value)),
+            _ => {
+                body.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Like [`options_for`], for [`merge_options`].
+pub(super) fn merge_options_for(given: &Object, encoded: &Object, messages: &str) -> Option<Value> {
+    let mut options = Object::new();
+    for (key, value) in given.iter().filter(|(key, _)| *key != messages) {
+        match (encoded.get(key), value) {
+            (Some(known), value) if known == value => {}
+            (Some(Value::Object(known)), Value::Object(inner)) => {
+                options.extend(merge_options_for(inner, known, "").map(|inner| (key.clone(), inner)));
+            }
+            _ => {
+                options.insert(key.clone(), value.clone());
+            }
         }
     }
     for key in encoded.keys().filter(|key| !given.contains_key(*key)) {
@@ -146,7 +181,7 @@ mod tests {
         let object = |value: Value| value.as_object().unwrap().clone();
         let given = object(json!({"a": 1, "b": {"c": 2}, "messages": [1]}));
         let encoded = object(json!({"a": 1, "b": 3, "d": 4, "messages": []}));
-        let options = options_for(&given, &encoded).unwrap();
+        let options = options_for(&given, &encoded, "messages").unwrap();
         assert_eq!(options, json!({"b": {"c": 2}, "d": null}));
         let mut again = encoded;
         add_options(&mut again, Some(&options));

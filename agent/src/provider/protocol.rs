@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::sse::SseEvent;
-use crate::model::{ModelError, ModelEvent, ModelInfo, ModelRequest};
+use crate::model::{Capabilities, ModelError, ModelEvent, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 /// How a provider is asked and how its answer is read, without a network.
@@ -24,6 +24,12 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for what the protocol cannot say.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
+
+    /// What a model can do, as far as its name tells.
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let _ = model;
+        Capabilities::default()
+    }
 
     /// Reads one answer.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;

@@ -1,7 +1,7 @@
 //! The schema of a structured reply in a provider's dialect.
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai")),
+    not(all(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "not every protocol needs all of it")
 )]
 

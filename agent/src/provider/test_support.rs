@@ -63,7 +63,7 @@ pub(super) fn assert_round_trip(protocol: &dyn Protocol, given: &Value) -> Model
 }
 
 /// Everything here is ready at once.
-fn now<F: Future>(future: F) -> F::Output {
+pub(super) fn now<F: Future>(future: F) -> F::Output {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("the future waits"),

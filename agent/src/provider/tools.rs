@@ -1,7 +1,7 @@
 //! Tool definitions read back from requests.
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai")),
+    not(all(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "not every protocol needs all of it")
 )]
 

@@ -1,5 +1,6 @@
 //! The driver: one request to the model.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -10,17 +11,23 @@ use futures_core::Stream as _;
 use tracing::Instrument as _;
 
 use super::drive::{Driver, failed, fold};
+use super::growing::Growing;
 use super::{RunError, telemetry};
-use crate::StepKey;
 use crate::loop_core::{Answer, Note, Reply};
-use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, Recipient, StopReason};
+use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
+use crate::{StepKey, Tool, ToolDefinition};
 
 impl Driver {
     /// One reply of the model.
     pub(super) async fn ask(&mut self, key: StepKey, messages: MessageList) {
-        let request = match self.request(messages).await {
+        let request = match self.request(messages) {
+            Some(request) => Some(Ok(request)),
+            None => Box::pin(self.hooked_request()).await,
+        };
+        let request = match request {
             None => return,
             Some(Ok(request)) => request,
             Some(Err(error)) => {
@@ -42,7 +49,7 @@ impl Driver {
             telemetry::tell_input(&span, &request.messages);
         }
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
-            Ok(stream) => self.stream = Some((stream, false)),
+            Ok(stream) => self.stream = Some(Box::new((stream, false))),
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(AssistantMessage::default(), &error);
@@ -53,7 +60,9 @@ impl Driver {
         // Nobody but the model needs it any more: the list can grow in place.
         drop(request);
         let failure = self.read().instrument(span.clone()).await;
-        let Some((stream, _)) = self.stream.take() else { return };
+        self.core(|_, rest| *rest.growing = None);
+        let Some(reply) = self.stream.take() else { return };
+        let (stream, _) = *reply;
         let mut message = match &failure {
             Some(error) => failed(stream.into_partial(), error),
             None => stream.into_message(),
@@ -81,7 +90,7 @@ impl Driver {
     async fn read(&mut self) -> Option<ModelError> {
         loop {
             let Self { stream, stop, .. } = self;
-            let (stream, is_started) = stream.as_mut()?;
+            let (stream, is_started) = &mut **stream.as_mut()?;
             let next = {
                 let mut stopped = std::pin::pin!(stop.wait());
                 let mut poll = |cx: &mut Context<'_>| {
@@ -101,50 +110,100 @@ impl Driver {
                 })
                 .await
             };
-            let update = match next {
-                Some(Ok(event)) if is_update(&event) => event,
-                Some(Ok(_)) => continue,
+            let event = match next {
+                Some(Ok(event)) => event,
                 Some(Err(error)) => return Some(error),
                 None => return None,
             };
-            if !std::mem::replace(is_started, true) {
+            let is_update = is_update(&event);
+            let begins = is_update && !std::mem::replace(is_started, true);
+            let started = begins.then(|| {
                 let mut message = stream.partial().clone();
                 message.content.clear();
-                self.note(Note::ReplyStarted(Arc::new(Message::Assistant(message))));
+                Arc::new(Message::Assistant(message))
+            });
+            if let Some(message) = &started {
+                self.note(Note::ReplyStarted(message.clone()));
             }
-            self.note(Note::ReplyUpdated(update));
-            self.emit().await;
+            self.core(|_, rest| {
+                if let Some(message) = started {
+                    *rest.growing = Some(Box::new(Growing::new(message)));
+                }
+                if let Some(growing) = rest.growing {
+                    growing.grow(&event);
+                }
+            });
+            if is_update {
+                self.note(Note::ReplyUpdated(event));
+                self.emit().await;
+            }
         }
     }
 
+    /// The request, where no hook has a say.
+    fn request(&self, messages: MessageList) -> Option<ModelRequest> {
+        // Nobody but the loop and the hand-off: their lists grow in place.
+        drop(messages);
+        if !self.config.hooks.is_empty() {
+            return None;
+        }
+        let messages = self.core(|core, rest| {
+            rest.hand_off.update(core.conversation().shared());
+            rest.hand_off.messages().clone()
+        })?;
+        let tools = self.tools_shown()?;
+        Some(ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() })
+    }
+
+    /// The tools that a model sees now. As the conversation has it, whatever hooks make of it: what was found stays found.
+    fn tools_shown(&self) -> Option<Arc<[ToolDefinition]>> {
+        self.core(|core, _| shown_after(&self.config.request.tools, core.conversation().iter()))
+    }
+
     /// The request, changed by every hook; none when the run was stopped meanwhile.
-    async fn request(&mut self, messages: MessageList) -> Option<Result<ModelRequest, super::HookError>> {
+    async fn hooked_request(&mut self) -> Option<Result<ModelRequest, super::HookError>> {
         let config = self.config.clone();
-        let messages = if config.hooks.is_empty() {
-            drop(messages);
-            self.core(|core, rest| {
-                rest.hand_off.update(core.conversation().shared());
-                rest.hand_off.messages().clone()
-            })?
-        } else {
-            let cancel = self.stop.cancel.clone();
-            let messages =
-                match fold(self, messages, |hook, messages| hook.transform_context(messages, cancel.clone()))
-                    .await?
-                {
-                    Ok(messages) => messages,
-                    Err(error) => return Some(Err(error)),
-                };
-            let mut changed: Conversation = messages.iter().map(|message| self.convert(message)).collect();
-            for repair in changed.repair() {
-                tracing::warn!(%repair, "what a hook made of the conversation was repaired");
-            }
-            let info = config.model.info();
-            let recipient = Recipient::new(&*info.provider, &*info.api, &*info.model);
-            HandOff::of(&changed, recipient).messages().clone()
-        };
-        let request = ModelRequest { messages, ..config.request.clone() };
+        let messages = self.core(|core, _| core.conversation().list())?;
+        let cancel = self.stop.cancel.clone();
+        let messages =
+            match fold(self, messages, |hook, messages| hook.transform_context(messages, cancel.clone()))
+                .await?
+            {
+                Ok(messages) => messages,
+                Err(error) => return Some(Err(error)),
+            };
+        let mut changed: Conversation = messages.iter().map(|message| self.convert(message)).collect();
+        for repair in changed.repair() {
+            tracing::warn!(%repair, "what a hook made of the conversation was repaired");
+        }
+        let messages = HandOff::of(&changed, config.model.info().recipient()).messages().clone();
+        let tools = self.tools_shown()?;
+        let request = ModelRequest { messages: self.shown(messages), tools, ..config.request.clone() };
         fold(self, request, |hook, request| hook.before_request(request)).await
+    }
+
+    /// The messages with results as their tools want them shown now.
+    fn shown(&self, messages: MessageList) -> MessageList {
+        if !self.config.formats_results {
+            return messages;
+        }
+        let recipient = self.config.model.info().recipient();
+        let one = |message: &Arc<Message>| {
+            let Message::ToolResult(result) = &**message else { return message.clone() };
+            let is_asked = |tool: &Arc<dyn Tool>| tool.formats_results();
+            if !self.config.registry.get(&result.tool).is_some_and(is_asked) {
+                return message.clone();
+            }
+            match self.config.registry.shown_content(result) {
+                Cow::Borrowed(_) => message.clone(),
+                Cow::Owned(content) => {
+                    let mut result = result.clone();
+                    result.content = recipient.fitting(&content).unwrap_or(content);
+                    Arc::new(result.into())
+                }
+            }
+        };
+        messages.iter().map(one).collect()
     }
 
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {

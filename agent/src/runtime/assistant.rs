@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::approval::Approver;
+use super::approval::{self, Approver, Resumption, Signer};
 use super::cache::ResultCache;
+use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
-use super::spill::Spill;
-use super::{AssistantBuilder, Prompt, Run, RunError};
+use super::spill::{Spill, SpilledFile};
+use super::{AssistantBuilder, Decisions, Prompt, ResumeError, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
-use crate::message::{Conversation, HandOff, Message, Recipient, UserMessage};
+use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
 use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
@@ -49,6 +50,7 @@ pub(super) struct Config {
     pub(super) rules: Arc<LoopConfig>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
+    pub(super) signer: Option<Arc<Signer>>,
     /// Those of the builder; an assistant begins with them.
     pub(super) listeners: Listeners,
     pub(super) steering_mode: QueueMode,
@@ -59,6 +61,8 @@ pub(super) struct Config {
     /// Whether results are cached that do not say so themselves.
     pub(super) cache: bool,
     pub(super) spill: Option<Spill>,
+    /// Whether a tool shows its stored results in a form of its own.
+    pub(super) formats_results: bool,
     /// Whether traces say what is said.
     pub(super) capture_content: bool,
 }
@@ -84,11 +88,15 @@ pub(super) struct State {
     hand_off: HandOff,
     last_error: Option<String>,
     pub(super) cache: ResultCache,
+    /// The files that results in the conversation name.
+    spilled: Vec<Arc<SpilledFile>>,
 }
 
 struct Active {
     core: AgentLoop,
     cancel: CancelToken,
+    /// The reply while it streams.
+    growing: Option<Box<Growing>>,
 }
 
 impl Assistant {
@@ -98,8 +106,7 @@ impl Assistant {
     }
 
     pub(super) fn new(config: Arc<Config>, conversation: Conversation) -> Self {
-        let info = config.model.info();
-        let recipient = Recipient::new(&*info.provider, &*info.api, &*info.model);
+        let recipient = config.model.info().recipient();
         let state = State {
             conversation,
             is_suspect: true,
@@ -110,6 +117,7 @@ impl Assistant {
             hand_off: HandOff::new(recipient),
             last_error: None,
             cache: ResultCache::default(),
+            spilled: Vec::new(),
         };
         let state = Mutex::new(state);
         Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }
@@ -127,14 +135,17 @@ impl Assistant {
     /// # Ok(()) }
     /// ```
     pub fn fork(&self) -> Self {
-        Self::new(self.shared.config.clone(), self.messages())
+        let fork = Self::new(self.shared.config.clone(), self.messages());
+        let spilled = self.state().spilled.clone();
+        fork.state().spilled = spilled;
+        fork
     }
 
     /// Asks: text, parts, or a message. Nothing happens until the prompt is awaited.
     ///
     /// Dropping the future cancels the run; the conversation stays sound.
     pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
-        Prompt::new(self.clone(), Some(input.into()))
+        Prompt::new(self.clone(), Begin::Prompts(vec![Message::User(input.into())]))
     }
 
     /// Asks, and tells what happens: a stream of events that drives the run as it is read. Short for
@@ -181,7 +192,61 @@ impl Assistant {
     /// The prompt fails, before any event, with [`RunError::NothingToContinue`] or
     /// [`RunError::LastMessageIsAssistant`].
     pub fn continue_run(&self) -> Prompt {
-        Prompt::new(self.clone(), None)
+        Prompt::new(self.clone(), Begin::Continue)
+    }
+
+    /// Goes on with a run that was suspended: its calls are allowed or denied, results that were outstanding arrive.
+    ///
+    /// The snapshot may come from another process. Then its approvals count only when they are signed: see
+    /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this one has
+    /// none. What waits is checked against the decisions before anything happens; when they do not fit, the prompt fails
+    /// with [`RunError::Resume`] and everything still waits. A call whose tool has other parameters by now is not run:
+    /// its result is a failure with the code `approval_stale`. The run keeps its id and its limits, but time starts
+    /// again.
+    ///
+    /// A snapshot that was taken in the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) goes on from
+    /// there: what was asked is asked again, calls that had begun run again with the same idempotency key, or, where
+    /// that must not happen (effect `once`), end as interrupted. Resume a snapshot once: a store has to see to that.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decisions, RunError};
+    /// use agent::loop_core::AgentLoop;
+    ///
+    /// # async fn example(assistant: Assistant, stored: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let suspended: AgentLoop = serde_json::from_str(stored)?;
+    /// let decisions = suspended
+    ///     .approval_requests()
+    ///     .iter()
+    ///     .fold(Decisions::new(), |decisions, request| decisions.deny(request, "not today"));
+    /// println!("{}", assistant.resume(&suspended, decisions).await?.text());
+    /// # Ok(()) }
+    /// ```
+    pub fn resume(&self, suspended: &AgentLoop, decisions: Decisions) -> Prompt {
+        let run = Box::new((suspended.clone(), decisions));
+        Prompt::new(self.clone(), Begin::Resume { run, messages: Vec::new() })
+    }
+
+    /// Asks, and goes on in a task of its own: the run is driven by the tokio runtime, whoever listens. What comes of it
+    /// is told to [subscribers](Self::subscribe); [`wait_until_idle`](Self::wait_until_idle) waits for its end.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::Assistant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let run = assistant.start("Hi")?;
+    /// assert!(assistant.start("Me too").unwrap_err().is_busy());
+    /// assistant.wait_until_idle().await;
+    /// assert_eq!(assistant.messages().last().unwrap().text(), "Hello!");
+    /// # drop(run); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A run is going on; or what an awaited prompt fails with before its first event. Outside of a tokio runtime,
+    /// [`RunError::NoRuntime`].
+    pub fn start(&self, input: impl Into<UserMessage>) -> Result<RunHandle, RunError> {
+        self.prompt(input).start()
     }
 
     /// Says something to the run that goes on: it is heard before the next request. While idle it waits for the first
@@ -220,6 +285,27 @@ impl Assistant {
             Some(active) => active.core.conversation().clone(),
             None => state.conversation.clone(),
         }
+    }
+
+    /// The reply as far as it has come, while one streams: a copy. Calls in it may not be whole.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::{Assistant, EventKind};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["A long story."]).with_chunk_size(7)).build()?;
+    /// let mut run = assistant.run("Tell me");
+    /// let mut seen = Vec::new();
+    /// while run.next().await.is_some() {
+    ///     seen.extend(assistant.streaming_message().map(|message| message.text()));
+    /// }
+    /// assert!(seen.contains(&"A long ".to_owned()) && seen.contains(&"A long story.".to_owned()));
+    /// assert!(assistant.streaming_message().is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn streaming_message(&self) -> Option<AssistantMessage> {
+        self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
     }
 
     /// The calls that have begun and not ended: id and tool.
@@ -293,6 +379,9 @@ impl Assistant {
         state.follow_ups.clear();
         state.cache.clear();
         state.last_error = None;
+        let spilled = std::mem::take(&mut state.spilled);
+        drop(state);
+        drop(spilled);
         true
     }
 
@@ -352,14 +441,31 @@ impl Assistant {
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
-        prompts: Option<Vec<Message>>,
+        begin: Begin,
         cancel: CancelToken,
         is_watched: bool,
-    ) -> Result<Vec<Queued>, RunError> {
-        let config = &self.shared.config;
+        config: &Config,
+    ) -> Result<(Vec<Queued>, Option<Resumption>), RunError> {
         let mut state = self.state();
         if state.active.is_some() {
             return Err(RunError::Busy);
+        }
+        let is_muted = !is_watched && state.listeners.is_empty();
+        if let Begin::Resume { run, messages } = begin {
+            let (mut core, decisions) = *run;
+            let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
+            if !approval::goes_on(&state.conversation, core.conversation()) {
+                return Err(RunError::Resume(ResumeError::ConversationMovedOn));
+            }
+            core.set_tools(&config.rules.tools);
+            core.mute(is_muted);
+            state.conversation = Conversation::new();
+            for message in messages {
+                state.steering.push_message(message);
+            }
+            state.last_error = None;
+            state.active = Some(Active { core, cancel, growing: None });
+            return Ok((Vec::new(), Some(resumption)));
         }
         if std::mem::take(&mut state.is_suspect) {
             for repair in state.conversation.repair() {
@@ -367,9 +473,9 @@ impl Assistant {
             }
         }
         let (mut taken, mut polls) = (Vec::new(), true);
-        let prompts = match prompts {
-            Some(prompts) => prompts.into_iter().map(Arc::new).collect(),
-            None => match state.conversation.last() {
+        let prompts = match begin {
+            Begin::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
+            _ => match state.conversation.last() {
                 None => return Err(RunError::NothingToContinue),
                 Some(Message::Assistant(_)) => {
                     taken = state.steering.take(config.steering_mode);
@@ -386,22 +492,22 @@ impl Assistant {
             },
         };
         let conversation = std::mem::take(&mut state.conversation);
-        let is_muted = !is_watched && state.listeners.is_empty();
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         if !polls {
             core = core.without_first_poll();
         }
         state.last_error = None;
-        state.active = Some(Active { core, cancel });
-        Ok(taken)
+        state.active = Some(Active { core, cancel, growing: None });
+        Ok((taken, None))
     }
 
     /// The loop of the run that goes on, with the rest of the state.
     pub(super) fn with_run<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
         let mut state = self.state();
         let State { active, steering, follow_ups, listeners, hand_off, cache, .. } = &mut *state;
-        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache };
-        active.as_mut().map(|active| then(&mut active.core, &mut rest))
+        let Active { core, growing, .. } = active.as_mut()?;
+        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache, growing };
+        Some(then(core, &mut rest))
     }
 
     /// The run is over: its conversation is the assistant's.
@@ -416,10 +522,27 @@ impl Assistant {
         Some(core)
     }
 
+    /// Keeps a file as long as the conversation may name it.
+    pub(super) fn keep_file(&self, file: SpilledFile) {
+        self.state().spilled.push(Arc::new(file));
+    }
+
     /// Never held while anything of the application runs, so nothing can panic under it.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a run begins with.
+pub(super) enum Begin {
+    Prompts(Vec<Message>),
+    /// The conversation as it is.
+    Continue,
+    Resume {
+        run: Box<(AgentLoop, Decisions)>,
+        /// What is said to it before its next request.
+        messages: Vec<Message>,
+    },
 }
 
 /// The state of an assistant beside its loop.
@@ -429,6 +552,7 @@ pub(super) struct Rest<'a> {
     pub(super) listeners: &'a Listeners,
     pub(super) hand_off: &'a mut HandOff,
     pub(super) cache: &'a mut ResultCache,
+    pub(super) growing: &'a mut Option<Box<Growing>>,
 }
 
 impl State {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::approval::{Approver, Decision};
+use super::approval::{Approver, Decision, Signer};
 use super::assistant::Config;
 use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
@@ -21,7 +21,8 @@ use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
 use crate::{
-    CancelToken, Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolOutcome, ToolSet,
+    CancelToken, Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition,
+    ToolOutcome, ToolSet,
 };
 
 /// How long a tool may take that does not say so itself.
@@ -34,6 +35,13 @@ pub enum BuildError {
     /// Tools of one name, state that is missing or given twice: everything at once.
     #[error(transparent)]
     Tools(#[from] RegistryError),
+    /// The key for approvals can be guessed.
+    #[error("the approval key has {length} bytes; it needs 32 or more, from a source of randomness")]
+    #[non_exhaustive]
+    ShortApprovalKey {
+        /// How many it has.
+        length: usize,
+    },
 }
 
 /// Builds an [`Assistant`].
@@ -51,6 +59,9 @@ pub struct AssistantBuilder {
     rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
     approver: Option<Approver>,
+    signer: Option<Arc<Signer>>,
+    /// A key that is too short, by its length.
+    short_key: Option<usize>,
     steering_mode: QueueMode,
     follow_up_mode: QueueMode,
     cache: bool,
@@ -75,6 +86,8 @@ impl AssistantBuilder {
             rules: LoopConfig::default(),
             hooks: Vec::new(),
             approver: None,
+            signer: None,
+            short_key: None,
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             cache: false,
@@ -260,7 +273,9 @@ impl AssistantBuilder {
     }
 
     /// Keeps results that are too long for the conversation in files of this folder, and gives the model a tool
-    /// `read_result` to read them part by part. The files are the application's to delete.
+    /// `read_result` to read them part by part. A file is deleted when the assistant that wrote it and all
+    /// [forks](Assistant::fork) made since are gone or were [reset](Assistant::reset); a conversation that is loaded
+    /// elsewhere names results that cannot be read any more, and the tool says so.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(Spill::new(folder.into()));
         self
@@ -353,12 +368,38 @@ impl AssistantBuilder {
         self
     }
 
+    /// Signs calls that wait for approval, so that a suspended run can be stored and resumed in another process. At least
+    /// 32 bytes, from a secret store; the key is in no snapshot.
+    ///
+    /// The signature (HMAC-SHA256) binds run, turn, position, call id, tool, schema and arguments together. A stored run
+    /// where any of them is another one does not go on, and a decision counts for the call it was made on alone. What is
+    /// not bound is the conversation: keep snapshots where you keep conversations.
+    ///
+    /// ```
+    /// use agent::Assistant;
+    /// use agent::model::ScriptedModel;
+    ///
+    /// let key = [7; 32]; // of your secret store
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).approval_key(key).build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    #[cfg(feature = "approvals-signed")]
+    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
+        let key = key.as_ref();
+        self.signer = Signer::new(key).map(Arc::new);
+        self.short_key = self.signer.is_none().then_some(key.len());
+        self
+    }
+
     /// The assistant.
     ///
     /// # Errors
     /// Lists everything that is wrong: tools of one name, state that a tool needs and nobody gives, two values of
     /// one type.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
+        if let Some(length) = self.short_key {
+            return Err(BuildError::ShortApprovalKey { length });
+        }
         if let Some(tool) = self.spill.as_ref().map(Spill::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
@@ -370,7 +411,7 @@ impl AssistantBuilder {
                 }
             }
         }
-        let (registry, mut problems) = Registry::assemble(self.tools, self.state);
+        let (registry, mut problems) = Registry::assemble(self.tools.with_tool_search(), self.state);
         problems.extend(self.problems);
         if let Err(error) = registry.check_state(&ToolContext::new()) {
             let is_promised = |problem: &&RegistryProblem| matches!(problem, RegistryProblem::MissingState { state, .. } if self.state_per_prompt.contains(state));
@@ -382,13 +423,17 @@ impl AssistantBuilder {
         let mut rules = self.rules;
         rules.tools =
             request.tools.iter().filter_map(|tool| Some(entry(&**registry.get(tool.name())?))).collect();
+        let tools = request.tools.iter().filter_map(|tool| registry.get(tool.name()));
+        let formats_results = tools.into_iter().any(|tool| tool.formats_results());
         let config = Config {
+            formats_results,
             model: self.model,
             request,
             registry,
             rules: Arc::new(rules),
             hooks: self.hooks,
             approver: self.approver,
+            signer: self.signer,
             listeners: self.listeners,
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,
@@ -414,6 +459,11 @@ impl fmt::Debug for AssistantBuilder {
     }
 }
 
+/// Changes when the tool's parameters do.
+pub(super) fn fingerprint(definition: &ToolDefinition) -> u64 {
+    Signature::of(definition.name(), definition.parameters()).short()
+}
+
 /// What the loop knows of a tool.
 fn entry(tool: &dyn Tool) -> (String, ToolEntry) {
     let (definition, policy) = (tool.definition(), tool.policy());
@@ -422,7 +472,7 @@ fn entry(tool: &dyn Tool) -> (String, ToolEntry) {
         max_retries: policy.max_retries,
         allow_repeat: policy.allow_repeat,
         max_result_bytes: policy.max_result_bytes,
-        fingerprint: Signature::of(definition.name(), definition.parameters()).short(),
+        fingerprint: fingerprint(definition),
     };
     (definition.name().to_owned(), entry)
 }

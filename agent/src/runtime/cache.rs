@@ -47,6 +47,13 @@ pub(super) fn cache_key(tool: &str, args: &Value) -> String {
     key
 }
 
+/// A text that is the same for equal values, whatever the order of keys.
+pub(super) fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    text
+}
+
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {

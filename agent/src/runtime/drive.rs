@@ -9,7 +9,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::assistant::{Config, Rest};
+use super::approval::Resumption;
+use super::assistant::{Begin, Config, Rest};
+use super::builder::fingerprint;
 use super::hooks::{HookError, Hooks};
 use super::listener::Listener;
 use super::output::Wanted;
@@ -23,25 +25,27 @@ use crate::loop_core::{
 use crate::message::{AssistantMessage, Message, StopReason, Usage};
 use crate::model::{ModelError, ModelStream, ToolChoice};
 use crate::tool::invoke::panic_text;
-use crate::{BoxFuture, CancelToken, Tool as _, ToolContext, ToolContextBuilder};
+use crate::{BoxFuture, CancelToken, Source, Tool as _, ToolContext, ToolContextBuilder};
 
 /// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
 pub(super) struct Driver {
     pub(super) assistant: Assistant,
     pub(super) config: Arc<Config>,
-    run_id: Arc<str>,
+    pub(super) run_id: Arc<str>,
     pub(super) stop: Stop,
     pub(super) context: ToolContext,
     pub(super) updates: Option<Arc<Updates>>,
     watcher: Option<Watcher>,
     /// The reply while it streams, and whether its start was told.
-    pub(super) stream: Option<(ModelStream, bool)>,
+    pub(super) stream: Option<Box<(ModelStream, bool)>>,
     /// Queued messages that are in the loop, and not told yet.
     delivering: Vec<Queued>,
     pub(super) error: Option<RunError>,
     /// What it has to come to, and how often an answer was sent back.
     wanted: Option<Arc<Wanted>>,
     asked_again: u32,
+    /// How a run goes on that was suspended.
+    resumption: Option<Resumption>,
     /// Whether the run is the assistant's.
     is_running: bool,
 }
@@ -81,7 +85,7 @@ impl Driver {
         mut context: ToolContextBuilder,
         watcher: Option<Watcher>,
         wanted: Option<Arc<Wanted>>,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Box<Self>, RunError> {
         let mut config = assistant.config().clone();
         if let Some(wanted) = &wanted {
             config = Arc::new(wanting(&config, wanted)?);
@@ -92,7 +96,10 @@ impl Driver {
         }
         let context = context.build()?;
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
-        Ok(Self {
+        if let Some(source) = context.source() {
+            config = showing(config, source)?;
+        }
+        Ok(Box::new(Self {
             assistant,
             config,
             run_id,
@@ -105,16 +112,28 @@ impl Driver {
             error: None,
             wanted,
             asked_again: 0,
+            resumption: None,
             is_running: false,
-        })
+        }))
     }
 
-    pub(super) async fn execute(mut self, prompts: Option<Vec<Message>>) -> Result<RunOutput, RunError> {
+    /// Makes the run the assistant's.
+    pub(super) fn begin(&mut self, begin: Begin) -> Result<(), RunError> {
         let (run_id, cancel) = (self.run_id.clone(), self.stop.cancel.clone());
-        self.delivering = self.assistant.begin_run(run_id, prompts, cancel, self.watcher.is_some())?;
+        let is_watched = self.watcher.is_some();
+        (self.delivering, self.resumption) =
+            self.assistant.begin_run(run_id, begin, cancel, is_watched, &self.config)?;
         self.is_running = true;
+        Ok(())
+    }
+
+    // Futures hold what they wait for by value: a box keeps the run's small, of which there may be many.
+    pub(super) async fn run(mut self: Box<Self>) -> Result<RunOutput, RunError> {
         self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
         let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
+        if let Some(resumption) = self.resumption.take() {
+            Box::pin(self.go_on(resumption)).instrument(span.clone()).await;
+        }
         let is_suspended = self.drive().instrument(span.clone()).await;
         let (usage, stop) = self
             .core(|core, _| (core.usage().clone(), core.end().map_or(RunStop::Suspended, End::stop)))
@@ -137,16 +156,19 @@ impl Driver {
             }
             match effect {
                 Effect::Poll { queue, .. } => self.poll(queue),
-                Effect::CallModel { key, messages } => self.ask(key, messages).await,
+                Effect::CallModel { key, messages } => Box::pin(self.ask(key, messages)).await,
                 Effect::Prepare { calls, key } => self.prepare(key.ord, calls).await,
                 Effect::Approve { requests } => {
-                    if self.approve(requests).await {
+                    if Box::pin(self.approve(requests)).await {
                         return true;
                     }
                 }
                 Effect::CallTools { calls } => self.call_tools(calls).await,
                 Effect::Await { .. } => return self.suspend().await,
-                Effect::TurnEnd { summary, .. } => self.turn_end(summary).await,
+                Effect::TurnEnd { summary, .. } if self.config.hooks.is_empty() => {
+                    self.end_turn(&summary, None)
+                }
+                Effect::TurnEnd { summary, .. } => Box::pin(self.turn_end(summary)).await,
                 Effect::Done(_) => return false,
             }
         }
@@ -201,7 +223,11 @@ impl Driver {
                 None => return,
             }
         }
-        if self.ask_again(&summary) {
+        self.end_turn(&summary, go_on);
+    }
+
+    fn end_turn(&mut self, summary: &TurnSummary, go_on: Option<bool>) {
+        if self.ask_again(summary) {
             return self.answer(Answer::Verdict(Verdict { go_on: Some(true), is_queued: true }));
         }
         let is_queued = self.core(|_, rest| !rest.steering.is_empty() || !rest.follow_ups.is_empty());
@@ -234,7 +260,8 @@ impl Driver {
             let event = Arc::new(event);
             for listener in listeners.iter() {
                 if let Some(wait) = listener.tell(&event) {
-                    wait_for(listener, wait, &self.stop.cancel, self.config.cancel_grace).await;
+                    let grace = self.config.cancel_grace;
+                    Box::pin(wait_for(listener, wait, &self.stop.cancel, grace)).await;
                 }
             }
             if let Some(watcher) = &self.watcher {
@@ -319,7 +346,8 @@ impl Driver {
 
     /// The reply as far as it came, when the run is dropped.
     fn close_stream(&mut self) {
-        let Some((stream, is_started)) = self.stream.take() else { return };
+        let Some(reply) = self.stream.take() else { return };
+        let (stream, is_started) = *reply;
         let message = failed(stream.into_partial(), &ModelError::aborted(DROPPED));
         if is_started {
             self.answer(Answer::Reply(Reply::new(message)));
@@ -330,7 +358,7 @@ impl Driver {
 /// The same with what the answer needs: its schema, or the tool that takes it.
 fn wanting(config: &Config, wanted: &Wanted) -> Result<Config, RunError> {
     let mut config = config.clone();
-    if config.model.has_native_output() {
+    if config.model.info().capabilities.native_output {
         config.request.output = Some(wanted.schema());
         return Ok(config);
     }
@@ -343,6 +371,22 @@ fn wanting(config: &Config, wanted: &Wanted) -> Result<Config, RunError> {
     // Forced only when there is nothing else to call: the model may have to look things up first.
     config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
     Ok(config)
+}
+
+/// The same with the tools as this source is shown them.
+fn showing(config: Arc<Config>, source: &Source) -> Result<Arc<Config>, RunError> {
+    let tools = config.registry.definitions_for(Some(source)).map_err(RunError::Tools)?;
+    if Arc::ptr_eq(&tools, &config.registry.definitions()) {
+        return Ok(config);
+    }
+    let (mut config, mut rules) = ((*config).clone(), (*config.rules).clone());
+    for definition in tools.iter() {
+        if let Some(entry) = rules.tools.get_mut(definition.name()) {
+            entry.fingerprint = fingerprint(definition);
+        }
+    }
+    (config.request.tools, config.rules) = (tools, Arc::new(rules));
+    Ok(Arc::new(config))
 }
 
 /// Waits for a listener; when the run is cancelled no longer than for a tool.

@@ -1,6 +1,7 @@
 //! Why a run did not end well.
 
-use crate::loop_core::LimitReached;
+use super::ResumeError;
+use crate::loop_core::{AgentLoop, LimitReached};
 use crate::model::ModelError;
 use crate::{DuplicateState, RegistryError};
 
@@ -46,6 +47,19 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// The decisions do not fit the run that waits for them; it still waits.
+    #[error("the run cannot go on: {0}")]
+    Resume(#[source] ResumeError),
+    /// An answer of a type was asked for, and the run waits for decisions or results from outside. Resume it with
+    /// [`output`](super::Prompt::output) again.
+    #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
+    Suspended(Box<AgentLoop>),
+    /// The tools cannot be shown to the source that the prompt names.
+    #[error("the tools cannot be shown: {0}")]
+    Tools(#[source] RegistryError),
+    /// A run in a task of its own needs a tokio runtime.
+    #[error("there is no tokio runtime to start the run in")]
+    NoRuntime,
     /// The answer does not fit the type that was asked for.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
@@ -79,6 +93,14 @@ impl RunError {
         }
     }
 
+    /// Why a suspended run could not go on, if that was it.
+    pub fn as_resume_error(&self) -> Option<&ResumeError> {
+        match self {
+            Self::Resume(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// The error of the model, if it was one.
     pub fn as_model_error(&self) -> Option<&ModelError> {
         match self {
@@ -100,6 +122,10 @@ impl RunError {
             Self::Limit(_) => "limit",
             Self::Aborted { .. } => "aborted",
             Self::Output { .. } => "output",
+            Self::Resume(_) => "resume",
+            Self::Suspended(_) => "suspended",
+            Self::Tools(_) => "tools",
+            Self::NoRuntime => "no_runtime",
         }
     }
 }

@@ -8,6 +8,7 @@ mod cache;
 mod drive;
 mod error;
 mod executor;
+mod growing;
 mod hooks;
 mod listener;
 mod output;
@@ -20,7 +21,7 @@ mod spill;
 mod stop;
 mod telemetry;
 
-pub use approval::Decision;
+pub use approval::{Decision, Decisions, ResumeError};
 pub use assistant::Assistant;
 pub use builder::{AssistantBuilder, BuildError};
 pub use error::RunError;

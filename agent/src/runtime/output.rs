@@ -127,6 +127,10 @@ impl Tool for Handle {
         (self.0.check)(self.0.definition.plan(), arguments).map(|()| crate::args::Coercions::default())
     }
 
+    fn formats_results(&self) -> bool {
+        false
+    }
+
     fn call<'a>(&'a self, arguments: &'a str, _: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
         Box::pin(async move {
             if let Err(refusal) = self.validate(arguments) {
@@ -189,6 +193,9 @@ fn finish<T: Argument>(
     wanted: &Wanted,
     run: RunOutput,
 ) -> Result<TypedOutput<T>, RunError> {
+    if let Some(suspended) = run.snapshot {
+        return Err(RunError::Suspended(suspended));
+    }
     let answer = wanted.answer().unwrap_or_else(|| run.text());
     let value =
         reader.read(bare(&answer)).map_err(|report| RunError::Output { message: report.to_text() })?;

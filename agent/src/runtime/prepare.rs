@@ -4,17 +4,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use super::approval::Decision;
 use super::cache::cache_key;
 use super::drive::Driver;
 use super::hooks::{BeforeCall, ToolCallInfo};
-use crate::args::Coercions;
-use crate::loop_core::{
-    Answer, ApprovalRequest, CallEnd, Decided, Note, Prepared, Ready, Signature, SteeringPolicy,
-};
+use crate::args::{Coercions, Plan};
+use crate::loop_core::{Answer, CallEnd, CheckedCall, Note, Prepared, Ready, Signature, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
-use crate::tool::invoke::panic_text;
-use crate::{DenialCode, FailureCode, InterruptionCode, StepKey, Tool, ToolOutcome, ToolReply};
+use crate::tool::invoke::{panic_text, prepared};
+use crate::{
+    DenialCode, FailureCode, InterruptionCode, Source, StepKey, StepKind, Tool, ToolDefinition, ToolOutcome,
+    ToolReply,
+};
 
 pub(super) const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
@@ -31,7 +31,7 @@ impl Driver {
             let prepared = if self.is_steered() {
                 Prepared::Ended(CallEnd::new(steered()))
             } else {
-                match self.prepare_call(call).await {
+                match self.prepare_call(ord, call).await {
                     Some(prepared) => prepared,
                     None => return,
                 }
@@ -61,22 +61,23 @@ impl Driver {
     }
 
     /// What the call comes to before it runs; none when the run was stopped meanwhile.
-    async fn prepare_call(&mut self, mut call: ToolCall) -> Option<Prepared> {
+    async fn prepare_call(&mut self, ord: u32, mut call: ToolCall) -> Option<Prepared> {
         let tool = match self.config.registry.fetch(&call.name) {
             Ok(tool) => tool.clone(),
             Err(unknown) => {
                 return Some(ended(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string())));
             }
         };
-        let mut checked = match check(&*tool, &call.args) {
-            Ok(coercions) => coercions,
+        let source = self.context.source().cloned();
+        let mut checked = match check(&*tool, &call.args, source.as_ref()) {
+            Ok(checked) => checked,
             Err(reply) => return Some(Prepared::Ended(CallEnd::new(reply))),
         };
         let (mut is_replaced, mut must_ask) = (false, false);
         let assistant = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
         let assistant = assistant.filter(|message| matches!(**message, Message::Assistant(_)));
         for hook in self.config.hooks.clone() {
-            let args = value_of(&*tool, &call.args, &checked);
+            let args = checked.value(&*tool, &call.args);
             let info = ToolCallInfo::new(assistant.clone(), call.clone(), args, self.context.clone());
             match self.hook(|| hook.before_tool_call(info)).await? {
                 Ok(BeforeCall::Continue) => {}
@@ -84,8 +85,8 @@ impl Driver {
                 Ok(BeforeCall::Replace(args)) => {
                     call.args = ToolArguments::from(args);
                     is_replaced = true;
-                    checked = match check(&*tool, &call.args) {
-                        Ok(coercions) => coercions,
+                    checked = match check(&*tool, &call.args, source.as_ref()) {
+                        Ok(checked) => checked,
                         Err(reply) => return Some(Prepared::Ended(CallEnd::new(reply))),
                     };
                 }
@@ -102,8 +103,8 @@ impl Driver {
         let policy = tool.policy();
         let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let caches = self.caches(&*tool);
-        let plan = tool.definition().plan();
-        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, call.args.text())));
+        let (plan, text) = (checked.plan(&*tool), checked.text(&call.args));
+        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, text)));
         must_ask |= match needed {
             Ok(needed) => needed,
             Err(payload) => {
@@ -112,18 +113,33 @@ impl Driver {
             }
         };
         if guards || caches || must_ask {
-            let args = value_of(&*tool, &call.args, &checked);
+            let args = checked.value(&*tool, &call.args);
             ready.signature = guards.then(|| Signature::of(&call.name, &args));
             if caches {
                 let key = cache_key(&call.name, &args);
                 let known = self.core(|_, rest| rest.cache.get(&key)).flatten();
-                ready.cached =
-                    known.map(|output| CallEnd::new(ToolReply::new(output).with_coercions(checked)));
+                ready.cached = known
+                    .map(|output| CallEnd::new(ToolReply::new(output).with_coercions(checked.coercions)));
             }
             ready.approval = must_ask.then(|| ToolArguments::from(args));
         }
+        ready.mac = self.sign(ord, &call, ready.approval.clone());
         ready.args = is_replaced.then_some(call.args);
         Some(Prepared::Ready(ready))
+    }
+
+    /// The signature of a call that will run, where there is a key: a stored run is held against it.
+    fn sign(&self, ord: u32, call: &ToolCall, asked: Option<ToolArguments>) -> Option<String> {
+        let signer = self.config.signer.as_deref()?;
+        let turn = self.core(|core, _| core.turn())?;
+        let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
+        let fingerprint = self.fingerprint(&call.name);
+        Some(signer.sign(&CheckedCall { key, call: call.clone(), fingerprint, asked, mac: None }))
+    }
+
+    /// Of the tool's parameters as they are now, for this run's source.
+    pub(super) fn fingerprint(&self, tool: &str) -> u64 {
+        self.config.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
     /// Whether results of the tool are kept.
@@ -132,76 +148,68 @@ impl Driver {
         // What must not happen twice is kept only when the tool itself says so.
         policy.cache.unwrap_or(self.config.cache && policy.effect != crate::Effect::Once)
     }
-
-    /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
-    pub(super) async fn approve(&mut self, requests: Vec<(StepKey, ApprovalRequest)>) -> bool {
-        let Some(approver) = self.config.approver.clone() else { return self.suspend().await };
-        let asked = requests.iter().map(|(_, request)| {
-            let (approver, request) = (approver.clone(), request.clone());
-            async move { approver(request).await }
-        });
-        let asked: Vec<_> = asked.collect();
-        let decisions =
-            self.hook(|| Box::pin(async move { Ok(futures_util::future::join_all(asked).await) })).await;
-        let decisions = match decisions {
-            None => return false,
-            Some(Ok(decisions)) => decisions,
-            Some(Err(error)) => {
-                let text = format!("the decision could not be made: {error}");
-                vec![Decision::Deny(text); requests.len()]
-            }
-        };
-        let is_open = decisions.contains(&Decision::Later);
-        let decided = requests.into_iter().zip(decisions);
-        let decided = decided.map(|((_, request), decision)| self.decided(&request, decision)).collect();
-        self.answer(Answer::Decisions(decided));
-        self.emit().await;
-        if is_open { self.suspend().await } else { false }
-    }
-
-    /// Changed arguments are checked like any others.
-    pub(super) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
-        match decision {
-            Decision::Allow => Decided::Allow(None),
-            Decision::Deny(reason) => Decided::Deny(reason),
-            Decision::Later => Decided::Later,
-            Decision::AllowWith(args) => {
-                let args = ToolArguments::from(args);
-                let Some(tool) = self.config.registry.get(&request.call.name) else {
-                    return Decided::Allow(Some(args));
-                };
-                match check(&**tool, &args) {
-                    Ok(_) => Decided::Allow(Some(args)),
-                    Err(reply) => {
-                        let mut end = CallEnd::new(reply);
-                        end.edited_args = Some(args);
-                        Decided::AllowEnded(end)
-                    }
-                }
-            }
-        }
-    }
 }
 
-/// The tool's own check.
+/// Arguments that were checked.
+pub(super) struct Checked {
+    /// As the tool prepared them, where it changed them.
+    prepared: Option<String>,
+    /// The tool as the source is shown it, where that is not as everybody is.
+    own: Option<ToolDefinition>,
+    coercions: Coercions,
+}
+
+/// The tool's own check, on behalf of the run's source.
 #[expect(clippy::result_large_err, reason = "the reply is what the call comes to")]
-fn check(tool: &dyn Tool, args: &ToolArguments) -> Result<Coercions, ToolReply> {
-    // A check that panics is left to the call itself, which turns panics into results.
-    match catch_unwind(AssertUnwindSafe(|| tool.validate(args.text()))) {
-        Ok(Ok(coercions)) => Ok(coercions),
+pub(super) fn check(
+    tool: &dyn Tool,
+    args: &ToolArguments,
+    source: Option<&Source>,
+) -> Result<Checked, ToolReply> {
+    let own = match source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source)))) {
+        None | Some(Ok(Ok(None))) => None,
+        Some(Ok(Ok(own))) => own,
+        // The call itself says what is wrong.
+        Some(Ok(Err(_)) | Err(_)) => return Ok(Checked::unknown()),
+    };
+    let prepared = prepared(tool, args.text())
+        .map_err(|error| ToolReply::new(ToolOutcome::failed(FailureCode::PREPARE_ERROR, error.message())))?;
+    let text = prepared.as_deref().unwrap_or(args.text());
+    let checked = catch_unwind(AssertUnwindSafe(|| match &own {
+        Some(own) => own.plan().parse::<Value>(text).map(|parsed| parsed.coercions),
+        None => tool.validate(text),
+    }));
+    match checked {
+        Ok(Ok(coercions)) => Ok(Checked { prepared, own, coercions }),
         Ok(Err(refusal)) => Err(refusal.into()),
-        Err(_) => Ok(Coercions::default()),
+        // A check that panics is left to the call itself, which turns panics into results.
+        Err(_) => Ok(Checked::unknown()),
     }
 }
 
-/// The checked arguments as a value.
-pub(super) fn value_of(tool: &dyn Tool, args: &ToolArguments, coercions: &Coercions) -> Value {
-    // Where nothing was changed, the text says it.
-    let plain = coercions.is_empty().then(|| args.value()).flatten();
-    plain.unwrap_or_else(|| {
-        let parsed = tool.definition().plan().parse::<Value>(args.text());
-        parsed.map(|parsed| parsed.value).unwrap_or_default()
-    })
+impl Checked {
+    fn unknown() -> Self {
+        Self { prepared: None, own: None, coercions: Coercions::default() }
+    }
+
+    fn plan<'a>(&'a self, tool: &'a dyn Tool) -> &'a Plan {
+        self.own.as_ref().unwrap_or_else(|| tool.definition()).plan()
+    }
+
+    fn text<'a>(&'a self, args: &'a ToolArguments) -> &'a str {
+        self.prepared.as_deref().unwrap_or_else(|| args.text())
+    }
+
+    /// The checked arguments as a value.
+    pub(super) fn value(&self, tool: &dyn Tool, args: &ToolArguments) -> Value {
+        let text = self.text(args);
+        // Where nothing was changed, the text says it.
+        let plain = self.coercions.is_empty().then(|| serde_json::from_str(text).ok()).flatten();
+        plain.unwrap_or_else(|| {
+            let parsed = self.plan(tool).parse::<Value>(text);
+            parsed.map(|parsed| parsed.value).unwrap_or_default()
+        })
+    }
 }
 
 fn ended(outcome: ToolOutcome) -> Prepared {

@@ -7,34 +7,40 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::assistant::Begin;
 use super::drive::{Driver, Watcher};
 use super::output::Wanted;
 use super::{Assistant, Receipt, RunError, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
 use crate::message::{Message, Usage, UserMessage};
-use crate::{Argument, BoxFuture, CancelToken, ToolContext, ToolContextBuilder};
+use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
+use tokio::runtime::Handle;
 
 /// A prompt that waits to be awaited, or read as a [stream](Self::stream). Made by [`Assistant::prompt`].
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
     assistant: Assistant,
-    /// None goes on from the conversation.
-    input: Option<Vec<Message>>,
+    begin: Begin,
     context: ToolContextBuilder,
-    cancel: CancelToken,
+    /// Somebody's, that the run ends with.
+    cancel: Option<CancelToken>,
     run_id: Arc<str>,
     wanted: Option<Arc<Wanted>>,
 }
 
 impl Prompt {
-    pub(super) fn new(assistant: Assistant, input: Option<UserMessage>) -> Self {
+    pub(super) fn new(assistant: Assistant, begin: Begin) -> Self {
+        let run_id = match &begin {
+            Begin::Resume { run, .. } => run.0.run_id().clone(),
+            _ => super::new_id("run").into(),
+        };
         Self {
             assistant,
-            input: input.map(|input| vec![Message::User(input)]),
+            begin,
             context: ToolContext::builder(),
-            cancel: CancelToken::new(),
-            run_id: super::new_id("run").into(),
+            cancel: None,
+            run_id,
             wanted: None,
         }
     }
@@ -68,9 +74,13 @@ impl Prompt {
         self
     }
 
-    /// Adds another message to what the run begins with, of the user or of the application.
+    /// Adds another message to what the run begins with, of the user or of the application. A run that is resumed hears
+    /// it before its next request.
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
-        self.input.get_or_insert_default().push(message.into());
+        match &mut self.begin {
+            Begin::Prompts(messages) | Begin::Resume { messages, .. } => messages.push(message.into()),
+            Begin::Continue => self.begin = Begin::Prompts(vec![message.into()]),
+        }
         self
     }
 
@@ -99,27 +109,82 @@ impl Prompt {
         self
     }
 
+    /// Says on whose behalf the run is: the model is shown the tools as that source may see them, and calls are checked by
+    /// the same parameters.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Parameters, Source, ToolBuilder, ToolContext, Value, tools};
+    ///
+    /// struct Admin;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let list = ToolBuilder::new("list_users")
+    ///     .description("Lists users.")
+    ///     .parameters_for(|source| {
+    ///         source.get::<Admin>().map(|_| Parameters::new().optional_boolean("deleted", "Those, too."))
+    ///     })
+    ///     .build(|arguments: Value, _cx: ToolContext| async move { arguments.to_string() })?;
+    /// let model = ScriptedModel::new([reply().tool_call("list_users", r#"{"deleted": true}"#), reply().text("Done.")]);
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![{ list }]).build()?;
+    /// assistant.prompt("List them all.").source(Source::new(Admin)).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), r#"{"deleted":true}"#);
+    /// assert_eq!(model.requests()[0].tools[0].plan().parameter_names().count(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn source(mut self, source: Source) -> Self {
+        self.context = self.context.source(source);
+        self
+    }
+
     /// Ends the run when this token is cancelled.
     pub fn cancel(mut self, token: CancelToken) -> Self {
-        self.cancel = token;
+        self.cancel = Some(token);
         self
     }
 
     /// The run as a stream of events. It is driven by reading it.
     pub fn stream(mut self) -> Run {
-        // A token that a handle can cancel without ending others that share it.
-        let cancel = self.cancel.child();
-        self.cancel = cancel.clone();
-        let handle = RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel };
+        let handle = self.handle();
         let watcher = Watcher::default();
-        let run = Box::pin(self.execute(Some(watcher.clone())));
+        let run = self.execute(handle.cancel.clone(), Some(watcher.clone()));
         Run { running: Some(run), watcher, handle, result: None }
     }
 
-    async fn execute(self, watcher: Option<Watcher>) -> Result<RunOutput, RunError> {
-        let Self { assistant, input, context, cancel, run_id, wanted } = self;
-        // A child: ending this run must not end others that share the token.
-        let cancel = cancel.child();
+    /// The run in a task of its own: [`Assistant::start`] with what this prompt says.
+    ///
+    /// # Errors
+    /// As [`Assistant::start`].
+    pub fn start(mut self) -> Result<RunHandle, RunError> {
+        let runtime = Handle::try_current().map_err(|_| RunError::NoRuntime)?;
+        let handle = self.handle();
+        let driver = self.begin(handle.cancel.clone(), None)?;
+        // What it comes to is told to listeners, and kept in the assistant.
+        runtime.spawn(async move { drop(driver.run().await) });
+        Ok(handle)
+    }
+
+    fn handle(&mut self) -> RunHandle {
+        RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
+    }
+
+    /// The run's own: ending it must not end others that share the prompt's.
+    fn token(&mut self) -> CancelToken {
+        self.cancel.take().map_or_else(CancelToken::new, |token| token.child())
+    }
+
+    fn execute(self, cancel: CancelToken, watcher: Option<Watcher>) -> BoxFuture<'static, Result<RunOutput, RunError>> {
+        // Until it is polled, nothing happens; from then on it is nothing but the driver's.
+        let prompt = Box::new(self);
+        Box::pin(async move {
+            let driver = prompt.begin(cancel, watcher)?;
+            driver.run().await
+        })
+    }
+
+    /// The run, begun: from here the assistant is busy until the driver is gone.
+    fn begin(self, cancel: CancelToken, watcher: Option<Watcher>) -> Result<Box<Driver>, RunError> {
+        let Self { assistant, begin, context, run_id, wanted, .. } = self;
         let config = assistant.config();
         let mut context =
             context.run_id(run_id.clone()).cancel(cancel.clone()).cancel_grace(config.cancel_grace);
@@ -128,8 +193,9 @@ impl Prompt {
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");
         }
-        let driver = Driver::new(assistant, run_id, cancel, context, watcher, wanted)?;
-        driver.execute(input).await
+        let mut driver = Driver::new(assistant, run_id, cancel, context, watcher, wanted)?;
+        driver.begin(begin)?;
+        Ok(driver)
     }
 }
 
@@ -137,14 +203,15 @@ impl IntoFuture for Prompt {
     type Output = Result<RunOutput, RunError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.execute(None))
+    fn into_future(mut self) -> Self::IntoFuture {
+        let cancel = self.token();
+        self.execute(cancel, None)
     }
 }
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("input", &self.input).finish_non_exhaustive()
+        f.debug_struct("Prompt").field("run_id", &self.run_id).finish_non_exhaustive()
     }
 }
 
@@ -264,7 +331,7 @@ pub struct RunOutput {
     pub stop: RunStop,
     /// What was changed in the arguments of its calls so that they fit, for each call where anything was.
     pub coercions: Vec<CallCoercions>,
-    /// Where the run is suspended, what goes on.
+    /// Where the run is suspended, what goes on: for [`Assistant::resume`], here or where it was stored and loaded.
     pub snapshot: Option<Box<AgentLoop>>,
 }
 

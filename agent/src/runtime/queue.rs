@@ -111,7 +111,11 @@ impl Queued {
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
         let id: Arc<str> = id.as_str().into();
-        Self { id, message: Arc::new(message.into()), state: watch::Sender::new(None) }
+        Self::of(id, message.into())
+    }
+
+    fn of(id: Arc<str>, message: Message) -> Self {
+        Self { id, message: Arc::new(message), state: watch::Sender::new(None) }
     }
 
     fn receipt(&self) -> Receipt {
@@ -144,6 +148,14 @@ impl MessageQueue {
             queued.resolve(Delivery::NotDelivered(NotDelivered::Full));
         }
         receipt
+    }
+
+    /// A message of whatever kind, for which nobody waits.
+    pub(super) fn push_message(&mut self, message: Message) {
+        match message {
+            Message::User(message) => drop(self.push(message)),
+            message => self.waiting.push_back(Queued::of(super::new_id("msg").into(), message)),
+        }
     }
 
     /// A message of the run's own, before all others.

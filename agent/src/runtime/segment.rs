@@ -11,13 +11,13 @@ use super::assistant::Config;
 use super::cache::cache_key;
 use super::drive::Driver;
 use super::hooks::{AfterCall, ToolCallInfo};
-use super::prepare::{hook_error, steered, value_of};
+use super::prepare::{check, hook_error, steered};
 use crate::loop_core::{Answer, CallEnd, Note, SteeringPolicy};
 use crate::message::{Message, Part, ToolCall};
 use crate::tool::invoke::panic_text;
 use crate::{
-    BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, ToolContext,
-    ToolOutcome, ToolOutput, ToolReply, ToolResult,
+    BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, Tool, ToolContext,
+    ToolOutcome, ToolOutput, ToolReply, ToolResult, Value,
 };
 
 /// One call whose body runs.
@@ -56,11 +56,11 @@ impl Driver {
             if !is_stopped && self.stop.is_now() {
                 is_stopped = true;
                 let reason = self.stop.reason();
-                self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason)).await;
+                Box::pin(self.end_waiting(&mut waiting, &ToolOutcome::aborted(&reason))).await;
             }
             if !is_stopped && !is_steered && self.is_steered() {
                 is_steered = true;
-                self.end_waiting(&mut waiting, &steered()).await;
+                Box::pin(self.end_waiting(&mut waiting, &steered())).await;
                 if policy == SteeringPolicy::CancelRunning {
                     token.cancel("a new message came");
                 }
@@ -68,7 +68,7 @@ impl Driver {
             while running.len() < self.config.max_concurrency
                 && let Some((key, call)) = waiting.pop_front()
             {
-                running.push(self.begin(&key, call, &token));
+                running.push(self.begin_call(&key, call, &token));
             }
             if running.is_empty() {
                 break;
@@ -145,7 +145,7 @@ impl Driver {
         .await
     }
 
-    fn begin(&self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
+    fn begin_call(&self, key: &StepKey, call: ToolCall, token: &CancelToken) -> Running {
         let tool = self.config.registry.get(&call.name);
         let policy = tool.map(|tool| tool.policy());
         let max = policy.map_or(1, |policy| match policy.effect {
@@ -164,53 +164,75 @@ impl Driver {
             })
             .flatten()
             .flatten();
-        let cache = tool.filter(|tool| self.caches(&***tool)).map(|_| self.assistant.clone());
-        let body = run(self.config.clone(), key.clone(), call, context, max, assistant, cache);
+        let caches = tool.is_some_and(|tool| self.caches(&**tool));
+        let keeper = (caches || self.config.spill.is_some()).then(|| (self.assistant.clone(), caches));
+        let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper);
         Running { ord: key.ord, body: Box::pin(body), end: None }
     }
 }
 
 /// Runs one call: the body, once more where that is allowed and something outside of it went wrong, and the hooks.
-async fn run(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
+)]
+fn run(
     config: Arc<Config>,
     key: StepKey,
     call: ToolCall,
     context: ToolContext,
     max_attempts: u32,
     assistant: Option<Arc<Message>>,
-    cache: Option<super::Assistant>,
-) -> CallEnd {
-    let begun = Instant::now();
-    let mut attempt = 1;
-    let mut cx = context.clone();
-    let result = loop {
-        let result = config.registry.call(&call, &cx).await;
-        if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
-            break result;
+    keeper: Option<(super::Assistant, bool)>,
+) -> impl Future<Output = CallEnd> + Send {
+    async move {
+        let begun = Instant::now();
+        let mut attempt = 1;
+        let mut cx = context.clone();
+        let result = loop {
+            let result = config.registry.call(&call, &cx).await;
+            if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
+                break result;
+            }
+            attempt += 1;
+            tracing::warn!(tool = %call.name, attempt, "a tool is run again");
+            cx = context.to_builder().attempt(attempt, max_attempts).build().unwrap_or(cx);
+        };
+        let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ToolResult { outcome, coercions, .. } = result;
+        let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
+        end.attempt = attempt;
+        if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
+            after(&config, &call, &context, assistant, &mut end).await;
         }
-        attempt += 1;
-        tracing::warn!(tool = %call.name, attempt, "a tool is run again");
-        cx = context.to_builder().attempt(attempt, max_attempts).build().unwrap_or(cx);
-    };
-    let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let ToolResult { outcome, coercions, .. } = result;
-    let mut end = CallEnd::ran(ToolReply::new(outcome).with_coercions(coercions), millis);
-    end.attempt = attempt;
-    if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
-        after(&config, &call, &context, assistant, &mut end).await;
-    }
-    if let Some(spill) = &config.spill {
+        let Some((assistant, caches)) = keeper else { return end };
         let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
-        let max = own.unwrap_or(config.rules.max_result_bytes);
-        end.handle = spill.keep(&key, &end.outcome, max).await;
+        keep_whole(&config, &assistant, &key, own, &mut end).await;
+        if let ToolOutcome::Completed(output) = &end.outcome
+            && caches
+            && let Some(tool) = config.registry.get(&call.name)
+        {
+            let key = cache_key(&call.name, &checked_args(&**tool, &call, &context));
+            assistant.with_run(|_, rest| rest.cache.insert(&key, output));
+        }
+        end
     }
-    if let (Some(assistant), ToolOutcome::Completed(output)) = (cache, &end.outcome)
-        && let Some(tool) = config.registry.get(&call.name)
-    {
-        let key = cache_key(&call.name, &value_of(&**tool, &call.args, &end.coercions));
-        assistant.with_run(|_, rest| rest.cache.insert(&key, output));
+}
+
+/// A result that is too long for the conversation goes into a file, where the application has a folder for that.
+pub(super) async fn keep_whole(
+    config: &Config,
+    assistant: &super::Assistant,
+    key: &StepKey,
+    max: Option<usize>,
+    end: &mut CallEnd,
+) {
+    let Some(spill) = &config.spill else { return };
+    let max = max.unwrap_or(config.rules.max_result_bytes);
+    if let Some((handle, file)) = spill.keep(key, &end.outcome, max).await {
+        assistant.keep_file(file);
+        end.handle = Some(handle);
     }
-    end
 }
 
 /// Whether another try may go better.
@@ -238,7 +260,7 @@ async fn after(
 ) {
     use futures_util::FutureExt as _;
     use std::panic::AssertUnwindSafe;
-    let args = config.registry.get(&call.name).map(|tool| value_of(&**tool, &call.args, &end.coercions));
+    let args = config.registry.get(&call.name).map(|tool| checked_args(&**tool, call, context));
     let info = ToolCallInfo::new(assistant, call.clone(), args.unwrap_or_default(), context.clone());
     for hook in &config.hooks {
         let asked = AssertUnwindSafe(async { hook.after_tool_call(info.clone(), end.outcome.clone()).await });
@@ -254,6 +276,12 @@ async fn after(
         end.control = Control::Continue;
         return;
     }
+}
+
+/// The arguments that a call ran with.
+fn checked_args(tool: &dyn Tool, call: &ToolCall, context: &ToolContext) -> Value {
+    let checked = check(tool, &call.args, context.source());
+    checked.map(|checked| checked.value(tool, &call.args)).unwrap_or_default()
 }
 
 fn apply(change: AfterCall, end: &mut CallEnd) {

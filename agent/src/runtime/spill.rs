@@ -29,9 +29,14 @@ impl Spill {
         Self { folder: folder.into() }
     }
 
-    /// Writes a result that is longer than `max` bytes; gives what it is read by. A file that cannot be written is told
-    /// to the log: then the result is only cut.
-    pub(super) async fn keep(&self, key: &StepKey, outcome: &ToolOutcome, max: usize) -> Option<String> {
+    /// Writes a result that is longer than `max` bytes; gives what it is read by, and the file. One that cannot be written
+    /// is told to the log: then the result is only cut.
+    pub(super) async fn keep(
+        &self,
+        key: &StepKey,
+        outcome: &ToolOutcome,
+        max: usize,
+    ) -> Option<(String, SpilledFile)> {
         let text = match outcome {
             ToolOutcome::Completed(output) if text_bytes(&output.content) > max => {
                 output.content.iter().filter_map(Part::as_text).collect::<String>()
@@ -39,12 +44,14 @@ impl Spill {
             _ => return None,
         };
         let handle = key.to_string().replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
-        let path = self.folder.join(&handle);
+        let file = SpilledFile(self.folder.join(&handle));
         let write = move || {
-            std::fs::create_dir_all(path.parent().unwrap_or(&path)).and_then(|()| std::fs::write(&path, text))
+            let path = &file.0;
+            std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+            std::fs::write(path, text).map(|()| file)
         };
         match tokio::task::spawn_blocking(write).await {
-            Ok(Ok(())) => Some(handle),
+            Ok(Ok(file)) => Some((handle, file)),
             Ok(Err(error)) => {
                 tracing::warn!(%key, error = &error as &dyn std::error::Error, "a long result could not be kept");
                 None
@@ -80,6 +87,21 @@ impl Spill {
             read,
         )?;
         Ok(tool.with_policy(ToolPolicy::default().with_effect(Effect::Pure)))
+    }
+}
+
+/// The file of one result. It is gone when the last assistant whose conversation names it is.
+pub(super) struct SpilledFile(PathBuf);
+
+impl Drop for SpilledFile {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(file = %self.0.display(), error, "the file of a long result could not be deleted");
+            }
+            _ => {}
+        }
     }
 }
 

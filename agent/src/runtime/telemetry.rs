@@ -1,7 +1,7 @@
 //! Traces, by the names of the OpenTelemetry conventions for generative AI.
 //!
 //! Source: <https://opentelemetry.io/docs/specs/semconv/gen-ai/>. A run is `invoke_agent`, a request `chat`, and the call
-//! of a tool `execute_tool`. What is said is not in them unless the application asks for it.
+//! of a tool `execute_tool`; what a span is called there is in `otel.name`, since the names of `tracing` are fixed. What is said is not in them unless the application asks for it.
 
 use tracing::Span;
 use tracing::field::Empty;
@@ -13,6 +13,7 @@ use crate::model::{ModelInfo, ModelRequest};
 pub(super) fn run_span(info: &ModelInfo, run_id: &str, session_id: Option<&str>) -> Span {
     tracing::info_span!(
         "invoke_agent",
+        otel.kind = "internal",
         gen_ai.operation.name = "invoke_agent",
         gen_ai.provider.name = %info.provider,
         gen_ai.request.model = %info.model,
@@ -39,6 +40,8 @@ pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
 pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest) -> Span {
     tracing::info_span!(
         "chat",
+        otel.name = %format_args!("chat {}", info.model),
+        otel.kind = "client",
         gen_ai.operation.name = "chat",
         gen_ai.provider.name = %info.provider,
         gen_ai.request.model = %info.model,
@@ -60,7 +63,7 @@ pub(super) fn end_request(span: &Span, reply: &AssistantMessage, error: Option<&
         return;
     }
     span.record("gen_ai.response.id", reply.response_id.as_deref());
-    span.record("gen_ai.response.model", reply.model.as_str());
+    span.record("gen_ai.response.model", reply.response_model.as_deref().unwrap_or(&reply.model));
     span.record("gen_ai.response.finish_reasons", reply.stop_reason.as_str());
     span.record("gen_ai.usage.input_tokens", reply.usage.input);
     span.record("gen_ai.usage.output_tokens", reply.usage.output);

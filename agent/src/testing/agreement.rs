@@ -10,8 +10,8 @@ use super::law::{Disagreement, Law};
 use super::mutate::mutants;
 use super::sample::samples;
 use crate::args::{
-    Coercion, CoercionPolicy, CoercionRule, InvalidArguments, Parsed, Plan, PlanOptions, SchemaError,
-    UnknownKeys, proof,
+    Coercion, CoercionPolicy, CoercionRule, InvalidArguments, IssueCode, Parsed, Plan, PlanOptions,
+    SchemaError, UnknownKeys, proof,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -241,8 +241,9 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // In a value of any type nobody looks for keys that are there twice: the last one counts.
-            Some(key) => sent.filter(|sent| self.takes_anything(sent, &key)),
+            // In a value of any type nobody looks for keys that are there twice: the last one counts. But where one of
+            // several alternatives has to fit they are refused.
+            Some(key) => sent.filter(|sent| !is_told_twice(&read[0]) && self.takes_anything(sent, &key)),
             None => sent,
         };
         let fits = match (&sent, &self.closed) {
@@ -396,4 +397,10 @@ fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)
     })
+}
+
+/// Was a key refused because it is there twice?
+fn is_told_twice<T>(read: &Read<T>) -> bool {
+    read.as_ref()
+        .is_err_and(|refusal| refusal.issues().iter().any(|issue| issue.code == IssueCode::Duplicate))
 }

@@ -1,20 +1,63 @@
-//! Proofs for the arguments of your own tools (feature `testing`, for dev-dependencies).
+//! Tests for tools and for agents (feature `testing`, for dev-dependencies).
 //!
 //! | to | use |
 //! | --- | --- |
 //! | prove that a type's schema, the engine and serde agree about it | [`assert_agrees`], [`Agreement`] |
 //! | see what a tool does with the slips that real models make | [`fuzz_tool`], [`fuzz_tools`] |
 //! | hold the engine's own laws against a call, for logs and fuzzers | [`verify_call`] |
-//! | drive an assistant without a model | [`ScriptedModel`](crate::ScriptedModel) |
+//! | drive an agent by replies that are known | [`ScriptedModel`](crate::ScriptedModel) |
+//! | drive it by a closure | [`FunctionModel`] |
+//! | try every tool of it, rightly and wrongly | [`SchemaModel`] |
+//! | record what a real model says, and play it ever after | [`Cassette`] |
+//! | read and assert what happened in a run | [`EventLog`] |
+//! | let time pass | [`FakeClock`], and `#[tokio::test(start_paused = true)]` for whole runs |
+//! | know what a model would miss, or is shown otherwise | [`Registry::lint`](crate::Registry::lint), [`ToolManifest::drift`](crate::ToolManifest::drift), [`Registry::check_examples`](crate::Registry::check_examples), [`Registry::check_dialect`](crate::Registry::check_dialect) |
+//!
+//! # Testing an agent
+//!
+//! The model is played, the tools are real, and every event can be looked at:
+//!
+//! ```
+//! use agent::testing::EventLog;
+//! use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+//!
+//! /// Looks up the price of an article, in cents.
+//! #[tool(read_only)]
+//! fn price(article: String) -> Result<u32, String> {
+//!     if article == "tea" { Ok(350) } else { Err(format!("there is no {article}")) }
+//! }
+//!
+//! # #[cfg(feature = "runtime")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = ScriptedModel::new([
+//!     reply().tool_call("price", r#"{"artcle": "tea"}"#),         // a slip, as models make them
+//!     reply().tool_call("price", r#"{"article": "tea"}"#),
+//!     reply().text("Tea is 3.50."),
+//! ]);
+//! let log = EventLog::new();
+//! let assistant = Assistant::builder(model.clone()).tools(tools![price]).on_event(log.listener()).build()?;
+//!
+//! assert_eq!(assistant.prompt("What is tea?").await?.text(), "Tea is 3.50.");
+//! log.assert_sequence(&["end price failed invalid_arguments", "end price completed \"350\"", "run ends: completed"]);
+//! assert!(model.requests()[1].messages.last().unwrap().text().contains("did you mean \"article\"?"));
+//! # Ok(()) }
+//! # #[cfg(not(feature = "runtime"))]
+//! # fn main() {}
+//! ```
 //!
 //! Everything here is deterministic: a test that uses it fails always or never. The independent opinion about schemas is
 //! that of the crate [`jsonschema`](https://docs.rs/jsonschema).
 
 mod agreement;
 mod call;
+mod cassette;
 mod choices;
+mod clock;
+mod events;
 mod fuzz;
 mod law;
+mod models;
 mod mutate;
 mod pattern;
 mod sample;
@@ -22,5 +65,9 @@ mod slips;
 
 pub use agreement::{Agreement, AgreementReport, assert_agrees};
 pub use call::verify_call;
+pub use cassette::{Cassette, CassetteError, CassetteModel};
+pub use clock::FakeClock;
+pub use events::EventLog;
 pub use fuzz::{Finding, FindingKind, FuzzReport, SlipReport, fuzz_tool, fuzz_tools};
 pub use law::{Disagreement, Law};
+pub use models::{CallKind, FunctionModel, SchemaCall, SchemaModel, SchemaReport};

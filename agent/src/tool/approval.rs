@@ -46,6 +46,30 @@ impl Approval {
         })))
     }
 
+    /// Waits where one of the two says so.
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, one) | (one, Self::Never) => one,
+            (Self::Always, _) | (_, Self::Always) => Self::Always,
+            (one, other) => Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
+                one.is_needed(plan, arguments) || other.is_needed(plan, arguments)
+            }))),
+        }
+    }
+
+    /// The same for arguments of which something was taken away: `whole` makes them fit `plan` again. Those that do not fit
+    /// wait.
+    pub(super) fn over(
+        self,
+        plan: Plan,
+        whole: impl Fn(&Plan, &str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let Self::When(rule) = self else { return self };
+        Self::When(ApprovalRule(Arc::new(move |shown, arguments| {
+            whole(shown, arguments).is_none_or(|arguments| (rule.0)(&plan, &arguments))
+        })))
+    }
+
     /// Whether a call with these arguments waits. They are JSON text that fits `plan`, the plan of the tool; text that does
     /// not fit waits.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {

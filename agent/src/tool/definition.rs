@@ -184,6 +184,23 @@ impl ToolDefinition {
         self
     }
 
+    /// The same under another name.
+    pub(super) fn renamed(mut self, name: &str) -> Result<Self, DefinitionError> {
+        if !is_valid_name(name) {
+            return Err(DefinitionError::Name { name: name.to_owned() });
+        }
+        let inner = Arc::make_mut(&mut self.inner);
+        (inner.plan, inner.name) = (inner.plan.with_name(name), name.into());
+        Ok(self)
+    }
+
+    /// The same with other examples.
+    pub(super) fn map_examples(mut self, change: impl Fn(&mut Map<String, Value>)) -> Self {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.examples.iter_mut().filter_map(Value::as_object_mut).for_each(change);
+        self
+    }
+
     /// Checks the arguments by these options, where the plan's own say nothing.
     ///
     /// # Errors
@@ -355,7 +372,20 @@ pub enum DefinitionError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A set was asked for a tool that it does not have.
+    #[error("there is no such tool in the set{}", meant(suggestions))]
+    NotInSet {
+        /// Names of tools that may have been meant, best first.
+        suggestions: Vec<String>,
+    },
     /// The schema cannot be compiled; says where and why.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+}
+
+fn meant(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        all => format!("; did you mean `{}`?", all.join("` or `")),
+    }
 }

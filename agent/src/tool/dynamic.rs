@@ -176,6 +176,10 @@ impl Tool for DynamicTool {
         self.hooks.format.as_ref().and_then(|format| format(result))
     }
 
+    fn formats_results(&self) -> bool {
+        self.hooks.format.is_some()
+    }
+
     fn policy(&self) -> &ToolPolicy {
         &self.policy
     }

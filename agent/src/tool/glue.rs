@@ -85,6 +85,10 @@ where
         })))
     }
 
+    fn formats_results(&self) -> bool {
+        false
+    }
+
     fn policy(&self) -> &ToolPolicy {
         self.policy
     }
@@ -224,6 +228,50 @@ impl<T: From<&'static str>> FromText for T {
 /// `default = "…"`
 pub fn from_text<T: FromText>(text: &'static str) -> T {
     T::from_text(text)
+}
+
+/// What has a default of its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no default of its own",
+    label = "write the value: `default = VALUE`",
+    note = "or write `#[derive(Default)]` above `{Self}`, or take an `Option<{Self}>`"
+)]
+pub trait OwnDefault: Sized {
+    fn own_default() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> OwnDefault for T {
+    fn own_default() -> Self {
+        T::default()
+    }
+}
+
+/// `default`
+pub fn default<T: OwnDefault>() -> T {
+    T::own_default()
+}
+
+/// What the model never sends has to come from somewhere.
+#[diagnostic::on_unimplemented(
+    message = "nobody says what a skipped `{Self}` is",
+    label = "write the value too: `skip, default = VALUE`",
+    note = "or write `#[derive(Default)]` above `{Self}`"
+)]
+pub trait Skippable: Sized {
+    fn when_skipped() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> Skippable for T {
+    fn when_skipped() -> Self {
+        T::default()
+    }
+}
+
+/// `skip`
+pub fn skipped<T: Skippable>() -> T {
+    T::when_skipped()
 }
 
 /// A default whose JSON may be known through [`ToolArgs`]; that of a `Serialize` type is found by schemars.

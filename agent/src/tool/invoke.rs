@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
+use tracing::field::Empty;
 
 /// What the model reads when a tool keeps its errors to itself.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
@@ -78,11 +79,15 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         reply.outcome = aborted(cx);
     }
     redact(&policy, cx, &mut reply.outcome);
+    if reply.outcome.is_error() {
+        let kind = reply.outcome.code().map(str::to_owned);
+        call.span.record("error.type", kind.as_deref().unwrap_or("retry"));
+    }
     reply
 }
 
 /// The arguments as the tool wants them checked, where it changes them. A panic is an error like any other.
-pub(super) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
+pub(crate) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
     catch_unwind(AssertUnwindSafe(|| tool.prepare(arguments))).unwrap_or_else(|panic| {
         let panic = panic_text(panic);
         tracing::error!(tool = tool.definition().name(), %panic, "a tool panicked while it prepared arguments");
@@ -188,9 +193,12 @@ impl<'a> Call<'a> {
         // Names of the OpenTelemetry conventions for generative AI.
         let span = tracing::info_span!(
             "execute_tool",
+            otel.name = %format_args!("execute_tool {}", cx.tool()),
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = cx.tool(),
+            gen_ai.tool.r#type = "function",
             gen_ai.tool.call.id = cx.call_id(),
+            error.r#type = Empty,
         );
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx)))) {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },

@@ -3,7 +3,8 @@
 //! Rooms: [`traits`] the one tool trait; [`definition`] what a model is shown; [`policy`] how a tool may be
 //! run, [`approval`] whether it waits for a word; [`progress`] what it tells meanwhile; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
-//! arguments to result; [`dialect`] all tools in a provider's schema; [`dynamic`], [`builder`] and [`parameters`] tools made at
+//! arguments to result; [`combine`] sets made of others, and the search for tools; [`dialect`] all tools in a provider's schema;
+//! [`lint`], [`examples`] and [`manifest`] what a test asks of a set; [`dynamic`], [`builder`] and [`parameters`] tools made at
 //! run time; [`source`] on whose behalf; [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`, `constraint`, `convert`, `schemas`, `result_schema` what the macros
 //! stand on.
 //!
@@ -13,6 +14,7 @@ pub(crate) mod approval;
 pub(crate) mod arguments;
 pub(crate) mod builder;
 pub(crate) mod cancel;
+pub(crate) mod combine;
 #[cfg(feature = "macros")]
 pub(crate) mod constraint;
 pub(crate) mod context;
@@ -22,12 +24,15 @@ pub(crate) mod definition;
 pub(crate) mod dialect;
 pub(crate) mod dynamic;
 pub(crate) mod error;
+pub(crate) mod examples;
 pub(crate) mod executor;
 #[cfg(feature = "macros")]
 pub(crate) mod glue;
 pub(crate) mod invoke;
+pub(crate) mod lint;
 #[cfg(feature = "macros")]
 pub(crate) mod listing;
+pub(crate) mod manifest;
 pub(crate) mod outcome;
 pub(crate) mod output;
 pub(crate) mod parameters;

@@ -4,7 +4,9 @@ use super::error::ToolError;
 use super::output::ToolOutput;
 use crate::args::{Coercions, InvalidArguments};
 use crate::message::{OutcomeKind, Part, ToolResultMessage};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -12,7 +14,7 @@ use std::fmt;
 ///
 /// A call never fails a run: an unknown name, bad arguments, an error, a panic and a timeout are all outcomes,
 /// and the model is told of each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolOutcome {
@@ -49,6 +51,40 @@ pub enum ToolOutcome {
         /// What the result will be delivered under.
         handle: String,
     },
+    /// A stored outcome of a kind that this version does not know, as it was stored. The model is told of an error, in
+    /// its words if it has any.
+    #[serde(untagged)]
+    Unknown(Map<String, Value>),
+}
+
+/// What was stored by a later version is kept.
+impl<'de> Deserialize<'de> for ToolOutcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(tag = "outcome", rename_all = "snake_case")]
+        enum Known {
+            Completed(ToolOutput),
+            Retry { message: String },
+            Failed { code: FailureCode, message: String },
+            Denied { code: DenialCode, message: String },
+            Interrupted { code: InterruptionCode, reason: String },
+            Deferred { handle: String },
+        }
+        const KNOWN: [&str; 6] = ["completed", "retry", "failed", "denied", "interrupted", "deferred"];
+        let stored = Map::<String, Value>::deserialize(deserializer)?;
+        match stored.get("outcome").and_then(Value::as_str) {
+            Some(word) if !KNOWN.contains(&word) => return Ok(Self::Unknown(stored)),
+            _ => {}
+        }
+        Ok(match Known::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
+            Known::Completed(output) => Self::Completed(output),
+            Known::Retry { message } => Self::Retry { message },
+            Known::Failed { code, message } => Self::Failed { code, message },
+            Known::Denied { code, message } => Self::Denied { code, message },
+            Known::Interrupted { code, reason } => Self::Interrupted { code, reason },
+            Known::Deferred { handle } => Self::Deferred { handle },
+        })
+    }
 }
 
 macro_rules! codes {
@@ -169,6 +205,7 @@ impl ToolOutcome {
             Self::Failed { code, .. } => Some(code.as_str()),
             Self::Denied { code, .. } => Some(code.as_str()),
             Self::Interrupted { code, .. } => Some(code.as_str()),
+            Self::Unknown(stored) => stored.get("code").and_then(Value::as_str),
             _ => None,
         }
     }
@@ -182,6 +219,10 @@ impl ToolOutcome {
             }
             Self::Interrupted { reason, .. } => reason.into(),
             Self::Deferred { .. } => "".into(),
+            Self::Unknown(stored) => {
+                let words = ["message", "reason"].iter().find_map(|key| stored.get(*key)?.as_str());
+                words.unwrap_or("It is not known how the call ended.").into()
+            }
         }
     }
 
@@ -194,6 +235,9 @@ impl ToolOutcome {
             Self::Denied { .. } => Some(OutcomeKind::Denied),
             Self::Interrupted { .. } => Some(OutcomeKind::Interrupted),
             Self::Deferred { .. } => None,
+            Self::Unknown(stored) => {
+                Some(stored.get("outcome").and_then(Value::as_str).unwrap_or_default().into())
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::definition::DefinitionError;
 use super::state::{DuplicateState, StateKey};
-use crate::args::InvalidArguments;
+use crate::args::{InvalidArguments, Issue};
 use std::fmt::{self, Write};
 
 /// How many tools the text about an unknown one lists.
@@ -137,6 +137,18 @@ pub enum RegistryProblem {
         number: usize,
         /// What is wrong with it.
         report: InvalidArguments,
+    },
+    /// An example of a parameter that would be refused.
+    #[error("example {number} of `{parameter}` of tool `{tool}`: {}", issues.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    ParameterExample {
+        /// The tool.
+        tool: String,
+        /// Where the parameter stands, as a JSON pointer into arguments.
+        parameter: String,
+        /// Which one, from 1.
+        number: usize,
+        /// What is wrong with it.
+        issues: Vec<Issue>,
     },
     /// Two values of one type.
     #[error(transparent)]

@@ -7,7 +7,7 @@ use super::invoke::{invoke, panic_text, prepared};
 use super::outcome::{FailureCode, ToolOutcome, ToolResult};
 use super::policy::Timeout;
 use super::problem::{RegistryError, RegistryProblem, UnknownTool};
-use super::set::ToolSet;
+use super::set::{IntoTools, ToolSet};
 use super::source::Source;
 use super::state::StateMap;
 use super::traits::Tool;
@@ -55,13 +55,13 @@ struct Inner {
 }
 
 impl Registry {
-    /// The tools of a [`tools!`](crate::tools) list.
+    /// The tools of a [`tools!`](crate::tools) list, or of anything else that holds some.
     ///
     /// # Errors
     /// Lists everything that is wrong: two tools of one name, a schema that cannot be compiled, a timeout where
     /// there is no clock (without the feature `runtime`).
-    pub fn new(set: ToolSet) -> Result<Self, RegistryError> {
-        let (registry, problems) = Self::assemble(set, StateMap::default());
+    pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
+        let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
         RegistryError::none_of(problems)?;
         Ok(registry)
     }
@@ -203,6 +203,22 @@ impl Registry {
         Ok(Self { inner: Arc::new(subset) })
     }
 
+    /// Those of which `keep` says so, in order, with the same state.
+    pub(super) fn keep(&self, mut keep: impl FnMut(&dyn Tool) -> bool) -> Self {
+        let mut kept = Inner { state: self.inner.state.clone(), ..Inner::default() };
+        for tool in self.tools().filter(|tool| keep(&***tool)) {
+            kept.by_name.insert(tool.definition().shared_name().clone(), kept.tools.len());
+            kept.tools.push(tool.clone());
+        }
+        kept.publish();
+        Self { inner: Arc::new(kept) }
+    }
+
+    /// The tools, in order of registration.
+    pub(super) fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
+        self.inner.tools.iter()
+    }
+
     /// How many tools there are.
     pub fn len(&self) -> usize {
         self.inner.tools.len()
@@ -227,36 +243,6 @@ impl Registry {
             })
         });
         RegistryError::none_of(missing.collect())
-    }
-
-    /// Whether the examples of all tools are calls that would run. For a test:
-    ///
-    /// ```
-    /// use agent::{Registry, tool, tools};
-    ///
-    /// /// Looks up a word.
-    /// #[tool(examples({"word": "owl"}, {"wrod": "eagle"}))]
-    /// fn look_up(word: String) -> String {
-    ///     word
-    /// }
-    ///
-    /// let registry = Registry::new(tools![look_up])?;
-    /// let error = registry.check_examples().unwrap_err();
-    /// assert!(error.to_string().starts_with("example 2 of tool `look_up`: Invalid arguments"));
-    /// # Ok::<(), agent::RegistryError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Lists every example that would be refused, with the report.
-    pub fn check_examples(&self) -> Result<(), RegistryError> {
-        let refused = self.inner.tools.iter().flat_map(|tool| {
-            let definition = tool.definition();
-            definition.examples().iter().enumerate().filter_map(move |(n, example)| {
-                let report = tool.validate(&example.to_string()).err()?;
-                Some(RegistryProblem::Example { tool: definition.name().to_owned(), number: n + 1, report })
-            })
-        });
-        RegistryError::none_of(refused.collect())
     }
 
     /// Checks a call without running it.

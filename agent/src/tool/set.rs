@@ -104,6 +104,10 @@ impl ToolSet {
         self.entries.push(entry);
     }
 
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     pub(crate) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
@@ -140,6 +144,7 @@ pub trait IntoTools {
     fn into_tools(self) -> ToolSet;
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoTools for ToolSet {
     fn into_tools(self) -> ToolSet {
         self
@@ -153,12 +158,14 @@ impl<T: Tool> IntoTools for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoTools for Arc<dyn Tool> {
     fn into_tools(self) -> ToolSet {
         ToolSet { entries: vec![Ok(self)] }
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoTools for Vec<Arc<dyn Tool>> {
     fn into_tools(self) -> ToolSet {
         self.into_iter().collect()
@@ -181,6 +188,12 @@ impl<T: IntoTools> IntoTools for Option<T> {
 pub trait SharedTools: Sized {
     fn shared_tools(this: Arc<Self>) -> ToolSet;
 }
+
+/// Implemented by every block of tools without a name, so that two of one type cannot be. What it is called is what the
+/// compiler then prints.
+#[doc(hidden)]
+#[expect(non_camel_case_types, reason = "it is read as a sentence")]
+pub trait further_tool_blocks_say_set_and_a_name {}
 
 #[diagnostic::do_not_recommend]
 impl<T: SharedTools> IntoTools for Arc<T> {

@@ -99,6 +99,12 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// Whether [`format_result`](Self::format_result) may say anything. A tool that says no is not asked about each of its
+    /// results for each request.
+    fn formats_results(&self) -> bool {
+        true
+    }
+
     /// How it may be run.
     fn policy(&self) -> &ToolPolicy {
         &DEFAULT_POLICY

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Barrier;
 
+use crate::{Measured, Meter};
+
 #[derive(Deserialize)]
 struct Terms {
     a: i64,
@@ -58,22 +60,36 @@ fn call() -> MockTurn {
     MockTurn::tool_call("call_1", "add", json!({"a": 1, "b": 2}))
 }
 
-pub async fn prompts(n: usize) {
+pub async fn prompts(n: usize) -> Measured {
     let model = MockCompletionModel::from_turns((0..n).flat_map(|_| [call(), MockTurn::text("3")]));
     let agent = AgentBuilder::new(model).tool(Add(None)).build();
+    let meter = Meter::start();
     for _ in 0..n {
         let output = agent.prompt("What is 1 plus 2?").max_turns(3).await.expect("it answers");
         assert_eq!(output.output(), "3");
     }
+    meter.stop(n)
 }
 
-pub async fn concurrent(n: usize) {
-    let turns = (0..n).map(|_| call()).chain((0..n).map(|_| MockTurn::text("3")));
+pub async fn concurrent(n: usize, rounds: usize) -> Measured {
+    let turns = (0..=rounds).flat_map(|_| (0..n).map(|_| call()).chain((0..n).map(|_| MockTurn::text("3"))));
     let agent = AgentBuilder::new(MockCompletionModel::from_turns(turns))
         .tool(Add(Some(Arc::new(Barrier::new(n)))))
         .build();
-    let runs = (0..n).map(|_| agent.prompt("What is 1 plus 2?").max_turns(3).into_future());
-    for output in futures_util::future::join_all(runs).await {
-        assert_eq!(output.expect("it answers").output(), "3");
+    let round = async || {
+        let run = |_| {
+            let agent = agent.clone();
+            tokio::spawn(async move { agent.prompt("What is 1 plus 2?").max_turns(3).await })
+        };
+        let runs: Vec<_> = (0..n).map(run).collect();
+        for output in runs {
+            assert_eq!(output.await.expect("no panic").expect("it answers").output(), "3");
+        }
+    };
+    round().await;
+    let meter = Meter::start();
+    for _ in 0..rounds {
+        round().await;
     }
+    meter.stop(n * rounds)
 }

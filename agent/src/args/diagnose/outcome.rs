@@ -48,6 +48,8 @@ pub(super) enum Choice {
     },
     /// More than one fits where only one may.
     Ambiguous,
+    /// One fits, where only one may, and some key is there twice: which ones fit depends on who reads it.
+    Doubled,
     /// There are no branches.
     Nothing,
 }
@@ -165,6 +167,7 @@ impl<'w> Shared<'w> {
             {
                 Choice::Ambiguous
             }
+            (Some(_), _) if exclusive && doc.repeated_key().is_some() => Choice::Doubled,
             (Some((branch, found)), _) => Choice::Fits { branch, coerced: found.coerced, bent: found.bent },
             (None, Some((branch, found))) => {
                 Choice::Closest { branch, count: found.count, clash: found.clash }

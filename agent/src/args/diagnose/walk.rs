@@ -256,12 +256,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                     Some(member) => {
                         self.found.coerced |= *member != sent;
                         self.found.bent |= !same_json(member, &sent);
-                        if let Some(below) = doc.repeated_key() {
-                            self.add(IssueCode::Duplicate, |_, issue| {
-                                issue.path.push_str(&below);
-                                issue.problem = "given twice".into();
-                            });
-                        }
+                        self.repeated(doc);
                     }
                     None => self.add(IssueCode::Enum, |walk, issue| {
                         issue.problem = "not an allowed value".into();
@@ -282,6 +277,16 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
             (Kind::Checked(checked), _) => self.checked(id, checked, doc),
             _ => self.wrong(id, doc),
+        }
+    }
+
+    /// A key that is in some object twice: told where a value is looked at as a whole.
+    fn repeated(&mut self, doc: &Doc<'_>) {
+        if let Some(below) = doc.repeated_key() {
+            self.add(IssueCode::Duplicate, |_, issue| {
+                issue.path.push_str(&below);
+                issue.problem = "given twice".into();
+            });
         }
     }
 

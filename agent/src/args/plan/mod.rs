@@ -16,6 +16,7 @@ mod scalar;
 mod union;
 mod uri;
 mod whole;
+mod without;
 
 pub use error::SchemaError;
 pub(crate) use node::{
@@ -24,6 +25,7 @@ pub(crate) use node::{
 };
 
 pub(crate) use whole::{Asked, Whole};
+pub(crate) use without::NotTakenOut;
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};

@@ -154,6 +154,11 @@ impl Check {
         }
     }
 
+    /// May a value pass because a part of it does not fit?
+    pub(crate) fn may_turn(&self) -> bool {
+        matches!(self, Check::Not { .. } | Check::If { .. } | Check::Contains { .. })
+    }
+
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         let (first, more) = match self {
             Check::Also(node)

@@ -67,6 +67,26 @@ impl InvalidArguments {
         InvalidArguments { inner: Arc::new(inner) }
     }
 
+    /// The same mistakes in the words of another plan, which has the parameters that may be spoken of.
+    pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.plan = plan.clone();
+        self
+    }
+
+    /// What is said of a place, and of what is below it, is said of the whole, and no value with it; a corrected call is not
+    /// offered.
+    pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
+        let inner = Arc::make_mut(&mut self.inner);
+        for issue in &mut inner.issues {
+            if issue.path.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+                *issue = Issue::new(String::new(), issue.code, std::mem::take(&mut issue.problem));
+            }
+        }
+        inner.corrected = None;
+        self
+    }
+
     /// The name of the tool.
     pub fn tool(&self) -> &str {
         self.inner.plan.name()

@@ -4,6 +4,7 @@ use super::machine::Frame;
 use super::value::Plain;
 use crate::args::issue::Issue;
 use crate::args::text::{push_index, push_segment};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
@@ -76,7 +77,8 @@ impl fmt::Debug for ArgumentEvent<'_> {
 }
 
 /// What kind of JSON value it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ArgumentKind {
     /// `null`
     Null,

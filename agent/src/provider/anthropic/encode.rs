@@ -15,6 +15,9 @@ use crate::tool::dialect::tools_in_dialect;
 /// The longest reply when the caller says nothing; Anthropic wants a number.
 const MAX_TOKENS: u64 = 4096;
 
+/// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
+const MAX_CACHE_MARKS: usize = 4;
+
 /// The smallest budget that Anthropic takes.
 const MIN_BUDGET: u64 = 1024;
 
@@ -59,7 +62,9 @@ impl Encoder<'_> {
         let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
         set("model", self.model.model.as_str().into());
         set("max_tokens", thought.max_tokens.into());
-        set("messages", self.messages()?.into());
+        let mut messages = self.messages()?;
+        self.limit_cache_marks(&mut messages);
+        set("messages", messages.into());
         if let Some(thinking) = &thought.thinking {
             set("thinking", thinking.clone());
         }
@@ -91,6 +96,9 @@ impl Encoder<'_> {
         if let Some(mark) = request.cache.automatic {
             set("cache_control", cache_control(mark));
         }
+        if let Some(container) = self.container() {
+            set("container", container.clone());
+        }
         if !request.stop.is_empty() {
             set("stop_sequences", request.stop.clone().into());
         }
@@ -103,12 +111,66 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
+    /// Anthropic takes four marks. Those of the request as a whole, of the tools and of the system prompt stay; of those in
+    /// messages the last ones: what is marked there holds all that stands before it.
+    fn limit_cache_marks(&self, messages: &mut [Value]) {
+        let cache = &self.request.cache;
+        let system =
+            cache.system.filter(|_| self.request.system.as_deref().is_some_and(|text| !text.is_empty()));
+        let tools =
+            cache.tools.filter(|_| !self.request.tools.is_empty() || !self.request.managed_tools.is_empty());
+        let fixed = [cache.automatic, system, tools].iter().flatten().count();
+        let (mut left, mut removed) = (MAX_CACHE_MARKS - fixed, 0_usize);
+        let mut visit = |block: &mut Value| {
+            let Some(block) = block.as_object_mut().filter(|block| block.contains_key("cache_control"))
+            else {
+                return;
+            };
+            if left == 0 {
+                block.shift_remove("cache_control");
+                removed += 1;
+            } else {
+                left -= 1;
+            }
+        };
+        let contents = messages.iter_mut().rev().filter_map(|message| message["content"].as_array_mut());
+        for block in contents.flat_map(|blocks| blocks.iter_mut().rev()) {
+            visit(block);
+            if block["type"] == "tool_result" {
+                let inner = block.get_mut("content").and_then(Value::as_array_mut);
+                inner.into_iter().flat_map(|blocks| blocks.iter_mut().rev()).for_each(&mut visit);
+            }
+        }
+        if removed > 0 {
+            tracing::warn!(
+                removed,
+                model = self.model.model,
+                "Anthropic takes {MAX_CACHE_MARKS} cache marks: the first ones of the messages are left out"
+            );
+        }
+    }
+
+    /// The container of the last reply that ran code: the next one goes on in it.
+    fn container(&self) -> Option<&Value> {
+        if self.request.managed_tools.is_empty() {
+            return None;
+        }
+        let replies = self.request.messages.iter().rev().filter_map(|message| message.as_assistant());
+        let mut own = replies
+            .filter_map(|reply| reply.provider_data.as_ref())
+            .filter(|data| data.provider == self.model.provider);
+        own.find_map(|data| data.data.get("container")?.get("id"))
+    }
+
     /// Left out where Anthropic answers 400 to it: since `2026-10-21`, and beside thinking.
     fn sampling(&self, thought: &Thought, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
         let thinks = thought.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let settings = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
         for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            if self.protocol.version == AnthropicVersion::V2026_10_21 || thinks {
+            if self.protocol.version == AnthropicVersion::V2026_10_21
+                || thinks
+                || models::refuses_sampling(&self.model.model)
+            {
                 tracing::warn!(
                     setting = name,
                     model = self.model.model,
@@ -232,12 +294,7 @@ impl Encoder<'_> {
             ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                 definition.clone()
             }
-            ManagedTool::Other { provider, .. } => {
-                return Err(invalid(format!(
-                    "a tool of `{provider}` cannot be run by `{}`",
-                    self.model.provider
-                )));
-            }
+            other => return Err(other.refused_by(&self.model.provider)),
         })
     }
 

@@ -44,7 +44,14 @@ fn said(body: &Value) -> Said {
         _ => None,
     };
     let retryable = (code == Some("conflict_error")).then_some(true);
-    Said { message: message.map(str::to_owned), code: code.map(str::to_owned), status: None, kind, retryable }
+    Said {
+        message: message.map(str::to_owned),
+        code: code.map(str::to_owned),
+        status: None,
+        kind,
+        retryable,
+        retry_after: None,
+    }
 }
 
 /// Anthropic has no code for it, only these words.

@@ -10,7 +10,7 @@ mod parse;
 use serde_json::Value;
 
 use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
-use crate::model::{ModelError, ModelInfo, ModelRequest};
+use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 #[cfg(test)]
@@ -99,6 +99,14 @@ impl Protocol for AnthropicMessages {
 
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
         encode::request(self, model, request)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        Capabilities {
+            native_output: models::keeps_to_schemas(model),
+            audio: false,
+            ..Capabilities::default()
+        }
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {

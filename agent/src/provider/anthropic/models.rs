@@ -24,12 +24,29 @@ pub(super) fn style(model: &str) -> Style {
     }
 }
 
+/// Whether a model keeps to a schema for its reply: from 4.5, and Opus 4.1.
+///
+/// Source: Anthropic's page on [structured outputs](https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
+pub(super) fn keeps_to_schemas(model: &str) -> bool {
+    version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
+}
+
 /// Models whose thinking cannot be turned off, and that refuse a forced choice of tools.
 pub(super) fn always_thinks(model: &str) -> bool {
     model.contains("fable") || model.contains("mythos")
 }
 
-/// The effort that stands for a level: none where it is the model's own default.
+/// Whether a model is known to refuse `temperature` and `top_p`, whichever version of the API is spoken.
+///
+/// Source: Anthropic's page on what is new in [Claude 4.7](https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
+pub(super) fn refuses_sampling(model: &str) -> bool {
+    version(model).is_some_and(|version| version >= (4, 7))
+}
+
+/// The effort that stands for a level.
+///
+/// Source: Anthropic's page on [effort](https://platform.claude.com/docs/en/build-with-claude/effort): `low` to `high` and `max`
+/// from 4.6, `xhigh` from 4.7.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     let has_xhigh = version(model).is_none_or(|version| version >= (4, 7));
     match thinking {

@@ -367,6 +367,9 @@ fn both_versions_and_both_ways_to_send_a_key() {
     assert!(http.body["messages"][1]["content"][0].get("citations").is_some());
     let document = ModelRequest::new([Message::assistant([Part::document(b"x", "application/pdf")])]);
     assert!(new.encode(&info, &document).is_err() && api().encode(&info, &document).is_ok());
+    // Models from 4.7 refuse sampling settings under either version.
+    assert!(api().encode(&info, &request).unwrap().body.get("temperature").is_none());
+    let info = ModelInfo::new("test", "anthropic-messages", "claude-opus-4-6");
     let old = api().encode(&info, &request).unwrap();
     assert_eq!(
         (header(&old, "anthropic-version").unwrap().as_str(), &old.body["temperature"]),
@@ -415,4 +418,45 @@ fn requests_are_read_and_written_again() {
     {
         assert!(api().parse_request("test", &broken).is_err());
     }
+}
+
+#[test]
+fn of_too_many_cache_marks_the_last_ones_stay() {
+    let marked = |text: &str| Part::text(text).with_cache(CacheMark::Usual);
+    let shown =
+        ToolResultMessage::new("c", "add", OutcomeKind::Completed).with_content([marked("3"), marked("4")]);
+    let mut request = ModelRequest::new([
+        Message::user([marked("1"), marked("2")]),
+        Message::assistant([Part::tool_call("c", "add", "{}")]),
+        shown.into(),
+        Message::user([marked("5")]),
+    ]);
+    let marks = |request: &ModelRequest| {
+        let body = body(&api(), "claude-x", request).to_string();
+        let places =
+            body.match_indices(r#"","cache_control""#).map(|(at, _)| body[..at].chars().last().unwrap());
+        (body.matches("cache_control").count(), places.collect::<String>())
+    };
+    assert_eq!(marks(&request), (4, "2345".to_owned()));
+    request.cache.automatic = Some(CacheMark::Usual);
+    request.cache.tools = Some(CacheMark::Usual);
+    // Nothing to mark: no tools.
+    assert_eq!(marks(&request), (4, "345".to_owned()));
+    request.tools = [tool("add")].into();
+    request.cache.system = Some(CacheMark::Usual);
+    request.system = Some("S".into());
+    assert_eq!(marks(&request), (4, "5S".to_owned()));
+}
+
+#[test]
+fn code_goes_on_in_its_container() {
+    let mut reply = AssistantMessage::new([Part::text("Ran.")]);
+    reply.provider_data =
+        Some(ProviderData::new("test", json!({"container": {"id": "container_1", "expires_at": "x"}})));
+    let request = ModelRequest::new([Message::user("Hi"), reply.into(), Message::user("Again")]);
+    assert!(body(&api(), "claude-x", &request).get("container").is_none(), "nothing runs code");
+    let request = request.with_managed_tools([ManagedTool::CodeExecution]);
+    assert_eq!(body(&api(), "claude-x", &request)["container"], "container_1");
+    let other = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap();
+    assert!(other.body.get("container").is_none());
 }

@@ -152,6 +152,13 @@ impl Exchange {
     }
 
     fn take(&mut self, events: impl Iterator<Item = ModelEvent>) {
+        let prices = self.model.facts.as_ref().and_then(|facts| facts.prices);
+        let events = events.map(|mut event| {
+            if let (ModelEvent::Usage { usage }, Some(prices)) = (&mut event, prices) {
+                usage.cost = usage.cost.or_else(|| Some(prices.cost(usage)));
+            }
+            event
+        });
         match &mut self.restorer {
             Some(restorer) => events.for_each(|event| restorer.push(event, &mut self.events)),
             None => self.events.extend(events),

@@ -1,5 +1,6 @@
 //! A provider's model.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,9 +11,12 @@ use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
-use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
-use crate::provider::catalogue::{self, UnknownModel};
-use crate::provider::{HttpRequest, Protocol};
+use crate::message::Message;
+use crate::model::{
+    Capabilities, ManagedTool, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream,
+    StepCx,
+};
+use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel};
 
 /// A model of a provider, asked over HTTP. Cloning shares everything.
 ///
@@ -33,6 +37,7 @@ pub struct HttpModel {
 
 pub(super) struct Inner {
     pub(super) info: ModelInfo,
+    pub(super) facts: Option<ModelFacts>,
     pub(super) protocol: Arc<dyn Protocol>,
     pub(super) client: HttpClient,
     pub(super) base_url: String,
@@ -54,6 +59,15 @@ pub enum BuildModelError {
     NoKey {
         /// The provider.
         provider: String,
+        /// The variable that was looked at, or those.
+        variable: String,
+    },
+    /// The provider has no address of its own: each account has another.
+    #[error("`{provider}` needs an address: give a base URL to the builder, or set {variable}")]
+    #[non_exhaustive]
+    NoAddress {
+        /// The provider.
+        provider: String,
         /// The variable that was looked at.
         variable: String,
     },
@@ -66,30 +80,78 @@ pub enum BuildModelError {
 #[must_use = "a builder does nothing until `build`"]
 pub struct HttpModelBuilder {
     name: String,
+    catalogue: Option<Catalogue>,
     key: Option<ApiKey>,
     protocol: Option<Arc<dyn Protocol>>,
     base_url: Option<String>,
     headers: Vec<(String, String)>,
     options: HttpOptions,
     client: Option<HttpClient>,
+    capabilities: Option<Capabilities>,
 }
 
 impl HttpModel {
-    /// A model by provider and name: `anthropic/claude-sonnet-5`.
+    /// A model by provider and name: `anthropic/claude-sonnet-5`. Names are looked up in the [`Catalogue`] of what is compiled
+    /// in; for one of your own see [`Catalogue::builder`].
     pub fn builder(name: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder {
             name: name.into(),
+            catalogue: None,
             key: None,
             protocol: None,
             base_url: None,
             headers: Vec::new(),
             options: HttpOptions::default(),
             client: None,
+            capabilities: None,
         }
     }
 }
 
+impl HttpModel {
+    /// What is known of the model: its window, what it costs.
+    pub fn facts(&self) -> Option<&ModelFacts> {
+        self.inner.facts.as_ref()
+    }
+
+    /// Whether the provider runs this tool itself. Otherwise a request with it is refused before it is sent, and a tool of
+    /// your own may stand in for it:
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::provider::http::HttpModel;
+    /// use agent::{Assistant, model::{ManagedTool, WebFetch}, tool, tools};
+    ///
+    /// /// Reads a page of the web.
+    /// #[tool(read_only)]
+    /// async fn read_page(url: String) -> String {
+    ///     format!("the text of {url}")
+    /// }
+    ///
+    /// let model = HttpModel::builder("openai/gpt-5").key("sk-123").build()?;
+    /// let fetch = ManagedTool::WebFetch(WebFetch::default());
+    /// let assistant = if model.runs(&fetch) {
+    ///     Assistant::builder(model).request(|request| request.with_managed_tools([fetch]))
+    /// } else {
+    ///     Assistant::builder(model).tools(tools![read_page])
+    /// };
+    /// # assert_eq!(assistant.build()?.registry().names().count(), 1); Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
+    pub fn runs(&self, tool: &ManagedTool) -> bool {
+        let request = ModelRequest::default().with_managed_tools([tool.clone()]);
+        self.inner.protocol.encode(&self.inner.info, &request).is_ok()
+    }
+}
+
 impl HttpModelBuilder {
+    /// Looks the name up here.
+    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = Some(catalogue);
+        self
+    }
+
     /// Sets the key, or where it comes from. Without it, the provider's variable of the environment is read.
     pub fn key(mut self, key: impl Into<ApiKey>) -> Self {
         self.key = Some(key.into());
@@ -120,6 +182,13 @@ impl HttpModelBuilder {
         self
     }
 
+    /// Says what the model can do. Without it, its name tells; and one at [another address](Self::base_url) than the provider's
+    /// own is not taken to keep to a schema for its reply.
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
     /// Shares the connections, and the options, of this client.
     pub fn client(mut self, client: HttpClient) -> Self {
         self.client = Some(client);
@@ -131,30 +200,47 @@ impl HttpModelBuilder {
     /// # Errors
     /// Nobody knows the provider, there is no key, or the client cannot be set up.
     pub fn build(self) -> Result<HttpModel, BuildModelError> {
-        let (provider, model) = catalogue::find(&self.name)?;
-        let protocol = self.protocol.unwrap_or_else(|| (provider.protocol)());
+        let catalogue = self.catalogue.as_ref().unwrap_or_else(|| Catalogue::built_in());
+        let (provider, model) = catalogue.find(&self.name)?;
+        let name = provider.name().to_owned();
+        let protocol = self.protocol.unwrap_or_else(|| provider.protocol.clone());
         let key = match self.key {
             Some(key) => key,
-            None => ApiKey::from_env(provider.key_variable).ok_or_else(|| BuildModelError::NoKey {
-                provider: provider.name.to_owned(),
-                variable: provider.key_variable.to_owned(),
-            })?,
+            None => provider
+                .key()
+                .map_err(|variable| BuildModelError::NoKey { provider: name.clone(), variable })?,
         };
         let client = match self.client {
             Some(client) => client,
             None => HttpClient::new(self.options).map_err(BuildModelError::Client)?,
         };
-        let base_url = self.base_url.unwrap_or_else(|| protocol.base_url().to_owned());
-        let info = ModelInfo::new(provider.name, protocol.api(), model);
+        let by_name = protocol.capabilities(&model);
+        let capabilities = self.capabilities.unwrap_or(Capabilities {
+            // Servers that speak a provider's protocol often take a schema for the reply and do not keep to it.
+            native_output: by_name.native_output && self.base_url.is_none(),
+            ..by_name
+        });
+        let base_url = match self.base_url {
+            Some(url) => url,
+            None => provider
+                .base_url(&*protocol)
+                .map_err(|variable| BuildModelError::NoAddress { provider: name.clone(), variable })?,
+        };
+        let facts = catalogue.facts(&format!("{name}/{model}"));
+        let mut headers = provider.headers().to_vec();
+        for (name, value) in self.headers {
+            headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            headers.push((name, value));
+        }
+        let info = ModelInfo::new(name, protocol.api(), model).with_capabilities(capabilities);
         // What is called like a secret is kept like one.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
             ["key", "token", "auth", "secret", "cookie"].iter().any(|word| name.contains(word))
         };
-        let (secret, headers): (Vec<_>, Vec<_>) =
-            self.headers.into_iter().partition(|(name, _)| is_secret(name));
+        let (secret, headers): (Vec<_>, Vec<_>) = headers.into_iter().partition(|(name, _)| is_secret(name));
         let secret_headers = secret.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let inner = Inner { info, protocol, client, base_url, key, headers, secret_headers };
+        let inner = Inner { info, facts, protocol, client, base_url, key, headers, secret_headers };
         Ok(HttpModel { inner: Arc::new(inner) })
     }
 }
@@ -171,7 +257,7 @@ impl Inner {
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-        let mut http = self.protocol.encode(&self.info, request)?;
+        let mut http = self.protocol.encode(&self.info, &told(request))?;
         http.headers.extend(self.headers.iter().cloned());
         if let Some(key) = &cx.key {
             http = http.with_header("idempotency-key", key.to_string());
@@ -180,19 +266,34 @@ impl Inner {
     }
 }
 
+/// The request with what only its reader needs written out: results say where a person changed their call.
+fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
+    let is_changed =
+        |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());
+    if !request.messages.iter().any(is_changed) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    let written = request.messages.iter().map(|message| match &**message {
+        Message::ToolResult(result) if result.edited_args.is_some() => {
+            let content = result.told().into_owned();
+            Arc::new(result.clone().with_content(content).into())
+        }
+        _ => message.clone(),
+    });
+    request.messages = written.collect();
+    Cow::Owned(request)
+}
+
 impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
         let exchange = Exchange::new(self.inner.clone(), self.inner.encode(cx, request), restorer);
-        ModelStream::new(cx, &self.inner.info, exchange.into_stream())
+        ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)
     }
 
     fn info(&self) -> &ModelInfo {
         &self.inner.info
-    }
-
-    fn has_native_output(&self) -> bool {
-        true
     }
 }
 

@@ -2,35 +2,48 @@
 
 use std::collections::BTreeMap;
 
-use crate::args::Plan;
+use crate::args::{Plan, PlanOptions};
 use crate::message::{Content, Part, ProviderData};
 use crate::model::{ModelEvent, ModelRequest};
-use crate::schema::{Dialect, restore_nulls};
+use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// Rewrites the calls of tools that were sent with a strict schema, when they are complete.
+/// Rewrites the calls of tools that were sent with a strict schema, and an answer that was asked for with one, when they are
+/// complete.
 pub(super) struct NullRestorer {
     dialect: Dialect,
     /// The tools that were sent so.
     plans: Vec<Plan>,
     calls: BTreeMap<usize, Part>,
+    /// What the answer has to be, if its schema was strict, and the texts that it may be.
+    answer: Option<Plan>,
+    texts: BTreeMap<usize, Part>,
 }
 
 impl NullRestorer {
     /// None if there is nothing to rewrite.
     pub(super) fn new(dialect: Dialect, request: &ModelRequest) -> Option<Self> {
-        if dialect != Dialect::OpenAiStrict || !request.strict_tools {
+        if dialect != Dialect::OpenAiStrict {
             return None;
         }
-        let rendered = tools_in_dialect(&request.tools, dialect);
-        let strict = request.tools.iter().zip(rendered).filter(|(_, rendered)| rendered.strict);
-        let plans: Vec<Plan> = strict.map(|(tool, _)| tool.plan().clone()).collect();
-        (!plans.is_empty()).then(|| Self { dialect, plans, calls: BTreeMap::new() })
+        let mut plans: Vec<Plan> = Vec::new();
+        if request.strict_tools {
+            let rendered = tools_in_dialect(&request.tools, dialect);
+            let strict = request.tools.iter().zip(rendered).filter(|(_, rendered)| rendered.strict);
+            plans.extend(strict.map(|(tool, _)| tool.plan().clone()));
+        }
+        let answer = request.output.as_ref().and_then(|output| {
+            let plan = Plan::compile(&output.name, &output.schema, PlanOptions::default()).ok()?;
+            render(&plan, dialect).dialect.is_strict().then_some(plan)
+        });
+        let is_needed = !plans.is_empty() || answer.is_some();
+        is_needed.then(|| Self { dialect, plans, calls: BTreeMap::new(), answer, texts: BTreeMap::new() })
     }
 
     /// Another attempt begins.
     pub(super) fn clear(&mut self) {
         self.calls.clear();
+        self.texts.clear();
     }
 
     /// The event, and before it the last word on the calls that it ends.
@@ -47,7 +60,8 @@ impl NullRestorer {
             }
             ModelEvent::PartData { content_index, data } => {
                 let data: &ProviderData = data;
-                if let Some(part) = self.calls.get_mut(content_index) {
+                let part = self.calls.get_mut(content_index).or_else(|| self.texts.get_mut(content_index));
+                if let Some(part) = part {
                     part.provider_data = Some(data.clone());
                 }
             }
@@ -58,13 +72,35 @@ impl NullRestorer {
                 out.extend([last.unwrap_or(event)]);
                 return;
             }
+            ModelEvent::TextDelta { content_index, delta } if self.answer.is_some() => {
+                let part = self.texts.entry(*content_index).or_insert_with(|| Part::text(""));
+                if let Content::Text(text) = &mut part.content {
+                    text.push_str(delta);
+                }
+            }
+            ModelEvent::Part { content_index, part } if self.answer.is_some() && part.as_text().is_some() => {
+                self.texts.insert(*content_index, part.clone());
+            }
             ModelEvent::Stop { .. } => {
+                out.extend(self.restored_answer());
                 let open: Vec<usize> = self.calls.keys().copied().collect();
                 out.extend(open.into_iter().filter_map(|index| self.restored(index)));
             }
             _ => {}
         }
         out.extend([event]);
+    }
+
+    /// The whole answer, if something in it stands for nothing. An answer that came in several texts is none of a schema.
+    fn restored_answer(&mut self) -> Option<ModelEvent> {
+        let (content_index, mut part) = self.texts.pop_first().filter(|_| self.texts.is_empty())?;
+        let Content::Text(text) = &mut part.content else { return None };
+        let restored = restore_nulls(self.answer.as_ref()?, self.dialect, text);
+        if restored == *text {
+            return None;
+        }
+        *text = restored.into_owned();
+        Some(ModelEvent::Part { content_index, part })
     }
 
     /// The whole call, if something in it stands for nothing.
@@ -78,5 +114,50 @@ impl NullRestorer {
         }
         call.args = restored.into_owned().into();
         Some(ModelEvent::Part { content_index, part })
+    }
+}
+
+#[cfg(all(test, feature = "openai"))]
+#[expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::OutputSchema;
+
+    fn answer(texts: &[&str]) -> Vec<String> {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"],
+            "additionalProperties": false});
+        let request = ModelRequest::default().with_output(OutputSchema::new("answer", schema));
+        assert!(NullRestorer::new(Dialect::Plain, &request).is_none());
+        let mut restorer = NullRestorer::new(Dialect::OpenAiStrict, &request).unwrap();
+        let mut out = Vec::new();
+        for (content_index, text) in texts.iter().enumerate() {
+            let (head, tail) = text.split_at(5);
+            for delta in [head, tail] {
+                restorer.push(ModelEvent::TextDelta { content_index, delta: delta.into() }, &mut out);
+            }
+        }
+        restorer.push(
+            ModelEvent::Stop { reason: crate::message::StopReason::Stop, detail: None, raw: None },
+            &mut out,
+        );
+        out.into_iter()
+            .filter_map(|event| match event {
+                ModelEvent::Part { part, .. } => part.as_text().map(str::to_owned),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn null_for_an_absent_field_of_a_strict_answer_is_absent() {
+        assert_eq!(answer(&[r#"{"a": "x", "b": null}"#]), [r#"{"a":"x"}"#]);
+        assert!(answer(&[r#"{"a": "x", "b": 3}"#]).is_empty());
+        assert!(answer(&["Sorry, null."]).is_empty());
+        assert!(
+            answer(&["First, ", r#"{"a": "x", "b": null}"#]).is_empty(),
+            "of two texts neither is the answer"
+        );
     }
 }

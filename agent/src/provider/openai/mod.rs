@@ -1,5 +1,11 @@
 //! OpenAI and what speaks like it.
 
 mod chat;
+mod errors;
+mod models;
+mod responses;
+mod servers;
 
-pub use chat::{Compat, MaxTokensField, OpenAiChat, SystemRole};
+pub use chat::{Compat, EchoThinking, MaxTokensField, OpenAiChat, SystemRole, ThinkingField};
+pub use responses::{OpenAiResponses, ReasoningSummary};
+pub(super) use servers::SERVERS;

@@ -9,6 +9,7 @@ fn f(
     #[arg(range(..))] c: u8,
     #[arg(range = 5)] d: u8,
     #[arg(range(5))] e: u8,
+    #[arg(range(1, 5))] g: u8,
     #[arg(range(1..=5), default = 9)] f: u8,
 ) {
 }

@@ -49,7 +49,14 @@ impl<'w> Walk<'w, '_> {
             Judge { shared: self.shared, collect: self.out.is_some() }.all(spec.checks.iter(), doc)
         };
         if own.count == 0 && verdict.count == 0 {
-            self.shared.passed(graph.node(id), doc.raw);
+            let clean = self.found.count;
+            if spec.checks.iter().any(Check::may_turn) {
+                self.repeated(doc);
+            }
+            if self.found.count == clean {
+                self.shared.passed(graph.node(id), doc.raw);
+            }
+            return;
         }
         self.found.clash |= verdict.clash && self.path.is_empty();
         if self.out.is_none() {

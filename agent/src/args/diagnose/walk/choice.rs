@@ -101,6 +101,7 @@ impl<'w> Walk<'w, '_> {
             Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
             Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
             Choice::Closest { count, .. } => self.found.count += count,
+            Choice::Doubled => self.repeated(doc),
             Choice::Ambiguous => self.fault(IssueCode::Value, "fits more than one alternative", id, doc),
         }
     }

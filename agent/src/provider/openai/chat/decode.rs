@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::errors;
 use crate::message::{Part, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
+use crate::provider::openai::errors;
 use crate::provider::parts::{Object, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;

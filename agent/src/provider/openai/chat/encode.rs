@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::models;
-use super::{Compat, SystemRole};
+use super::{Compat, EchoThinking, SystemRole, ThinkingField};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::provider::openai::models;
 use crate::provider::parts::{Object, add_options, add_rest, data_url, link_text, resource_text};
 use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
@@ -74,6 +74,12 @@ impl Encoder<'_> {
             }
         }
         if let Some(output) = &request.output {
+            if !compat.json_schema {
+                let own = &self.model.provider;
+                return Err(invalid(format!(
+                    "`{own}` is known to take no schema for its reply: ask by a tool"
+                )));
+            }
             let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
             let mut format = json!({"name": output.name, "schema": schema});
             if compat.strict {
@@ -86,7 +92,7 @@ impl Encoder<'_> {
         }
         let level = request.thinking.filter(|_| !models::never_reasons(name));
         if let Some(level) = level {
-            set("reasoning_effort", models::effort(name, level).into());
+            self.thinking(level, &mut set);
         }
         let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
         for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
@@ -119,6 +125,40 @@ impl Encoder<'_> {
         Ok(body)
     }
 
+    /// How much to think, in the server's words.
+    fn thinking(&self, level: Thinking, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
+        let name = self.model.model.as_str();
+        match self.compat.thinking {
+            ThinkingField::ReasoningEffort => {
+                set("reasoning_effort", models::effort(name, level).into());
+            }
+            ThinkingField::Reasoning => {
+                let reasoning = match level {
+                    Thinking::Budget(tokens) => json!({"max_tokens": tokens}),
+                    level => json!({"effort": models::effort(name, level)}),
+                };
+                set("reasoning", reasoning);
+            }
+            ThinkingField::ThinkingType => {
+                let word = if level == Thinking::None { "disabled" } else { "enabled" };
+                set("thinking", json!({"type": word}));
+            }
+            ThinkingField::EnableThinking => {
+                set("enable_thinking", (level != Thinking::None).into());
+                if let Thinking::Budget(tokens) = level {
+                    set("thinking_budget", tokens.into());
+                }
+            }
+            ThinkingField::None => {
+                tracing::warn!(
+                    setting = "thinking",
+                    model = name,
+                    "the server cannot be told how much to think: left out"
+                );
+            }
+        }
+    }
+
     fn tools(&self) -> Result<Vec<Value>, ModelError> {
         let request = self.request;
         let is_strict = request.strict_tools && self.compat.strict;
@@ -142,16 +182,7 @@ impl Encoder<'_> {
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     tools.push(definition.clone());
                 }
-                ManagedTool::Other { provider, .. } => {
-                    let own = &self.model.provider;
-                    return Err(invalid(format!("a tool of `{provider}` cannot be run by `{own}`")));
-                }
-                ManagedTool::WebFetch(_) => {
-                    return Err(invalid("Chat Completions cannot read the web".to_owned()));
-                }
-                ManagedTool::CodeExecution => {
-                    return Err(invalid("Chat Completions cannot run code".to_owned()));
-                }
+                other => return Err(other.refused_by(&self.model.provider)),
             }
         }
         Ok(tools)
@@ -165,7 +196,9 @@ impl Encoder<'_> {
         }
         // Media of results: only text may stand in a result, so they follow the last one of the turn.
         let mut shown: Vec<Value> = Vec::new();
-        for message in &self.request.messages {
+        let last_said =
+            self.request.messages.iter().rposition(|message| matches!(**message, Message::User(_)));
+        for (at, message) in self.request.messages.iter().enumerate() {
             if !matches!(**message, Message::ToolResult(_)) && !shown.is_empty() {
                 messages.push(json!({"role": "user", "content": std::mem::take(&mut shown)}));
             }
@@ -182,7 +215,14 @@ impl Encoder<'_> {
                     };
                     self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut messages)?;
                 }
-                Message::Assistant(assistant) => messages.extend(self.assistant(assistant)?),
+                Message::Assistant(assistant) => {
+                    let echoes = match self.compat.echo_thinking {
+                        EchoThinking::Always => true,
+                        EchoThinking::WithinTurn => last_said.is_none_or(|last| at > last),
+                        EchoThinking::Never => false,
+                    };
+                    messages.extend(self.assistant(assistant, echoes)?);
+                }
                 Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
                 Message::Unknown(_) => {}
             }
@@ -229,7 +269,7 @@ impl Encoder<'_> {
         Ok(content.into())
     }
 
-    fn assistant(&self, message: &AssistantMessage) -> Result<Option<Value>, ModelError> {
+    fn assistant(&self, message: &AssistantMessage, echoes: bool) -> Result<Option<Value>, ModelError> {
         let provider = self.model.provider.as_str();
         let data =
             message.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data);
@@ -245,7 +285,7 @@ impl Encoder<'_> {
                 Content::ToolCall(call) => {
                     let function = json!({"name": call.name, "arguments": call.args.text()});
                     let mut wire = Object::new();
-                    wire.insert("id".into(), call.id.as_str().into());
+                    wire.insert("id".into(), self.call_id(&call.id).into());
                     wire.insert("type".into(), "function".into());
                     wire.insert("function".into(), function);
                     add_rest(&mut wire, rest);
@@ -253,7 +293,8 @@ impl Encoder<'_> {
                 }
                 // Only to who thought it, in the field it came in.
                 Content::Thinking { text, .. } => {
-                    if let Some(field) = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str) {
+                    let field = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str);
+                    if let Some(field) = field.filter(|_| echoes) {
                         thoughts.insert(field.to_owned(), text.as_str().into());
                     }
                 }
@@ -298,6 +339,26 @@ impl Encoder<'_> {
         Ok(Some(wire.into()))
     }
 
+    /// The id of a call as the server takes it; the same id always becomes the same.
+    fn call_id(&self, id: &str) -> String {
+        let is_fine =
+            |length: usize| id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let Some(length) = self.compat.call_id_length.filter(|length| !is_fine(*length)) else {
+            return id.to_owned();
+        };
+        // FNV-1a: no secret, only spread; written with letters and digits.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in id.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let mut fitting = String::with_capacity(length);
+        for _ in 0..length.min(64) {
+            fitting.extend(char::from_digit(u32::try_from(hash % 36).unwrap_or_default(), 36));
+            hash = (hash / 36).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (hash >> 7);
+        }
+        fitting
+    }
+
     fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let (mut texts, mut media) = (Vec::new(), Vec::new());
@@ -331,7 +392,7 @@ impl Encoder<'_> {
         }
         let mut wire = Object::new();
         wire.insert("role".into(), "tool".into());
-        wire.insert("tool_call_id".into(), result.call_id.as_str().into());
+        wire.insert("tool_call_id".into(), self.call_id(&result.call_id).into());
         if self.compat.tool_result_name {
             wire.insert("name".into(), result.tool.as_str().into());
         }

@@ -2,16 +2,16 @@
 
 mod decode;
 mod encode;
-mod errors;
-mod models;
 mod parse;
 
 use serde_json::Value;
 
-use crate::model::{ModelError, ModelInfo, ModelRequest};
+use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
 use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
 use crate::schema::Dialect;
 
+#[cfg(test)]
+mod recorded_tests;
 #[cfg(test)]
 mod tests;
 
@@ -57,6 +57,44 @@ pub struct Compat {
     pub strict: bool,
     /// Whether a tool's result names the tool.
     pub tool_result_name: bool,
+    /// How the model is told how much to think.
+    pub thinking: ThinkingField,
+    /// Whether a schema for the reply is known (`response_format` of type `json_schema`).
+    pub json_schema: bool,
+    /// When what the model thought goes back to it, in the field it came in.
+    pub echo_thinking: EchoThinking,
+    /// Call ids have to be exactly so many letters and digits: others are mapped, the same one always to the same.
+    pub call_id_length: Option<usize>,
+}
+
+/// How a server is told how much its model should think.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ThinkingField {
+    /// `reasoning_effort`.
+    #[default]
+    ReasoningEffort,
+    /// `reasoning: {"effort"}` or `{"max_tokens"}`.
+    Reasoning,
+    /// `thinking: {"type"}`: on or off.
+    ThinkingType,
+    /// `enable_thinking`, and `thinking_budget`.
+    EnableThinking,
+    /// Not at all; asking for it is left out, with a warning.
+    None,
+}
+
+/// When what a model thought goes back to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EchoThinking {
+    /// With each of its messages.
+    #[default]
+    Always,
+    /// While its calls are answered: since the last message of the user.
+    WithinTurn,
+    /// Never.
+    Never,
 }
 
 impl Default for Compat {
@@ -68,7 +106,79 @@ impl Default for Compat {
             parallel_tool_calls: true,
             strict: true,
             tool_result_name: false,
+            thinking: ThinkingField::default(),
+            json_schema: true,
+            echo_thinking: EchoThinking::default(),
+            call_id_length: None,
         }
+    }
+}
+
+impl Compat {
+    /// What a server can be trusted to know that says no more than that it speaks like OpenAI: `max_tokens`, the role `system`,
+    /// nothing strict, no schema for the reply.
+    pub fn plain() -> Self {
+        Self {
+            max_tokens_field: MaxTokensField::MaxTokens,
+            system_role: SystemRole::System,
+            strict: false,
+            json_schema: false,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the field of the token limit.
+    pub fn with_max_tokens_field(mut self, field: MaxTokensField) -> Self {
+        self.max_tokens_field = field;
+        self
+    }
+
+    /// Sets the role of the system prompt.
+    pub fn with_system_role(mut self, role: SystemRole) -> Self {
+        self.system_role = role;
+        self
+    }
+
+    /// Sets how the model is told how much to think.
+    pub fn with_thinking(mut self, field: ThinkingField) -> Self {
+        self.thinking = field;
+        self
+    }
+
+    /// Sets when what the model thought goes back to it.
+    pub fn with_echo_thinking(mut self, echo: EchoThinking) -> Self {
+        self.echo_thinking = echo;
+        self
+    }
+
+    /// Sets whether a schema for the reply is known.
+    pub fn with_json_schema(mut self, known: bool) -> Self {
+        self.json_schema = known;
+        self
+    }
+
+    /// Sets whether usage in a stream has to be, and can be, asked for.
+    pub fn with_stream_usage(mut self, known: bool) -> Self {
+        self.stream_usage = known;
+        self
+    }
+
+    /// Sets whether `parallel_tool_calls` is known.
+    pub fn with_parallel_tool_calls(mut self, known: bool) -> Self {
+        self.parallel_tool_calls = known;
+        self
+    }
+
+    /// Sets whether a tool's result names the tool.
+    pub fn with_tool_result_name(mut self, wanted: bool) -> Self {
+        self.tool_result_name = wanted;
+        self
+    }
+
+    /// Sets how long call ids have to be.
+    pub fn with_call_id_length(mut self, length: usize) -> Self {
+        self.call_id_length = Some(length);
+        self
     }
 }
 
@@ -131,6 +241,12 @@ impl Protocol for OpenAiChat {
         encode::request(&self.compat, model, request)
     }
 
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let native_output =
+            self.compat.json_schema && crate::provider::openai::models::keeps_to_schemas(model);
+        Capabilities { native_output, ..crate::provider::openai::models::media(model) }
+    }
+
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
         Box::new(decode::ChatDecoder::new(&model.provider))
     }
@@ -140,7 +256,7 @@ impl Protocol for OpenAiChat {
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::of_answer(answer)
+        crate::provider::openai::errors::of_answer(answer)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -385,6 +385,7 @@ fn servers_are_told_what_they_know() {
         parallel_tool_calls: false,
         strict: false,
         tool_result_name: true,
+        ..Compat::default()
     };
     let api = api().with_compat(compat);
     let request =

@@ -50,7 +50,7 @@ fn said(body: &Value) -> Said {
     };
     // The account is out of money: waiting does not help.
     let is_out = words.iter().flatten().any(|word| *word == "insufficient_quota");
-    Said { message, code, status, kind, retryable: is_out.then_some(false) }
+    Said { message, code, status, kind, retryable: is_out.then_some(false), retry_after: None }
 }
 
 fn kind(word: &str) -> Option<K> {

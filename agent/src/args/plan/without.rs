@@ -1,0 +1,149 @@
+//! A plan without some of its parameters.
+
+use super::{Graph, Kind, NodeId, Plan, Prop, SchemaError};
+use crate::args::policy::{PlanOptions, UnknownKeys};
+use serde_json::{Map, Value};
+
+/// Keywords of a root that this file understands; whatever else speaks of a parameter keeps it from being taken out.
+const UNDERSTOOD: [&str; 10] = [
+    "$defs",
+    "definitions",
+    "properties",
+    "required",
+    "oneOf",
+    "anyOf",
+    "title",
+    "description",
+    "examples",
+    "default",
+];
+
+impl Plan {
+    /// The same plan without these top-level parameters: they are neither shown nor accepted.
+    ///
+    /// # Errors
+    /// When there is no such parameter, when a condition of the schema speaks of it, and as for the plan itself.
+    pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
+        let source = self.graph.source.as_ref();
+        let mut schema = source.unwrap_or(&self.graph.schema).clone();
+        for name in names {
+            take_out(&mut schema, name)
+                .map_err(|reason| NotTakenOut::Parameter { name: name.to_owned(), reason })?;
+        }
+        let plan = if source.is_some() {
+            Plan::of_type(&self.name, schema, *self.options())
+        } else {
+            close_empty(&mut schema, *self.options());
+            Plan::compile(&self.name, &schema, *self.options())
+        };
+        plan.map_err(NotTakenOut::Schema)
+    }
+
+    /// The top-level parameter that a key stands for: by its name, or by an alias.
+    pub(crate) fn parameter_of(&self, key: &str) -> Option<&str> {
+        self.graph.top_level(self.graph.root).into_iter().find_map(|object| {
+            let found =
+                object.iter().find(|prop| prop.name == key || prop.aliases.iter().any(|alias| alias == key));
+            found.map(|prop| prop.name.as_str())
+        })
+    }
+
+    /// Whether a call has to have this top-level parameter; none if there is no such parameter.
+    pub(crate) fn requires(&self, name: &str) -> Option<bool> {
+        let objects = self.graph.top_level(self.graph.root);
+        let all = objects.into_iter().filter_map(|object| object.iter().find(|prop| prop.name == name));
+        all.map(|prop| prop.required).reduce(|one, other| one || other)
+    }
+}
+
+/// Why a parameter cannot be taken out of a plan.
+#[derive(Debug)]
+pub(crate) enum NotTakenOut {
+    Parameter { name: String, reason: String },
+    Schema(SchemaError),
+}
+
+impl Graph {
+    /// The properties of each object that the arguments may be.
+    fn top_level(&self, id: NodeId) -> Vec<&[Prop]> {
+        match self.kind(id) {
+            Kind::Object(object) => vec![&object.props],
+            Kind::Tagged { variants, .. } => {
+                variants.iter().flat_map(|variant| self.top_level(variant.1)).collect()
+            }
+            Kind::Union { branches, .. } => {
+                branches.iter().flat_map(|branch| self.top_level(*branch)).collect()
+            }
+            Kind::External(external) => self.top_level(external.object),
+            Kind::Checked(checked) => self.top_level(checked.base),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Takes a property out of the root, and out of its alternatives.
+fn take_out(schema: &mut Value, name: &str) -> Result<(), String> {
+    let Value::Object(root) = schema else { return Err(absent(name)) };
+    if root.get("$defs").is_some_and(refers_to_root) || root.get("properties").is_some_and(refers_to_root) {
+        return Err(format!("`{name}` cannot be taken out: the parameters contain themselves"));
+    }
+    let mut is_there = take_out_of(root, name)?;
+    for keyword in ["oneOf", "anyOf"] {
+        let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
+        for branch in branches {
+            match branch {
+                Value::Object(branch) => is_there |= take_out_of(branch, name)?,
+                Value::Bool(_) => {}
+                _ => return Err(absent(name)),
+            }
+        }
+    }
+    if is_there { Ok(()) } else { Err(absent(name)) }
+}
+
+fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, String> {
+    let condition =
+        object.iter().find(|(keyword, value)| !UNDERSTOOD.contains(&keyword.as_str()) && says(value, name));
+    if let Some((keyword, _)) = condition {
+        return Err(format!("`{name}` cannot be taken out: `{keyword}` speaks of it"));
+    }
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+    let was_there = properties.and_then(|properties| properties.shift_remove(name)).is_some();
+    if let Some(Value::Array(required)) = object.get_mut("required") {
+        required.retain(|required| required != name);
+    }
+    Ok(was_there)
+}
+
+/// An object of somebody else that does not say what else it takes is closed as long as it lists a property.
+fn close_empty(schema: &mut Value, options: PlanOptions) {
+    let Value::Object(root) = schema else { return };
+    let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);
+    if lists_none && options.unknown_keys() != UnknownKeys::Keep {
+        root.entry("additionalProperties").or_insert(Value::Bool(false));
+    }
+}
+
+/// Whether a keyword speaks of a property: as a key, or as a text.
+fn says(value: &Value, name: &str) -> bool {
+    match value {
+        Value::String(text) => text == name,
+        Value::Array(items) => items.iter().any(|item| says(item, name)),
+        Value::Object(map) => map.iter().any(|(key, value)| key == name || says(value, name)),
+        _ => false,
+    }
+}
+
+fn refers_to_root(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(refers_to_root),
+        Value::Object(map) => {
+            map.iter().any(|(key, value)| (key == "$ref" && value == "#") || refers_to_root(value))
+        }
+        _ => false,
+    }
+}
+
+fn absent(name: &str) -> String {
+    format!("there is no parameter `{name}`")
+}

@@ -1,0 +1,154 @@
+//! The loop: what it waits for that only the world outside of it can give.
+
+use super::agent_loop::{Origin, Phase};
+use super::batch::State;
+use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
+#[cfg(feature = "runtime")]
+use crate::message::{ToolArguments, ToolCall};
+use crate::{StepKey, StepKind};
+
+impl AgentLoop {
+    pub(super) fn approve_effect(&self) -> Effect {
+        Effect::Approve { requests: self.requests() }
+    }
+
+    fn requests(&self) -> Vec<(StepKey, ApprovalRequest)> {
+        let request = |at: usize| {
+            let key = self.key(StepKind::Approval, at);
+            let slot = self.batch.slots.get(at)?;
+            let State::Undecided(args) = &slot.state else { return None };
+            let mut call = slot.call.clone();
+            call.args = args.clone();
+            let fingerprint = self.fingerprint(&call.name);
+            Some((key.clone(), ApprovalRequest::new(key.to_string(), call, fingerprint, slot.mac.clone())))
+        };
+        self.batch.segment.clone().filter_map(request).collect()
+    }
+
+    fn fingerprint(&self, tool: &str) -> u64 {
+        self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
+    }
+
+    /// The decisions that the run waits for, in call order; none when it waits for something else.
+    pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
+        if self.phase != Phase::Approve {
+            return Vec::new();
+        }
+        self.requests().into_iter().map(|(_, request)| request).collect()
+    }
+
+    /// The calls whose results come from outside: position and id.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn deferred_calls(&self) -> Vec<(u32, String)> {
+        let one = |at: usize| {
+            let slot = self.batch.slots.get(at)?;
+            matches!(slot.state, State::Deferred(_)).then(|| (ord(at), slot.call.id.clone()))
+        };
+        if self.phase != Phase::Await {
+            return Vec::new();
+        }
+        self.batch.segment.clone().filter_map(one).collect()
+    }
+
+    /// The calls that were checked and have not run: they run when the run goes on, or when they are allowed.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn checked_calls(&self) -> impl Iterator<Item = CheckedCall> {
+        self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
+            let asked = match &slot.state {
+                State::Undecided(args) => Some(args.clone()),
+                State::Ready => None,
+                _ => return None,
+            };
+            Some(CheckedCall {
+                key: self.key(StepKind::Tool, at),
+                call: slot.effective(),
+                fingerprint: self.fingerprint(&slot.call.name),
+                asked,
+                mac: slot.mac.clone(),
+            })
+        })
+    }
+
+    pub(super) fn await_effect(&self) -> Effect {
+        let handle = |at: usize| match &self.batch.slots.get(at)?.state {
+            State::Deferred(handle) => Some((self.key(StepKind::Await, at), handle.clone())),
+            _ => None,
+        };
+        Effect::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
+    }
+
+    /// What the run waits for that only the world outside of it can give: decisions, results.
+    pub fn pending(&self) -> Vec<PendingCall> {
+        let one = |at: usize| {
+            let slot = self.batch.slots.get(at)?;
+            let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
+            match &slot.state {
+                State::Undecided(_) if self.phase == Phase::Approve => {
+                    let request_id = self.key(StepKind::Approval, at).to_string();
+                    Some(PendingCall::Approval { call_id, tool, request_id })
+                }
+                State::Deferred(handle) if self.phase == Phase::Await => {
+                    Some(PendingCall::Deferred { call_id, tool, handle: handle.clone() })
+                }
+                _ => None,
+            }
+        };
+        self.batch.segment.clone().filter_map(one).collect()
+    }
+
+    /// The run waits: for decisions or results that nobody has now. Says for which; nothing when it does not wait.
+    pub fn suspend(&mut self) -> Vec<PendingCall> {
+        let pending = self.pending();
+        if !pending.is_empty() && !std::mem::replace(&mut self.is_suspended, true) {
+            self.tell(|_| EventKind::RunSuspended { pending: pending.clone() });
+        }
+        pending
+    }
+
+    /// A suspended run goes on.
+    pub fn resume(&mut self) {
+        if std::mem::take(&mut self.is_suspended) {
+            self.tell(|_| EventKind::RunResumed);
+        }
+    }
+
+    /// Whether it was read from its stored form, so that somebody else may have written that.
+    pub fn was_stored(&self) -> bool {
+        matches!(self.origin, Origin::Stored)
+    }
+
+    /// Whether it waits for what only the world outside of the run can give, and [said so](Self::suspend).
+    pub fn is_suspended(&self) -> bool {
+        self.is_suspended
+    }
+}
+
+/// A call that was checked and has not run.
+#[cfg(feature = "runtime")]
+#[derive(Clone, Debug)]
+pub(crate) struct CheckedCall {
+    /// Where it stands.
+    pub(crate) key: StepKey,
+    /// The call, with what it runs with.
+    pub(crate) call: ToolCall,
+    /// Of its tool's schema.
+    #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
+    pub(crate) fingerprint: u64,
+    /// The checked arguments, where somebody has to allow it.
+    pub(crate) asked: Option<ToolArguments>,
+    /// What it was signed with.
+    pub(crate) mac: Option<String>,
+}
+
+#[cfg(feature = "runtime")]
+impl CheckedCall {
+    /// The name of the request to allow it.
+    pub(crate) fn request_id(&self) -> String {
+        StepKey::new(self.key.run.clone(), self.key.turn, StepKind::Approval, self.key.ord).to_string()
+    }
+}
+
+#[cfg(feature = "runtime")]
+fn ord(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,182 @@
+//! Providers: one row each.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::provider::Protocol;
+use crate::provider::http::ApiKey;
+
+/// A provider: by which protocol it is asked, where it listens, where its key is.
+#[derive(Clone)]
+pub struct ProviderEntry {
+    pub(super) name: String,
+    pub(in crate::provider) protocol: Arc<dyn Protocol>,
+    pub(super) base_url: Option<String>,
+    pub(super) key_variables: Vec<String>,
+    pub(super) key: Option<ApiKey>,
+    needs_key: bool,
+    default_model: Option<String>,
+    headers: Vec<(String, String)>,
+}
+
+impl ProviderEntry {
+    /// A provider that is asked by this protocol. Its key is in `NAME_API_KEY` unless something else is said.
+    pub fn new(name: impl Into<String>, protocol: impl Protocol + 'static) -> Self {
+        Self::shared(name, Arc::new(protocol))
+    }
+
+    fn shared(name: impl Into<String>, protocol: Arc<dyn Protocol>) -> Self {
+        Self {
+            name: name.into(),
+            protocol,
+            base_url: None,
+            key_variables: Vec::new(),
+            key: None,
+            needs_key: true,
+            default_model: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Sets where it listens, instead of where the protocol's own provider does. It may end in the version, or be the endpoint.
+    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// Adds a variable of the environment that may hold the key; the first that is set counts.
+    pub fn with_key_variable(mut self, variable: impl Into<String>) -> Self {
+        self.key_variables.push(variable.into());
+        self
+    }
+
+    /// Sets the key itself, or where it comes from.
+    pub fn with_key(mut self, key: impl Into<ApiKey>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Says that it can be asked without a key, as servers on this machine can.
+    pub fn without_key(mut self) -> Self {
+        self.needs_key = false;
+        self
+    }
+
+    /// Sets the model that the provider's name alone stands for.
+    pub fn with_default_model(mut self, model: impl Into<String>) -> Self {
+        self.default_model = Some(model.into());
+        self
+    }
+
+    /// Adds a header of all its requests; one of the same name that a model's builder adds comes after it.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub(in crate::provider) fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The protocol it is asked by.
+    pub fn protocol(&self) -> &dyn Protocol {
+        &*self.protocol
+    }
+
+    /// The beginning of the names of its variables: what stands before `_API_KEY`.
+    pub(super) fn prefix(&self) -> String {
+        let by_key = self.key_variables.first().and_then(|variable| variable.strip_suffix("_API_KEY"));
+        by_key.map_or_else(|| variable(&self.name), str::to_owned)
+    }
+
+    pub(super) fn default_model(&self) -> Option<String> {
+        self.default_model.clone().or_else(|| from_env(&format!("{}_DEFAULT_MODEL", self.prefix())))
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The variable that should say so, of a provider that has no address of its own.
+    pub(in crate::provider) fn base_url(&self, protocol: &dyn Protocol) -> Result<String, String> {
+        let variable = format!("{}_BASE_URL", self.prefix());
+        let found = from_env(&variable).or_else(|| self.base_url.clone());
+        match found.unwrap_or_else(|| protocol.base_url().to_owned()) {
+            url if url.is_empty() => Err(variable),
+            url => Ok(url),
+        }
+    }
+
+    /// The key; none is sent where none is needed.
+    ///
+    /// # Errors
+    /// The variables that were looked at.
+    pub(in crate::provider) fn key(&self) -> Result<ApiKey, String> {
+        let own = [format!("{}_API_KEY", variable(&self.name))];
+        let variables = if self.key_variables.is_empty() { &own[..] } else { &self.key_variables };
+        let found =
+            self.key.clone().or_else(|| variables.iter().find_map(|variable| ApiKey::from_env(variable)));
+        match found {
+            Some(key) => Ok(key),
+            None if !self.needs_key => Ok(ApiKey::none()),
+            None => Err(variables.join(" or ")),
+        }
+    }
+}
+
+/// Without address and headers: keys may stand there.
+impl fmt::Debug for ProviderEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderEntry")
+            .field("name", &self.name)
+            .field("protocol", &self.protocol)
+            .field("key_variables", &self.key_variables)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+fn from_env(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// `openai-responses` as it stands in variables: `OPENAI_RESPONSES`.
+fn variable(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// Those that are compiled in.
+pub(super) fn built_in() -> Vec<ProviderEntry> {
+    #[cfg_attr(not(feature = "openai"), expect(unused_mut, reason = "servers speak OpenAI's protocol"))]
+    let mut providers = vec![
+        #[cfg(feature = "anthropic")]
+        ProviderEntry::new("anthropic", crate::provider::anthropic::AnthropicMessages::default())
+            .with_key_variable("ANTHROPIC_API_KEY"),
+        #[cfg(feature = "openai")]
+        ProviderEntry::new("openai", crate::provider::openai::OpenAiChat::default())
+            .with_key_variable("OPENAI_API_KEY"),
+        #[cfg(feature = "openai")]
+        ProviderEntry::new("openai-responses", crate::provider::openai::OpenAiResponses::default())
+            .with_key_variable("OPENAI_API_KEY"),
+        #[cfg(feature = "gemini")]
+        ProviderEntry::new("gemini", crate::provider::gemini::Gemini::default())
+            .with_key_variable("GEMINI_API_KEY")
+            .with_key_variable("GOOGLE_API_KEY"),
+    ];
+    #[cfg(feature = "openai")]
+    for server in crate::provider::openai::SERVERS {
+        let mut entry = ProviderEntry::new(
+            server.name,
+            crate::provider::openai::OpenAiChat::default().with_compat((server.compat)()),
+        )
+        .with_base_url(server.base_url)
+        .with_key_variable(server.key_variable);
+        entry.needs_key = !server.is_local;
+        providers.push(entry);
+    }
+    providers
+}

@@ -1,0 +1,287 @@
+//! Who there is to be asked, and what is known of their models.
+
+mod entry;
+mod facts;
+
+pub use entry::ProviderEntry;
+pub use facts::{ModelFacts, Prices};
+
+use std::sync::{Arc, LazyLock};
+
+use super::Protocol;
+use super::http::{ApiKey, BuildModelError, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
+use crate::args::did_you_mean;
+
+/// The providers that are known, and what is known of their models: one value for a whole program.
+///
+/// The default has the providers whose features are on, and with `openai` the servers that speak its protocol: `openrouter`,
+/// `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`, `zai`, `alibaba`, and on this
+/// machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. Another is added in a few lines:
+///
+/// ```
+/// # #[cfg(feature = "openai")]
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::provider::openai::{Compat, OpenAiChat};
+/// use agent::provider::{Catalogue, ProviderEntry};
+///
+/// let acme = ProviderEntry::new("acme", OpenAiChat::default().with_compat(Compat::plain()))
+///     .with_base_url("https://api.acme.example/v1")
+///     .with_key_variable("ACME_API_KEY");
+/// let catalogue = Catalogue::default().with_provider(acme.with_key("secret"));
+/// let model = catalogue.model("acme/large-1")?;
+/// # let _ = model; Ok(()) }
+/// # #[cfg(feature = "openai")] example().unwrap();
+/// ```
+///
+/// # Names
+/// A model is `provider/model`. A provider alone stands for its default model: the one that was
+/// [given](ProviderEntry::with_default_model), or that a variable names: `OPENAI_DEFAULT_MODEL` beside `OPENAI_API_KEY`, and so for
+/// each. `OPENAI_BASE_URL` says where it listens, if nothing else does.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    providers: Vec<ProviderEntry>,
+    facts: Vec<(String, ModelFacts)>,
+    options: HttpOptions,
+    client: Option<HttpClient>,
+}
+
+/// What is compiled in. It never changes.
+static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
+    providers: entry::built_in(),
+    facts: Vec::new(),
+    options: HttpOptions::default(),
+    client: None,
+});
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        BUILT_IN.clone()
+    }
+}
+
+impl Catalogue {
+    /// Nobody.
+    pub fn empty() -> Self {
+        Self { providers: Vec::new(), ..BUILT_IN.clone() }
+    }
+
+    /// Adds a provider, or replaces the one of this name.
+    pub fn with_provider(mut self, provider: ProviderEntry) -> Self {
+        match self.providers.iter_mut().find(|known| known.name == provider.name) {
+            Some(known) => *known = provider,
+            None => self.providers.push(provider),
+        }
+        self
+    }
+
+    /// Says what is known of a model, `provider/model`, instead of what was known.
+    pub fn with_model(mut self, name: impl Into<String>, facts: ModelFacts) -> Self {
+        let name = name.into();
+        self.facts.retain(|(known, _)| *known != name);
+        self.facts.push((name, facts));
+        self
+    }
+
+    /// Gives a provider its key. An unknown provider is left alone: asking for its model says so.
+    pub fn with_key(mut self, provider: &str, key: impl Into<ApiKey>) -> Self {
+        if let Some(entry) = self.providers.iter_mut().find(|known| known.name == provider) {
+            entry.key = Some(key.into());
+        }
+        self
+    }
+
+    /// Sets the timeouts, retries, limits and listeners of all models.
+    pub fn with_options(mut self, options: HttpOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Shares the connections, and the options, of this client among all models.
+    pub fn with_client(mut self, client: HttpClient) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// A model by its name, with the key of its provider.
+    ///
+    /// # Errors
+    /// Nobody knows the provider, there is no key, or the client cannot be set up.
+    pub fn model(&self, name: &str) -> Result<HttpModel, BuildModelError> {
+        self.builder(name).build()
+    }
+
+    /// The same, with more to be said about it.
+    pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
+        let builder = HttpModel::builder(name).catalogue(self.clone()).options(self.options.clone());
+        match &self.client {
+            Some(client) => builder.client(client.clone()),
+            None => builder,
+        }
+    }
+
+    /// The providers, in order.
+    pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
+        self.providers.iter()
+    }
+
+    /// What is known of a model, `provider/model`.
+    ///
+    /// ```
+    /// use agent::provider::Catalogue;
+    ///
+    /// let facts = Catalogue::default().facts("openai/gpt-5-mini").unwrap();
+    /// assert_eq!(facts.context_window, Some(400_000));
+    /// ```
+    pub fn facts(&self, name: &str) -> Option<ModelFacts> {
+        let given = self.facts.iter().find(|(known, _)| known == name).map(|(_, facts)| facts.clone());
+        given.or_else(|| facts::known(name))
+    }
+
+    /// The provider and the model of `provider/model`.
+    pub(super) fn find(&self, name: &str) -> Result<(&ProviderEntry, String), UnknownModel> {
+        let (provider_name, model) =
+            name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
+        let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
+        let unknown = |problem: String, suggestion: Option<String>| UnknownModel {
+            problem,
+            known: names.join(", "),
+            suggestion,
+        };
+        let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
+            let mut near = did_you_mean(provider_name, names.iter().copied());
+            // Whoever wrote a model alone gets its provider.
+            let by_model =
+                facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
+            let suggestion = by_model
+                .map(|provider| format!("{provider}/{provider_name}"))
+                .or_else(|| (!near.is_empty()).then(|| near.remove(0).to_owned()));
+            let problem =
+                format!("there is no provider `{provider_name}` (the big ones are features of this crate)");
+            return Err(unknown(problem, suggestion));
+        };
+        let model = model.map(str::to_owned).or_else(|| provider.default_model());
+        let Some(model) = model.filter(|model| !model.trim().is_empty()) else {
+            let variable = format!("{}_DEFAULT_MODEL", provider.prefix());
+            return Err(unknown(format!("`{name}` names no model, and {variable} is not set"), None));
+        };
+        Ok((provider, model))
+    }
+
+    pub(super) fn built_in() -> &'static Self {
+        &BUILT_IN
+    }
+}
+
+/// A protocol by its name (`anthropic-messages`, `openai-chat`) or by the name of a provider that is asked by it.
+///
+/// ```
+/// # #[cfg(all(feature = "anthropic", feature = "openai"))] {
+/// use agent::provider::protocol;
+///
+/// assert_eq!(protocol("anthropic").unwrap().api(), "anthropic-messages");
+/// assert_eq!(protocol("openai-chat").unwrap().base_url(), "https://api.openai.com/v1");
+/// assert!(protocol("telegraph").is_none());
+/// # }
+/// ```
+pub fn protocol(name: &str) -> Option<Arc<dyn Protocol>> {
+    let providers = &BUILT_IN.providers;
+    let by_name = providers.iter().find(|provider| provider.name == name);
+    let found = by_name.or_else(|| providers.iter().find(|provider| provider.protocol.api() == name));
+    found.map(|provider| provider.protocol.clone())
+}
+
+/// The names of the protocols that are compiled in.
+pub fn protocols() -> impl Iterator<Item = &'static str> {
+    let mut names: Vec<&str> = BUILT_IN.providers.iter().map(|provider| provider.protocol.api()).collect();
+    let mut seen = Vec::new();
+    names.retain(|name| {
+        let is_new = !seen.contains(name);
+        seen.push(*name);
+        is_new
+    });
+    names.into_iter()
+}
+
+/// A model whose provider nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; write `provider/model`, with one of these providers: {known}{}", hint(suggestion.as_deref()))]
+pub struct UnknownModel {
+    problem: String,
+    known: String,
+    suggestion: Option<String>,
+}
+
+fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_near_ones_suggested() {
+        let catalogue = Catalogue::default();
+        let said = |name: &str| catalogue.find(name).unwrap_err().to_string();
+        #[cfg(feature = "openai")]
+        {
+            let (provider, model) = catalogue.find("openrouter/anthropic/claude-x").unwrap();
+            assert_eq!((provider.name(), model.as_str()), ("openrouter", "anthropic/claude-x"));
+            assert!(said("gorq/x").contains("did you mean `groq`?"), "{}", said("gorq/x"));
+            assert!(
+                said("gpt-5-mini").contains("did you mean `openai/gpt-5-mini`?"),
+                "{}",
+                said("gpt-5-mini")
+            );
+            assert!(said("cerebras/").contains("CEREBRAS_DEFAULT_MODEL"), "{}", said("cerebras/"));
+        }
+        #[cfg(feature = "anthropic")]
+        assert!(said("claude-opus-4-5").contains("did you mean `anthropic/claude-opus-4-5`?"));
+        assert!(Catalogue::empty().find("x/y").unwrap_err().to_string().contains("no provider `x`"));
+    }
+
+    #[cfg(feature = "openai")]
+    #[test]
+    fn servers_have_all_that_a_model_needs() {
+        for server in crate::provider::openai::SERVERS {
+            let builder =
+                Catalogue::default().with_key(server.name, "k").builder(format!("{}/m", server.name));
+            match builder.build() {
+                Ok(model) => assert_eq!(crate::model::Model::info(&model).provider, server.name),
+                // Each account has its own address.
+                Err(error) => assert_eq!(
+                    error.to_string(),
+                    "`azure` needs an address: give a base URL to the builder, or set AZURE_OPENAI_BASE_URL"
+                ),
+            }
+            if server.is_local {
+                assert!(Catalogue::default().model(&format!("{}/m", server.name)).is_ok(), "{}", server.name);
+            }
+        }
+    }
+
+    #[cfg(feature = "openai")]
+    #[test]
+    fn what_is_registered_replaces_what_was_known() {
+        use crate::model::Model as _;
+        use crate::provider::openai::OpenAiResponses;
+
+        let entry = ProviderEntry::new("groq", OpenAiResponses::default())
+            .with_base_url("https://g.example")
+            .with_default_model("small")
+            .without_key();
+        let facts = ModelFacts { context_window: Some(7), ..ModelFacts::default() };
+        let catalogue = Catalogue::default().with_provider(entry).with_model("groq/small", facts);
+        let model = catalogue.model("groq").unwrap();
+        assert_eq!((model.info().api.as_str(), model.info().model.as_str()), ("openai-responses", "small"));
+        assert_eq!(catalogue.facts("groq/small").unwrap().context_window, Some(7));
+        assert_eq!(catalogue.providers().filter(|provider| provider.name() == "groq").count(), 1);
+        let error = Catalogue::default().with_provider(
+            ProviderEntry::new("a", OpenAiResponses::default()).with_key_variable("NO_SUCH_VARIABLE"),
+        );
+        assert_eq!(
+            error.model("a/b").unwrap_err().to_string(),
+            "`a` needs a key: give one to the builder, or set NO_SUCH_VARIABLE"
+        );
+    }
+}

@@ -1,0 +1,340 @@
+//! Answers of Gemini: streams, JSON bodies, and lists of chunks.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::partial::PartialArguments;
+use super::{errors, parts};
+use crate::message::{Content, ProviderData, StopReason, ToolArguments, Usage};
+use crate::model::{ModelError, ModelEvent};
+use crate::provider::failure;
+use crate::provider::parts::{Object, Source, some_text, text};
+use crate::provider::protocol::Decoder;
+use crate::provider::sse::SseEvent;
+
+/// What a candidate says about its content, kept for reading.
+const STATE_FIELDS: [&str; 4] =
+    ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings"];
+
+/// Reads one answer.
+///
+/// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to those before.
+pub(super) struct GeminiDecoder {
+    provider: String,
+    lenient_end: bool,
+    is_started: bool,
+    has_candidate: bool,
+    parts: usize,
+    /// The text that goes on: where it stands, and whether it is a thought.
+    open: Option<(usize, bool)>,
+    /// The call whose arguments come value by value.
+    call: Option<(usize, PartialArguments)>,
+    message_data: Object,
+    usage: Option<Value>,
+    finish: Option<String>,
+    detail: Option<String>,
+    blocked: Option<String>,
+}
+
+impl GeminiDecoder {
+    pub(super) fn new(provider: &str, lenient_end: bool) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            lenient_end,
+            is_started: false,
+            has_candidate: false,
+            parts: 0,
+            open: None,
+            call: None,
+            message_data: Object::new(),
+            usage: None,
+            finish: None,
+            detail: None,
+            blocked: None,
+        }
+    }
+
+    /// A chunk of a stream, or a whole answer. `text` is what `chunk` was read from.
+    fn chunk(&mut self, chunk: &Value, json: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let owned = |value: &Value, key| some_text(value, key).map(str::to_owned);
+        let (response_id, model) = (owned(chunk, "responseId"), owned(chunk, "modelVersion"));
+        if !self.is_started && (response_id.is_some() || model.is_some()) {
+            self.is_started = true;
+            out.push(ModelEvent::ReplyStart { response_id, model });
+        }
+        if let Some(usage) =
+            chunk.get("usageMetadata").filter(|usage| usage.as_object().is_some_and(|u| !u.is_empty()))
+        {
+            self.usage = Some(usage.clone());
+        }
+        if let Some(feedback) = chunk.get("promptFeedback")
+            && let Some(reason) = some_text(feedback, "blockReason")
+        {
+            self.blocked = Some(reason.to_owned());
+            self.detail = owned(feedback, "blockReasonMessage").or_else(|| Some(reason.to_owned()));
+        }
+        let candidates = chunk.get("candidates").and_then(Value::as_array);
+        let first = |candidate: &&Value| candidate.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+        if let Some(candidate) = candidates.and_then(|candidates| candidates.iter().find(first)) {
+            self.has_candidate = true;
+            let content = candidate.get("content").and_then(|content| content.get("parts")?.as_array());
+            let texts = if json.contains("\"functionCall\"") { arguments(json) } else { Vec::new() };
+            for (number, part) in content.into_iter().flatten().enumerate() {
+                self.part(part, texts.get(number).cloned().flatten(), out);
+            }
+            if let Some(word) = some_text(candidate, "finishReason") {
+                self.finish = Some(word.to_owned());
+                self.detail = owned(candidate, "finishMessage").or(self.detail.take());
+            }
+            for key in STATE_FIELDS {
+                if let Some(value) = candidate.get(key).filter(|value| says_something(value)) {
+                    self.message_data.insert(key.to_owned(), value.clone());
+                }
+            }
+        }
+        match chunk.get("error") {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => {
+                self.tell_usage(out);
+                Err(errors::of_event(chunk))
+            }
+        }
+    }
+
+    fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
+        if let Some(call) = part.get("functionCall") {
+            let is_piece = call.get("willContinue").is_some() || call.get("partialArgs").is_some();
+            if is_piece || some_text(call, "name").is_none() {
+                self.piece(part, call, out);
+                return;
+            }
+        }
+        self.end_call(out);
+        let is_state =
+            |(key, value): (&String, &Value)| key != "text" && key != "thought" && !value.is_null();
+        let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
+        match text(part, "text") {
+            Some("") if is_bare => {}
+            // Text with a signature is a part of its own: the signature is of that text, as it came.
+            Some(delta) if is_bare => {
+                let is_thought = part.get("thought") == Some(&Value::Bool(true));
+                let open = self.open.filter(|(_, thought)| *thought == is_thought);
+                let (content_index, _) = open.unwrap_or_else(|| (self.next_part(), is_thought));
+                self.open = Some((content_index, is_thought));
+                let delta = delta.to_owned();
+                out.push(if is_thought {
+                    ModelEvent::ThinkingDelta { content_index, delta }
+                } else {
+                    ModelEvent::TextDelta { content_index, delta }
+                });
+            }
+            _ => {
+                self.open = None;
+                let mut part = parts::read(&self.provider, part.clone(), args, Source::Reply);
+                if let Content::ToolCall(call) = &mut part.content
+                    && call.args.text() == "{}"
+                {
+                    call.args = ToolArguments::default();
+                }
+                out.push(ModelEvent::Part { content_index: self.next_part(), part });
+            }
+        }
+    }
+
+    fn next_part(&mut self) -> usize {
+        self.parts += 1;
+        self.parts - 1
+    }
+
+    /// A piece of a call: its name, values of its arguments, or its end.
+    fn piece(&mut self, part: &Value, call: &Value, out: &mut Vec<ModelEvent>) {
+        self.open = None;
+        if some_text(call, "name").is_some() {
+            self.end_call(out);
+            let content_index = self.next_part();
+            let begun = parts::read(&self.provider, without_pieces(part), None, Source::Reply);
+            if let Content::ToolCall(call) = begun.content {
+                out.push(ModelEvent::ToolCallStart { content_index, id: call.id, name: call.name });
+                out.extend(begun.provider_data.map(|data| ModelEvent::PartData { content_index, data }));
+                self.call = Some((content_index, PartialArguments::default()));
+            }
+        }
+        if let Some((_, arguments)) = &mut self.call {
+            let pieces = call.get("partialArgs").and_then(Value::as_array);
+            pieces.into_iter().flatten().for_each(|piece| arguments.push(piece));
+        }
+        if call.get("willContinue") != Some(&Value::Bool(true)) {
+            self.end_call(out);
+        }
+    }
+
+    fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
+        if let Some((content_index, arguments)) = self.call.take() {
+            out.push(ModelEvent::ToolCallDelta { content_index, delta: arguments.into_text() });
+            out.push(ModelEvent::ToolCallEnd { content_index });
+        }
+    }
+
+    fn tell_usage(&mut self, out: &mut Vec<ModelEvent>) {
+        out.extend(self.usage.take().map(|raw| ModelEvent::Usage { usage: usage(raw) }));
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        self.end_call(out);
+        self.tell_usage(out);
+        if !self.message_data.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
+            out.push(ModelEvent::MessageData { data });
+        }
+        let (reason, raw) = match (self.finish.take(), self.blocked.take()) {
+            (Some(word), _) => (stop_reason(&word), Some(word)),
+            (None, Some(word)) => (StopReason::ContentFilter, Some(word)),
+            (None, None) => (StopReason::Stop, None),
+        };
+        let detail = self.detail.take().filter(|_| reason != StopReason::Stop);
+        out.push(ModelEvent::Stop { reason, detail, raw });
+    }
+
+    fn is_over(&self) -> bool {
+        self.finish.is_some() || self.blocked.is_some()
+    }
+}
+
+impl Decoder for GeminiDecoder {
+    fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if event.data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let chunk = failure::event_json(event)?;
+        if !chunk.is_object() {
+            return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
+        }
+        self.chunk(&chunk, event.data, out)
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.is_over() || (self.lenient_end && self.has_candidate) {
+            self.complete(out);
+            return Ok(());
+        }
+        self.tell_usage(out);
+        let error = if self.has_candidate {
+            "the stream ended before the reply did: no `finishReason`"
+        } else {
+            "the stream has no reply in it"
+        };
+        Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    /// There is no last word: usage may follow the reason for the end.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let no_json = |error| failure::no_reply(body, "no JSON").with_source(error);
+        // A stream that was asked for without `alt=sse` is a list of chunks.
+        let chunks: Vec<&RawValue> = match serde_json::from_slice::<Vec<&RawValue>>(body) {
+            Ok(chunks) => chunks,
+            Err(_) => vec![serde_json::from_slice(body).map_err(no_json)?],
+        };
+        for chunk in chunks {
+            self.chunk(&serde_json::from_str(chunk.get()).map_err(no_json)?, chunk.get(), out)?;
+        }
+        if !self.has_candidate && self.blocked.is_none() {
+            return Err(failure::no_reply(body, "it has no `candidates`"));
+        }
+        self.complete(out);
+        Ok(())
+    }
+}
+
+/// The part without what is said of its arguments.
+fn without_pieces(part: &Value) -> Value {
+    let mut part = part.clone();
+    if let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) {
+        call.shift_remove("willContinue");
+        call.shift_remove("partialArgs");
+    }
+    part
+}
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    }
+}
+
+/// The arguments of the calls of a chunk as text, part by part: a value forgets repeated keys and long numbers.
+fn arguments(json: &str) -> Vec<Option<String>> {
+    #[derive(Deserialize)]
+    struct Chunk<'a> {
+        #[serde(borrow)]
+        candidates: Vec<Candidate<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Candidate<'a> {
+        #[serde(default)]
+        index: u64,
+        #[serde(borrow)]
+        content: Option<Parts<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow)]
+        parts: Option<Vec<Part<'a>>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Part<'a> {
+        #[serde(borrow)]
+        function_call: Option<Call<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        args: Option<&'a RawValue>,
+    }
+    let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(json) else { return Vec::new() };
+    let first = chunk.candidates.into_iter().find(|candidate| candidate.index == 0);
+    let parts = first.and_then(|candidate| candidate.content?.parts).unwrap_or_default();
+    let text =
+        |part: Part<'_>| Some(part.function_call?.args?.get().to_owned()).filter(|text| text != "null");
+    parts.into_iter().map(text).collect()
+}
+
+fn stop_reason(word: &str) -> StopReason {
+    match word {
+        "STOP" => StopReason::Stop,
+        "MAX_TOKENS" => StopReason::MaxTokens,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => StopReason::ContentFilter,
+        other => StopReason::Other(other.to_owned()),
+    }
+}
+
+/// Gemini counts thoughts apart; here `output` is all of it. What tools at the provider added to the prompt is input.
+fn usage(raw: Value) -> Usage {
+    let count = |key: &str| raw.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let reasoning = count("thoughtsTokenCount");
+    let input = count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount"));
+    let mut usage = Usage::new(input, count("candidatesTokenCount").saturating_add(reasoning));
+    usage.reasoning = reasoning;
+    usage.cache_read = count("cachedContentTokenCount");
+    if let Some(total) = raw.get("totalTokenCount").and_then(Value::as_u64) {
+        usage.total = total;
+    }
+    usage.raw = Some(raw);
+    usage
+}

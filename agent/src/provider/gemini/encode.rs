@@ -1,0 +1,293 @@
+//! Requests to Gemini.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{Gemini, GeminiVersion, models, parts};
+use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
+use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
+use crate::provider::parts::{Object, merge_options, text};
+use crate::provider::{HttpRequest, schema};
+use crate::tool::dialect::tools_in_dialect;
+
+/// Stands for the signature of a call that Gemini did not make.
+///
+/// Source: <https://ai.google.dev/gemini-api/docs/thought-signatures>, on calls of other models.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Gemini takes so many texts that end a reply.
+const MAX_STOPS: usize = 5;
+
+pub(super) fn request(
+    protocol: &Gemini,
+    model: &ModelInfo,
+    request: &ModelRequest,
+) -> Result<HttpRequest, ModelError> {
+    let encoder = Encoder { protocol, model, request, ids: HashMap::new() };
+    let body = encoder.body()?;
+    let version = match protocol.version {
+        GeminiVersion::V1Beta => "/v1beta",
+        GeminiVersion::V1 => "/v1",
+        GeminiVersion::InBaseUrl => "",
+    };
+    // `models/…` and `tunedModels/…` name themselves.
+    let folder = if model.model.contains('/') { "" } else { "models/" };
+    let name: String =
+        model.model.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./@".contains(*c)).collect();
+    let path = format!("{version}/{folder}{name}:streamGenerateContent?alt=sse");
+    Ok(HttpRequest::post(path, Value::Object(body)).with_header("accept", "text/event-stream"))
+}
+
+struct Encoder<'a> {
+    protocol: &'a Gemini,
+    model: &'a ModelInfo,
+    request: &'a ModelRequest,
+    /// Gemini's own ids of calls, by ours.
+    ids: HashMap<String, String>,
+}
+
+fn invalid(message: String) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, message)
+}
+
+impl Encoder<'_> {
+    fn body(mut self) -> Result<Object, ModelError> {
+        let request = self.request;
+        let options = request.provider_options.get(&self.model.provider);
+        // What is cached has its own system prompt and tools.
+        let is_cached =
+            options.and_then(|options| options.get("cachedContent")).is_some_and(Value::is_string);
+        let mut body = Object::new();
+        body.insert("contents".into(), self.contents()?.into());
+        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+        if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty() && !is_cached) {
+            set("systemInstruction", json!({"parts": [{"text": system}]}));
+        }
+        let tools = self.tools()?;
+        if !tools.is_empty() && !is_cached {
+            set("tools", tools.into());
+            if let Some(config) = self.tool_config() {
+                set("toolConfig", config);
+            }
+        }
+        let config = self.generation_config()?;
+        if !config.is_empty() {
+            set("generationConfig", config.into());
+        }
+        merge_options(&mut body, options);
+        Ok(body)
+    }
+
+    fn generation_config(&self) -> Result<Object, ModelError> {
+        let (request, name) = (self.request, self.model.model.as_str());
+        let mut config = Object::new();
+        let mut set = |key: &str, value: Value| config.insert(key.to_owned(), value);
+        if let Some(tokens) = request.max_tokens {
+            set("maxOutputTokens", tokens.into());
+        }
+        if let Some(temperature) = request.temperature {
+            set("temperature", temperature.into());
+        }
+        if let Some(top_p) = request.top_p {
+            set("topP", top_p.into());
+        }
+        if request.stop.len() > MAX_STOPS {
+            return Err(invalid(format!("Gemini takes at most {MAX_STOPS} texts that end a reply")));
+        }
+        if !request.stop.is_empty() {
+            set("stopSequences", request.stop.clone().into());
+        }
+        if let Some(output) = &request.output {
+            let (_, key, dialect) = self.protocol.schemas.fields();
+            let (schema, _) = schema::for_output(output, dialect);
+            set("responseMimeType", "application/json".into());
+            set(key, schema);
+        }
+        if let Some(thinking) = request.thinking.and_then(|level| models::thinking(name, level)) {
+            set("thinkingConfig", thinking);
+        }
+        Ok(config)
+    }
+
+    fn tools(&self) -> Result<Vec<Value>, ModelError> {
+        let request = self.request;
+        let (key, _, dialect) = self.protocol.schemas.fields();
+        let mut declarations: Vec<Value> = Vec::new();
+        for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
+            let mut tool = json!({"name": definition.name(), "description": definition.description()});
+            tool[key] = rendered.rendered.schema;
+            declarations.push(tool);
+        }
+        let mut tools = Vec::new();
+        if !declarations.is_empty() {
+            tools.push(json!({"functionDeclarations": declarations}));
+        }
+        for tool in &request.managed_tools {
+            tools.push(self.managed_tool(tool)?);
+        }
+        Ok(tools)
+    }
+
+    fn managed_tool(&self, tool: &ManagedTool) -> Result<Value, ModelError> {
+        let own = self.model.provider.as_str();
+        let no_limits = |is_limited: bool| {
+            if is_limited {
+                return Err(invalid(
+                    "Gemini chooses by itself which pages it reads, and how many".to_owned(),
+                ));
+            }
+            Ok(())
+        };
+        Ok(match tool {
+            ManagedTool::WebSearch(search) => {
+                no_limits(!search.allowed_domains.is_empty() || !search.blocked_domains.is_empty())?;
+                json!({"googleSearch": {}})
+            }
+            ManagedTool::WebFetch(fetch) => {
+                no_limits(!fetch.allowed_domains.is_empty() || !fetch.blocked_domains.is_empty())?;
+                json!({"urlContext": {}})
+            }
+            ManagedTool::CodeExecution => json!({"codeExecution": {}}),
+            ManagedTool::Other { provider, definition } if provider == own => definition.clone(),
+            other => return Err(other.refused_by(own)),
+        })
+    }
+
+    fn tool_config(&self) -> Option<Value> {
+        let request = self.request;
+        if request.parallel_tool_calls == Some(false) {
+            tracing::warn!(
+                setting = "parallel_tool_calls",
+                model = self.model.model,
+                "Gemini cannot be told to ask for one tool at a time: left out"
+            );
+        }
+        let config = match &request.tool_choice {
+            ToolChoice::Auto if request.strict_tools => json!({"mode": "VALIDATED"}),
+            ToolChoice::Auto => return None,
+            ToolChoice::None => json!({"mode": "NONE"}),
+            ToolChoice::Required => json!({"mode": "ANY"}),
+            ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+        };
+        Some(json!({"functionCallingConfig": config}))
+    }
+
+    fn contents(&mut self) -> Result<Vec<Value>, ModelError> {
+        let mut contents: Vec<Value> = Vec::new();
+        // Whether the last content is the one that takes the results of a turn.
+        let mut takes_results = false;
+        for message in &self.request.messages {
+            let data = match &**message {
+                Message::User(user) => user.provider_data.as_ref(),
+                Message::ToolResult(result) => result.provider_data.as_ref(),
+                _ => None,
+            };
+            let data = data.filter(|data| data.provider == self.model.provider).map(|data| &data.data);
+            let says = |key: &str| data.is_some_and(|data| data.get(key).is_some());
+            let (role, written, joins) = match &**message {
+                Message::User(user) => ("user", self.parts(&user.content)?, says("joined")),
+                Message::Custom(custom) => {
+                    ("user", self.parts(custom.for_model.as_deref().unwrap_or_default())?, false)
+                }
+                Message::Assistant(assistant) => ("model", self.assistant(assistant)?, false),
+                Message::ToolResult(result) => {
+                    ("user", self.tool_result(result, data)?, takes_results && !says("apart"))
+                }
+                Message::Unknown(_) => continue,
+            };
+            if written.is_empty() {
+                continue;
+            }
+            takes_results = matches!(**message, Message::ToolResult(_));
+            match contents.last_mut().and_then(|content| content["parts"].as_array_mut()) {
+                Some(parts) if joins => parts.extend(written),
+                _ => contents.push(json!({"role": role, "parts": written})),
+            }
+        }
+        Ok(contents)
+    }
+
+    fn parts(&self, parts: &[Part]) -> Result<Vec<Value>, ModelError> {
+        let mut written = Vec::new();
+        for part in parts {
+            let part = parts::write(part, &self.model.provider)
+                .map_err(|what| invalid(format!("Gemini does not take {what}")))?;
+            written.extend(part);
+        }
+        Ok(written)
+    }
+
+    fn assistant(&mut self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
+        let provider = self.model.provider.as_str();
+        for part in &message.content {
+            let Content::ToolCall(call) = &part.content else { continue };
+            let data = part.provider_data_of(provider);
+            match data.and_then(|data| text(data.get("functionCall")?, "id")) {
+                Some(id) => self.ids.insert(call.id.clone(), id.to_owned()),
+                // Ids that were made here may come again.
+                None => self.ids.remove(&call.id),
+            };
+        }
+        let mut written = self.parts(&message.content)?;
+        // Of the calls of a turn the first has a signature. One that another model made has none.
+        let is_signed =
+            |part: &Value| part.get("functionCall").is_some() && part.get("thoughtSignature").is_some();
+        if models::is_third(&self.model.model) && !written.iter().any(is_signed) {
+            let first = written.iter_mut().find(|part| part.get("functionCall").is_some());
+            if let Some(call) = first {
+                call["thoughtSignature"] = NO_SIGNATURE.into();
+            }
+        }
+        Ok(written)
+    }
+
+    fn tool_result(
+        &self,
+        result: &ToolResultMessage,
+        data: Option<&Value>,
+    ) -> Result<Vec<Value>, ModelError> {
+        let (mut said, mut media) = (Vec::new(), Vec::new());
+        for part in &result.content {
+            match part.content {
+                Content::Image(_) | Content::Document(_) | Content::Audio(_) => media.push(part.clone()),
+                _ => said.push(part.clone()),
+            }
+        }
+        let mut response = json!({"name": result.tool, "response": answer(&said, result)});
+        let id = data.and_then(|data| data.get("id"));
+        match id {
+            Some(Value::String(id)) => response["id"] = id.as_str().into(),
+            Some(_) => {}
+            None => {
+                if let Some(id) = self.ids.get(&result.call_id) {
+                    response["id"] = id.as_str().into();
+                }
+            }
+        }
+        if let Some(given) = data.and_then(|data| data.get("response")) {
+            response["response"] = given.clone();
+        }
+        let mut media = self.parts(&media)?;
+        // Since Gemini 3 a result holds its media; before, they stand beside it.
+        let holds_media = models::version(&self.model.model).is_none_or(|version| version >= (3, 0));
+        if holds_media && !media.is_empty() {
+            response["parts"] = std::mem::take(&mut media).into();
+        }
+        let mut written = vec![json!({"functionResponse": response})];
+        written.extend(media);
+        Ok(written)
+    }
+}
+
+/// What a function answered, as Gemini's convention has it: `output`, or `error`.
+pub(super) fn answer(content: &[Part], result: &ToolResultMessage) -> Value {
+    let words = content.iter().map(|part| match &part.content {
+        Content::Text(text) => text.clone(),
+        Content::Resource(resource) => crate::provider::parts::resource_text(resource).unwrap_or_default(),
+        Content::ResourceLink(link) => crate::provider::parts::link_text(link),
+        _ => String::new(),
+    });
+    let key = if result.is_error { "error" } else { "output" };
+    json!({ key: words.collect::<String>() })
+}

@@ -1,0 +1,65 @@
+//! What the errors of Gemini mean.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::{ModelError, ModelErrorKind as K};
+use crate::provider::Answer;
+use crate::provider::failure::{self, Said};
+use crate::provider::parts::{some_text, text};
+
+/// The error of an answer with an error status.
+pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
+    let body = serde_json::from_slice(answer.body).unwrap_or(Value::Null);
+    failure::of_answer(answer, said(&body))
+}
+
+/// The error in a chunk, or in a body whose status was none.
+pub(super) fn of_event(event: &Value) -> ModelError {
+    failure::of_event(said(event), event)
+}
+
+/// `{"error": {"code", "message", "status", "details"}}`, perhaps in a list of one.
+fn said(body: &Value) -> Said {
+    let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
+    let Some(error) = body.get("error") else { return Said::default() };
+    let details = || error.get("details").and_then(Value::as_array).into_iter().flatten();
+    let message = some_text(error, "message").or_else(|| error.as_str());
+    let word = some_text(error, "status");
+    let bad_key = details().any(|detail| text(detail, "reason") == Some("API_KEY_INVALID"));
+    let kind = match word {
+        _ if bad_key => Some(K::Auth),
+        Some("UNAUTHENTICATED" | "PERMISSION_DENIED") => Some(K::Auth),
+        Some("RESOURCE_EXHAUSTED") => Some(K::RateLimit),
+        Some("UNAVAILABLE") => Some(K::Overloaded),
+        Some("INTERNAL" | "UNKNOWN" | "DATA_LOSS" | "ABORTED") => Some(K::Server),
+        Some("DEADLINE_EXCEEDED") => Some(K::Timeout),
+        Some("CANCELLED") => Some(K::Other),
+        Some("INVALID_ARGUMENT") if message.is_some_and(is_too_long) => Some(K::ContextTooLong),
+        Some("INVALID_ARGUMENT" | "NOT_FOUND" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" | "UNIMPLEMENTED") => {
+            Some(K::InvalidRequest)
+        }
+        _ => None,
+    };
+    let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    Said {
+        message: message.map(str::to_owned),
+        code: word.map(str::to_owned).or_else(|| error.get("code").map(Value::to_string)),
+        status: status.filter(|status| (300..=599).contains(status)),
+        kind,
+        retryable: None,
+        retry_after: details().find_map(retry_delay),
+    }
+}
+
+/// `google.rpc.RetryInfo`: `{"retryDelay": "34.4s"}`.
+fn retry_delay(detail: &Value) -> Option<Duration> {
+    let seconds: f64 = text(detail, "retryDelay")?.trim().strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// There is no code for it, only these words.
+fn is_too_long(message: &str) -> bool {
+    message.contains("exceeds the maximum number of tokens")
+}

@@ -1,0 +1,147 @@
+//! Google's [Gemini API](https://ai.google.dev/api/generate-content).
+
+mod decode;
+mod encode;
+mod errors;
+mod models;
+mod parse;
+mod partial;
+mod parts;
+
+use serde_json::Value;
+
+use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
+use crate::schema::Dialect;
+
+#[cfg(test)]
+mod tests;
+
+/// `generateContent` of Google's Gemini API: `POST /v1beta/models/{model}:streamGenerateContent`.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, Thinking};
+/// use agent::provider::{Protocol, gemini::Gemini};
+///
+/// let model = ModelInfo::new("gemini", "gemini-generate-content", "gemini-3-flash-preview");
+/// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Low);
+/// let http = Gemini::default().encode(&model, &request)?;
+/// assert_eq!(http.path, "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse");
+/// assert_eq!(http.body["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
+///
+/// Objects among the [provider options](ModelRequest::provider_options) are added to those of the request key by key, so
+/// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` as it is.
+///
+/// Calls of other models have no signature, and Gemini 3 wants one: they go out with the one that its
+/// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gemini {
+    /// The version of the API, in the path.
+    pub version: GeminiVersion,
+    /// The fields that schemas are sent in.
+    pub schemas: GeminiSchemas,
+    /// Whether a stream may end without `finishReason`: for proxies that leave it out. A connection that broke then looks like
+    /// the end of a reply.
+    pub lenient_end: bool,
+}
+
+/// The version of the Gemini API, in the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GeminiVersion {
+    /// `/v1beta`: everything there is.
+    #[default]
+    V1Beta,
+    /// `/v1`.
+    V1,
+    /// The base URL has it: for Vertex AI, whose paths begin otherwise.
+    InBaseUrl,
+}
+
+/// The fields that schemas are sent in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GeminiSchemas {
+    /// `parametersJsonSchema` and `responseJsonSchema`.
+    #[default]
+    JsonSchema,
+    /// `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0.
+    OpenApi,
+}
+
+impl GeminiSchemas {
+    /// The fields of a tool and of a reply, and the dialect.
+    const fn fields(self) -> (&'static str, &'static str, Dialect) {
+        match self {
+            Self::JsonSchema => ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema),
+            Self::OpenApi => ("parameters", "responseSchema", Dialect::GeminiLegacy),
+        }
+    }
+}
+
+impl Gemini {
+    /// The name of the protocol.
+    pub const API: &str = "gemini-generate-content";
+
+    /// Sets the version.
+    pub fn with_version(mut self, version: GeminiVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sets the fields that schemas are sent in.
+    pub fn with_schemas(mut self, schemas: GeminiSchemas) -> Self {
+        self.schemas = schemas;
+        self
+    }
+
+    /// Takes streams for whole that end without `finishReason`.
+    pub fn with_lenient_end(mut self) -> Self {
+        self.lenient_end = true;
+        self
+    }
+}
+
+impl Protocol for Gemini {
+    fn api(&self) -> &'static str {
+        Self::API
+    }
+
+    fn base_url(&self) -> &'static str {
+        "https://generativelanguage.googleapis.com"
+    }
+
+    fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
+        encode::request(self, model, request)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        // Before Gemini 3 a schema for the reply and tools exclude each other.
+        let native_output = models::version(model).is_none_or(|version| version >= (3, 0));
+        Capabilities { native_output, ..Capabilities::default() }
+    }
+
+    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
+        Box::new(decode::GeminiDecoder::new(&model.provider, self.lenient_end))
+    }
+
+    fn strict_dialect(&self) -> Dialect {
+        self.schemas.fields().2
+    }
+
+    fn error(&self, answer: &Answer<'_>) -> ModelError {
+        errors::of_answer(answer)
+    }
+
+    fn auth(&self, key: &str) -> (&'static str, String) {
+        ("x-goog-api-key", key.to_owned())
+    }
+
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+        parse::request(self, provider, body)
+    }
+}

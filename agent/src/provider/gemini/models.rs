@@ -1,0 +1,100 @@
+//! What Gemini's models can be told about thinking.
+
+use serde_json::{Value, json};
+
+use crate::model::Thinking;
+
+/// `gemini-2.5-pro`, `models/gemini-3-flash-preview`: the version. None for other names.
+pub(super) fn version(model: &str) -> Option<(u32, u32)> {
+    let rest = model.split("gemini-").nth(1)?;
+    let mut numbers = rest.split('-').next()?.split('.').map(|word| word.parse::<u32>().ok());
+    Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
+}
+
+/// Whether a model is known to be of Gemini 3 or later.
+pub(super) fn is_third(model: &str) -> bool {
+    version(model).is_some_and(|version| version >= (3, 0))
+}
+
+/// `thinkingConfig` for a level; none for models that do not think. A name that says no version is taken for one of the
+/// newest.
+///
+/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking): levels from Gemini 3, where the first
+/// Pro knows `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash `MINIMAL` too; budgets of 2.5, where Pro takes 128 to
+/// 32768 tokens and cannot be told not to think, Flash 0 to 24576, and Flash-Lite 512 to 24576.
+pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
+    let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");
+    let version = version(model).unwrap_or((u32::MAX, 0));
+    if !thinks || version < (2, 5) {
+        return None;
+    }
+    let shown = level != Thinking::None;
+    if version >= (3, 0) {
+        return Some(json!({"includeThoughts": shown, "thinkingLevel": word(model, version, level)}));
+    }
+    Some(json!({"includeThoughts": shown, "thinkingBudget": budget(model, level)}))
+}
+
+fn word(model: &str, version: (u32, u32), level: Thinking) -> &'static str {
+    let is_pro = model.contains("-pro");
+    match level {
+        Thinking::None | Thinking::Minimal if !is_pro => "MINIMAL",
+        Thinking::None | Thinking::Minimal | Thinking::Low | Thinking::Budget(..=2047) => "LOW",
+        Thinking::Medium | Thinking::Budget(..=12_000) if !(is_pro && version == (3, 0)) => "MEDIUM",
+        _ => "HIGH",
+    }
+}
+
+fn budget(model: &str, level: Thinking) -> u32 {
+    let (least, most) = match () {
+        () if model.contains("-pro") => (128, 32_768),
+        () if model.contains("-lite") => (512, 24_576),
+        () => (1, 24_576),
+    };
+    let tokens = match level {
+        Thinking::None if least > 500 || least == 1 => return 0,
+        Thinking::None => 0,
+        Thinking::Minimal => 512,
+        Thinking::Low => 1024,
+        Thinking::Medium => 8192,
+        Thinking::High => 24_576,
+        Thinking::XHigh | Thinking::Max => most,
+        Thinking::Budget(0) if least != 128 => return 0,
+        Thinking::Budget(tokens) => tokens,
+    };
+    tokens.clamp(least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_become_what_the_model_knows() {
+        use Thinking as T;
+        let levels =
+            [T::None, T::Minimal, T::Low, T::Medium, T::High, T::Max, T::Budget(2000), T::Budget(99_999)];
+        for (model, expected) in [
+            ("gemini-2.5-pro", [128, 512, 1024, 8192, 24_576, 32_768, 2000, 32_768]),
+            ("models/gemini-2.5-flash", [0, 512, 1024, 8192, 24_576, 24_576, 2000, 24_576]),
+            ("gemini-2.5-flash-lite", [0, 512, 1024, 8192, 24_576, 24_576, 2000, 24_576]),
+        ] {
+            let found =
+                levels.map(|level| thinking(model, level).unwrap()["thinkingBudget"].as_u64().unwrap());
+            assert_eq!(found, expected, "{model}");
+        }
+        for (model, expected) in [
+            ("gemini-3-pro-preview", ["LOW", "LOW", "LOW", "HIGH", "HIGH", "HIGH", "LOW", "HIGH"]),
+            ("gemini-3.1-pro-preview", ["LOW", "LOW", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
+            ("gemini-3-flash", ["MINIMAL", "MINIMAL", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
+            ("gemini-flash-latest", ["MINIMAL", "MINIMAL", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
+        ] {
+            let found = levels.map(|level| thinking(model, level).unwrap()["thinkingLevel"].clone());
+            assert_eq!(found, expected, "{model}");
+        }
+        for model in ["gemini-2.0-flash", "gemini-1.5-pro", "gemma-3-27b", "gemini-2.5-flash-image"] {
+            assert_eq!(thinking(model, T::High), None, "{model}");
+        }
+        assert!(is_third("gemini-3.1-pro") && !is_third("gemini-2.5-pro") && !is_third("gemini-pro-latest"));
+    }
+}

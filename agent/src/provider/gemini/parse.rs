@@ -1,0 +1,211 @@
+//! Requests to Gemini, read back into neutral words.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::{Gemini, encode, parts};
+use crate::message::{
+    AssistantMessage, Message, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage,
+};
+use crate::model::{
+    ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking, ToolChoice,
+};
+use crate::provider::Protocol as _;
+use crate::provider::parts::{Object, Source, merge_options_for, text};
+use crate::provider::tools::read_tool;
+
+fn invalid(what: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, what)
+}
+
+/// The model is in the path, not in the body: its name is empty here.
+pub(super) fn request(
+    protocol: &Gemini,
+    provider: &str,
+    body: &Value,
+) -> Result<(String, ModelRequest), ModelError> {
+    let given = body.as_object().ok_or_else(|| invalid("a request is a JSON object"))?;
+    let contents = given.get("contents").and_then(Value::as_array);
+    let contents = contents.ok_or_else(|| invalid("the request has no `contents`"))?;
+    let mut reader =
+        Reader { provider, calls: VecDeque::new(), minted: 0, messages: Vec::new(), is_results: false };
+    for content in contents {
+        reader.content(content)?;
+    }
+    let mut request = ModelRequest::new(reader.messages);
+    request.system = given.get("systemInstruction").and_then(system).map(Into::into);
+    if let Some(config) = given.get("generationConfig") {
+        request.max_tokens = config.get("maxOutputTokens").and_then(Value::as_u64);
+        request.temperature = config.get("temperature").and_then(Value::as_f64);
+        request.top_p = config.get("topP").and_then(Value::as_f64);
+        let stop = config.get("stopSequences").and_then(Value::as_array);
+        request.stop = stop.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        request.thinking = config.get("thinkingConfig").and_then(thinking);
+        let schema = config.get("responseJsonSchema").or_else(|| config.get("responseSchema"));
+        request.output = schema.map(|schema| OutputSchema::new("reply", schema.clone()));
+    }
+    let mut tools = Vec::new();
+    for tool in given.get("tools").and_then(Value::as_array).into_iter().flatten() {
+        let declarations = tool.get("functionDeclarations").and_then(Value::as_array);
+        let is_known = |tool: &&Value| declaration(tool).is_some();
+        match declarations.filter(|list| list.iter().all(|tool| is_known(&tool))) {
+            Some(list) if tools.is_empty() => tools.extend(list.iter().filter_map(declaration)),
+            _ => request.managed_tools.push(ManagedTool::other(provider, tool.clone())),
+        }
+    }
+    request.tools = tools.into();
+    let choice = given.get("toolConfig").and_then(|config| config.get("functionCallingConfig"));
+    let names = choice.and_then(|choice| choice.get("allowedFunctionNames")?.as_array());
+    match choice.and_then(|choice| text(choice, "mode")) {
+        Some("NONE") => request.tool_choice = ToolChoice::None,
+        Some("ANY") => {
+            request.tool_choice = match names.map(Vec::as_slice) {
+                Some([Value::String(name)]) => ToolChoice::Tool(name.clone()),
+                _ => ToolChoice::Required,
+            };
+        }
+        Some("VALIDATED") => request.strict_tools = true,
+        _ => {}
+    }
+    let model = String::new();
+    let info = ModelInfo::new(provider, protocol.api(), model.as_str());
+    let encoded = protocol.encode(&info, &request)?;
+    let encoded = encoded.body.as_object().cloned().unwrap_or_default();
+    if let Some(options) = merge_options_for(given, &encoded, "contents") {
+        request.provider_options.insert(provider.to_owned(), options);
+    }
+    Ok((model, request))
+}
+
+/// A function, in either spelling of the field of its schema.
+fn declaration(tool: &Value) -> Option<crate::ToolDefinition> {
+    ["parametersJsonSchema", "parameters_json_schema", "parameters"]
+        .iter()
+        .find_map(|key| read_tool(tool, key))
+}
+
+fn system(value: &Value) -> Option<String> {
+    let parts = value.get("parts").and_then(Value::as_array)?;
+    let texts: Vec<&str> = parts.iter().filter_map(|part| text(part, "text")).collect();
+    Some(texts.join("\n\n"))
+}
+
+fn thinking(config: &Value) -> Option<Thinking> {
+    if let Some(word) = text(config, "thinkingLevel") {
+        return word.to_lowercase().parse().ok();
+    }
+    match config.get("thinkingBudget")?.as_i64()? {
+        0 => Some(Thinking::None),
+        tokens => u32::try_from(tokens).ok().map(Thinking::Budget),
+    }
+}
+
+struct Reader<'a> {
+    provider: &'a str,
+    /// The calls of the last content of the model, without their results: id and name.
+    calls: VecDeque<(String, String)>,
+    minted: usize,
+    messages: Vec<Message>,
+    /// Whether the content before ended in results.
+    is_results: bool,
+}
+
+impl Reader<'_> {
+    fn content(&mut self, content: &Value) -> Result<(), ModelError> {
+        let list = content.get("parts").and_then(Value::as_array).cloned().unwrap_or_default();
+        match text(content, "role") {
+            Some("model") => self.reply(list),
+            Some("user" | "function") | None => self.said(list),
+            Some(other) => return Err(invalid(format!("Gemini has no role `{other}`"))),
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, list: Vec<Value>) {
+        self.is_results = false;
+        self.calls.clear();
+        let mut read: Vec<Part> =
+            list.into_iter().map(|part| parts::read(self.provider, part, None, Source::Request)).collect();
+        for part in &mut read {
+            let crate::message::Content::ToolCall(call) = &mut part.content else { continue };
+            if call.id.is_empty() {
+                self.minted += 1;
+                call.id = format!("call_{}", self.minted);
+            }
+            self.calls.push_back((call.id.clone(), call.name.clone()));
+        }
+        let mut message = AssistantMessage::new(read);
+        self.provider.clone_into(&mut message.provider);
+        self.messages.push(message.into());
+    }
+
+    fn said(&mut self, list: Vec<Value>) {
+        let mut said: Vec<Part> = Vec::new();
+        let (mut is_first, mut joined) = (true, false);
+        for part in list {
+            if part.get("functionResponse").is_none() {
+                said.push(self.part(part));
+                continue;
+            }
+            if !said.is_empty() {
+                self.push_said(std::mem::take(&mut said), joined);
+                joined = true;
+            }
+            let is_apart = (is_first && self.is_results) || (!is_first && !self.is_results);
+            let result = self.result(&part, is_apart && !joined);
+            self.messages.push(result.into());
+            (is_first, joined, self.is_results) = (false, true, true);
+        }
+        if !said.is_empty() {
+            self.push_said(said, joined);
+            self.is_results = false;
+        }
+    }
+
+    fn push_said(&mut self, said: Vec<Part>, joined: bool) {
+        let mut user = UserMessage::new(said);
+        if joined {
+            user.provider_data = Some(ProviderData::new(self.provider, json!({"joined": true})));
+        }
+        self.messages.push(user.into());
+    }
+
+    /// A part that would not be written as it was read is kept as it is.
+    fn part(&self, value: Value) -> Part {
+        let part = parts::read(self.provider, value.clone(), None, Source::Request);
+        match parts::write(&part, self.provider) {
+            Ok(Some(written)) if written == value => part,
+            _ => Part::opaque(self.provider, value),
+        }
+    }
+
+    fn result(&mut self, part: &Value, is_apart: bool) -> ToolResultMessage {
+        let response = part.get("functionResponse").unwrap_or(&Value::Null);
+        let name = text(response, "name").unwrap_or_default();
+        let given_id = text(response, "id");
+        let by_id = given_id.and_then(|id| self.calls.iter().position(|(known, _)| known == id));
+        let at = by_id.or_else(|| self.calls.iter().position(|(_, known)| known == name));
+        let id = at.and_then(|at| self.calls.remove(at)).map(|(id, _)| id);
+        let id = id.or_else(|| given_id.map(str::to_owned)).unwrap_or_default();
+        let answered = response.get("response").unwrap_or(&Value::Null);
+        let failed = text(answered, "error");
+        let outcome = if failed.is_some() { OutcomeKind::Failed } else { OutcomeKind::Completed };
+        let said =
+            failed.or_else(|| text(answered, "output")).map_or_else(|| answered.to_string(), str::to_owned);
+        let mut result = ToolResultMessage::new(id, name, outcome).with_content(said);
+        let mut data = Object::new();
+        data.insert("id".to_owned(), given_id.map(Value::from).unwrap_or_default());
+        if encode::answer(&result.content, &result) != *answered {
+            data.insert("response".to_owned(), answered.clone());
+        }
+        if is_apart {
+            data.insert("apart".to_owned(), true.into());
+        }
+        for media in response.get("parts").and_then(Value::as_array).into_iter().flatten() {
+            result.content.push(self.part(media.clone()));
+        }
+        result.provider_data = Some(ProviderData::new(self.provider, data));
+        result
+    }
+}

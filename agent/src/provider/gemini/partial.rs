@@ -1,0 +1,129 @@
+//! Arguments that are streamed value by value, each with its path.
+
+use serde_json::{Map, Value};
+
+use crate::provider::parts::text;
+
+/// The arguments of a call while they come: `partialArgs` of Vertex AI, each with a `jsonPath` and one kind of value. A text
+/// whose `willContinue` is set goes on in the next piece of the same path.
+#[derive(Debug, Default)]
+pub(super) struct PartialArguments {
+    root: Value,
+    /// The path of the text that goes on.
+    open: Option<String>,
+}
+
+/// Deeper paths are not followed.
+const MAX_DEPTH: usize = 64;
+
+/// Longer lists are not made for one index.
+const MAX_INDEX: usize = 10_000;
+
+impl PartialArguments {
+    pub(super) fn push(&mut self, piece: &Value) {
+        let path = text(piece, "jsonPath").unwrap_or("$");
+        let value = ["stringValue", "numberValue", "boolValue"].iter().find_map(|key| piece.get(*key));
+        let value = value.cloned().unwrap_or(Value::Null);
+        let goes_on = self.open.as_deref() == Some(path);
+        self.open = (piece.get("willContinue") == Some(&Value::Bool(true))).then(|| path.to_owned());
+        let steps = steps(path).unwrap_or_else(|| vec![Step::Key(path.to_owned())]);
+        let mut place = &mut self.root;
+        for step in steps {
+            place = match step {
+                Step::Key(key) => {
+                    if !place.is_object() {
+                        *place = Value::Object(Map::new());
+                    }
+                    let Value::Object(map) = place else { return };
+                    map.entry(key).or_insert(Value::Null)
+                }
+                Step::Index(index) => {
+                    if !place.is_array() {
+                        *place = Value::Array(Vec::new());
+                    }
+                    let Value::Array(list) = place else { return };
+                    if list.len() <= index {
+                        list.resize(index + 1, Value::Null);
+                    }
+                    let Some(item) = list.get_mut(index) else { return };
+                    item
+                }
+            };
+        }
+        match (place, value) {
+            (Value::String(before), Value::String(more)) if goes_on => before.push_str(&more),
+            (place, value) => *place = value,
+        }
+    }
+
+    /// The text of what came.
+    pub(super) fn into_text(self) -> String {
+        match self.root {
+            Value::Null => String::new(),
+            root => root.to_string(),
+        }
+    }
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// `$.a.b[0]['c d']`; none for what is no such path.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if steps.len() == MAX_DEPTH {
+            return None;
+        }
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            let (key, tail) = after.split_at(end);
+            steps.push(Step::Key(key.to_owned()));
+            rest = tail;
+        } else {
+            let after = rest.strip_prefix('[')?;
+            let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'));
+            if let Some(quote) = quote {
+                let (key, tail) = after.get(1..)?.split_once(quote)?;
+                steps.push(Step::Key(key.to_owned()));
+                rest = tail.strip_prefix(']')?;
+            } else {
+                let (index, tail) = after.split_once(']')?;
+                steps.push(Step::Index(index.parse().ok().filter(|index| *index < MAX_INDEX)?));
+                rest = tail;
+            }
+        }
+    }
+    Some(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pieces_grow_to_a_value() {
+        let mut arguments = PartialArguments::default();
+        for piece in [
+            json!({"jsonPath": "$.city", "stringValue": "Pa", "willContinue": true}),
+            json!({"jsonPath": "$.city", "stringValue": "ris", "willContinue": true}),
+            json!({"jsonPath": "$.city", "stringValue": ""}),
+            json!({"jsonPath": "$.days[0].n", "numberValue": 1.5}),
+            json!({"jsonPath": "$.days[1]['a b']", "boolValue": true}),
+            json!({"jsonPath": "$.none", "nullValue": null}),
+            json!({"jsonPath": "$.city2", "stringValue": "x"}),
+            json!({"jsonPath": "$.city2", "stringValue": "y"}),
+            json!({"jsonPath": "$.far[99999999]", "boolValue": true}),
+        ] {
+            arguments.push(&piece);
+        }
+        let expected = json!({"city": "Paris", "days": [{"n": 1.5}, {"a b": true}], "none": null, "city2": "y",
+            "$.far[99999999]": true});
+        assert_eq!(arguments.into_text(), expected.to_string());
+        assert_eq!(PartialArguments::default().into_text(), "");
+    }
+}

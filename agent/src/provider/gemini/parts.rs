@@ -1,0 +1,171 @@
+//! Parts of Gemini's contents and parts.
+//!
+//! What a part has beyond its neutral words, such as `thoughtSignature`, stays with it as provider data and is written back. What
+//! Gemini runs itself is kept whole.
+
+use serde_json::{Value, json};
+
+use crate::message::{
+    Blob, Content, Media, MediaSource, Part, ProviderData, ProviderTool, ToolArguments, ToolCall,
+};
+use crate::provider::parts::{
+    Object, Source, add_rest, arguments_object, link_text, resource_text, some_text, take_text, text,
+    with_rest,
+};
+
+/// A part of a content. `args` is the text of a call's arguments, where it is known better than by its value.
+pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Source) -> Part {
+    let whole = |content: ProviderTool| {
+        Part::new(Content::ProviderTool(content))
+            .with_provider_data(ProviderData::new(provider, part.clone()))
+    };
+    if let Some(tool) = provider_tool(&part) {
+        return whole(tool);
+    }
+    let Value::Object(mut fields) = part.clone() else { return Part::opaque(provider, part) };
+    let Some(content) = content(&mut fields, args, source) else { return Part::opaque(provider, part) };
+    if source == Source::Reply {
+        fields.retain(|_, value| !value.is_null());
+    }
+    with_rest(Part::new(content), provider, fields, source)
+}
+
+/// The neutral content of a part, taken out of its fields.
+fn content(fields: &mut Object, args: Option<String>, source: Source) -> Option<Content> {
+    if let Some(Value::Object(call)) = fields.get_mut("functionCall") {
+        let name = take_text(call, "name")?;
+        let value = call.shift_remove("args").filter(|value| !value.is_null());
+        if value.is_none() && source == Source::Request {
+            call.insert("args".to_owned(), Value::Null);
+        }
+        let arguments = match (args, value) {
+            (Some(text), _) => ToolArguments::from(text),
+            (None, Some(value)) => ToolArguments::from(value),
+            (None, None) => ToolArguments::default(),
+        };
+        let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if call.is_empty() {
+            fields.shift_remove("functionCall");
+        }
+        return Some(Content::ToolCall(ToolCall::new(id, name, arguments)));
+    }
+    if fields.contains_key("text") {
+        let text = take_text(fields, "text")?;
+        return Some(if fields.get("thought") == Some(&Value::Bool(true)) {
+            fields.shift_remove("thought");
+            Content::Thinking { text, redacted: false }
+        } else {
+            Content::Text(text)
+        });
+    }
+    let media = media(fields)?;
+    fields.shift_remove("inlineData");
+    fields.shift_remove("fileData");
+    Some(match media.mime_type.as_deref().and_then(|mime| mime.split('/').next()) {
+        Some("image") => Content::Image(media),
+        Some("audio") => Content::Audio(media),
+        _ => Content::Document(media),
+    })
+}
+
+/// Of a picture, a sound, a document; none if it would not be written as it was read.
+fn media(fields: &Object) -> Option<Media> {
+    let media = if let Some(data) = fields.get("inlineData") {
+        Media::data(Blob::from_base64(text(data, "data")?).ok()?, text(data, "mimeType")?)
+    } else {
+        let file = fields.get("fileData")?;
+        let media = Media::url(text(file, "fileUri")?);
+        match text(file, "mimeType") {
+            Some(mime) => media.with_mime_type(mime),
+            None => media,
+        }
+    };
+    let (key, written) = write_media(&media, None);
+    (fields.get(key) == Some(&written)).then_some(media)
+}
+
+fn write_media(media: &Media, default_mime: Option<&str>) -> (&'static str, Value) {
+    let mime = media.mime_type.as_deref().or(default_mime);
+    match &media.source {
+        MediaSource::Data(bytes) => ("inlineData", json!({"mimeType": mime, "data": bytes.to_base64()})),
+        MediaSource::Url(uri) | MediaSource::FileId(uri) => {
+            let mut file = json!({"fileUri": uri});
+            if let Some(mime) = mime {
+                file["mimeType"] = mime.into();
+            }
+            ("fileData", file)
+        }
+    }
+}
+
+/// What Gemini ran itself, in neutral words.
+fn provider_tool(part: &Value) -> Option<ProviderTool> {
+    let field = |value: &Value, key: &str| value.get(key).filter(|value| !value.is_null()).cloned();
+    let (mut tool, inner) = if let Some(code) = part.get("executableCode") {
+        let mut tool = ProviderTool::new("code_execution");
+        tool.input = Some(code.clone());
+        (tool, code)
+    } else if let Some(result) = part.get("codeExecutionResult") {
+        let mut tool = ProviderTool::new("code_execution");
+        tool.output = Some(result.clone());
+        tool.is_error = text(result, "outcome").is_some_and(|outcome| outcome != "OUTCOME_OK");
+        (tool, result)
+    } else if let Some(call) = part.get("toolCall") {
+        let mut tool = ProviderTool::new(text(call, "toolType").unwrap_or("tool").to_lowercase());
+        tool.input = Some(field(call, "args").unwrap_or_else(|| json!({})));
+        (tool, call)
+    } else {
+        let response = part.get("toolResponse")?;
+        let mut tool = ProviderTool::new(text(response, "toolType").unwrap_or("tool").to_lowercase());
+        tool.output = Some(field(response, "response").unwrap_or_else(|| json!({})));
+        (tool, response)
+    };
+    tool.id = some_text(inner, "id").map(str::to_owned);
+    Some(tool)
+}
+
+/// A part as Gemini takes it. None for what must not or need not go out: empty text, thinking and tools of others.
+///
+/// # Errors
+/// What the part is, for a kind that Gemini does not take.
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
+    let rest = part.provider_data_of(provider);
+    let media = |media: &Media, default_mime| {
+        let (key, value) = write_media(media, Some(default_mime));
+        json!({ key: value })
+    };
+    let written = match &part.content {
+        Content::Text(text) | Content::Refusal(text) => {
+            if text.is_empty() && rest.is_none() {
+                return Ok(None);
+            }
+            json!({"text": text})
+        }
+        Content::Thinking { text, .. } => {
+            if rest.is_none() {
+                return Ok(None);
+            }
+            json!({"text": text, "thought": true})
+        }
+        Content::ToolCall(call) => {
+            json!({"functionCall": {"name": call.name, "args": arguments_object(&call.args)}})
+        }
+        Content::Image(image) => media(image, "image/png"),
+        Content::Audio(sound) => media(sound, "audio/wav"),
+        Content::Document(document) => media(document, "application/pdf"),
+        Content::Resource(resource) => {
+            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            json!({"text": text})
+        }
+        Content::ResourceLink(link) => json!({"text": link_text(link)}),
+        Content::ProviderTool(_) => return Ok(rest.cloned()),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        Content::Unknown(_) => return Ok(None),
+    };
+    let Value::Object(mut written) = written else { return Ok(None) };
+    add_rest(&mut written, rest);
+    if let Some(Value::Object(call)) = written.get_mut("functionCall") {
+        call.retain(|_, value| !value.is_null());
+    }
+    Ok(Some(written.into()))
+}

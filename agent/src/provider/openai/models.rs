@@ -1,0 +1,138 @@
+//! What OpenAI's models can be told about reasoning.
+
+use crate::model::{Capabilities, Thinking};
+
+/// Whether a model is known not to reason. Of names that nobody knows it is not known.
+pub(super) fn never_reasons(model: &str) -> bool {
+    let name = name(model);
+    ["gpt-3", "gpt-4", "chatgpt-4"].iter().any(|family| name.starts_with(family))
+        || name.contains("-chat-latest")
+}
+
+/// Whether a model is known to reason unless told otherwise: it takes no sampling settings then, and its system
+/// prompt has the role `developer`.
+pub(super) fn reasons(model: &str) -> bool {
+    let name = name(model);
+    (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
+}
+
+/// Whether a model keeps to a schema for its reply, as far as its name tells: those before gpt-4o do not.
+///
+/// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
+pub(super) fn keeps_to_schemas(model: &str) -> bool {
+    let name = name(model);
+    let is_old = name == "gpt-4"
+        || ["gpt-3", "gpt-4-", "o1-mini", "o1-preview"].iter().any(|old| name.starts_with(old));
+    !is_old
+}
+
+/// What a model takes beside text, as far as its name tells.
+pub(super) fn media(model: &str) -> Capabilities {
+    let name = name(model);
+    let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
+        || ["gpt-4", "gpt-4-0613"].contains(&name);
+    let is_openai = name.starts_with("gpt-") || is_o_series(name);
+    // Of OpenAI's models those with sound say so in their names; of others it is not known.
+    Capabilities {
+        images: !is_text,
+        documents: !is_text,
+        audio: !is_openai || name.contains("audio"),
+        ..Capabilities::default()
+    }
+}
+
+/// The effort that stands for a level: the nearest that the model knows.
+///
+/// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages: `low` to
+/// `high` everywhere; `minimal` with gpt-5 alone; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6; gpt-5-pro
+/// knows `high` alone, the later Pro models nothing below `medium`. Of other names it is not known what they take.
+pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
+    const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+    let wanted = match thinking {
+        Thinking::None => 0,
+        Thinking::Minimal => 1,
+        Thinking::Low | Thinking::Budget(..=2047) => 2,
+        Thinking::Medium | Thinking::Budget(..=12_000) => 3,
+        Thinking::High | Thinking::Budget(_) => 4,
+        Thinking::XHigh => 5,
+        Thinking::Max => 6,
+    };
+    let known = known_efforts(name(model));
+    // The nearest above, where nothing below is left.
+    let below = known.iter().rev().find(|at| **at <= wanted);
+    let at = below.or(known.first()).copied().unwrap_or(wanted);
+    // Of two that are as far away the quicker one: `none` asks for nothing more than it.
+    let at = if at == 0 && wanted > 0 { known.get(1).copied().unwrap_or(at) } else { at };
+    WORDS.get(at).copied().unwrap_or("medium")
+}
+
+/// Which of the seven words, in their order.
+fn known_efforts(name: &str) -> &'static [usize] {
+    let version = name.strip_prefix("gpt-").and_then(|rest| {
+        let mut numbers = rest.split(['-', '.']).map(|word| word.parse::<u32>().ok());
+        let major = numbers.next()??;
+        let is_minor = rest.contains(&format!("{major}."));
+        Some((major, numbers.next().flatten().filter(|_| is_minor).unwrap_or(0)))
+    });
+    let is_pro = name.contains("-pro");
+    match version {
+        Some((5, 0)) if is_pro => &[4],
+        Some((5, 0)) if name.contains("codex") => &[2, 3, 4],
+        Some((5, 0)) => &[1, 2, 3, 4],
+        Some((5, 1)) if name.contains("codex-max") => &[0, 2, 3, 4, 5],
+        Some((5, 1)) => &[0, 2, 3, 4],
+        Some((5, ..=5)) if is_pro => &[3, 4, 5],
+        Some((5, ..=5)) => &[0, 2, 3, 4, 5],
+        Some((5.., _)) if is_pro => &[3, 4, 5, 6],
+        Some((5.., _)) => &[0, 2, 3, 4, 5, 6],
+        _ if is_o_series(name) || name.starts_with("gpt-oss") => &[2, 3, 4],
+        _ => &[0, 2, 3, 4],
+    }
+}
+
+/// `o1`, `o3-mini`, …
+fn is_o_series(name: &str) -> bool {
+    name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Without the vendor that routers put before it: `openai/gpt-5`, `openai.gpt-5`.
+fn name(model: &str) -> &str {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.strip_prefix("openai.").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_become_efforts_that_the_model_knows() {
+        use Thinking as T;
+        let levels = [T::None, T::Minimal, T::Low, T::Medium, T::High, T::XHigh, T::Max, T::Budget(8000)];
+        for (model, expected) in [
+            ("o3", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5-mini", ["minimal", "minimal", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5-2025-08-07", ["minimal", "minimal", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5-pro", ["high"; 8]),
+            ("gpt-5-codex", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5.1", ["none", "low", "low", "medium", "high", "high", "high", "medium"]),
+            ("gpt-5.1-codex-max", ["none", "low", "low", "medium", "high", "xhigh", "xhigh", "medium"]),
+            ("openai/gpt-5.2", ["none", "low", "low", "medium", "high", "xhigh", "xhigh", "medium"]),
+            ("gpt-5.2-pro", ["medium", "medium", "medium", "medium", "high", "xhigh", "xhigh", "medium"]),
+            ("openai.gpt-5.6-luna", ["none", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("gpt-6", ["none", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("openai/gpt-oss-120b", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
+            ("grok-4", ["none", "low", "low", "medium", "high", "high", "high", "medium"]),
+        ] {
+            assert_eq!(levels.map(|level| effort(model, level)), expected, "{model}");
+        }
+        assert!(
+            reasons("o1-mini")
+                && reasons("openai.gpt-5.6-sol")
+                && reasons("gpt-5")
+                && !reasons("gpt-4o")
+                && !reasons("openchat")
+        );
+        assert!(never_reasons("openai/gpt-4o-mini") && !never_reasons("deepseek-reasoner"));
+    }
+}

@@ -1,0 +1,432 @@
+//! Answers of Responses: streams and JSON bodies.
+
+use serde_json::Value;
+
+use super::items;
+use crate::message::{Content, Part, ProviderData, StopReason, Usage};
+use crate::model::{ModelError, ModelEvent};
+use crate::provider::failure;
+use crate::provider::openai::errors;
+use crate::provider::parts::{Source, some_text, text};
+use crate::provider::protocol::Decoder;
+use crate::provider::sse::SseEvent;
+
+/// Reads one answer.
+///
+/// Source: the types of the Responses API. What `output_item.done` says of an item replaces what its deltas came to.
+pub(super) struct ResponsesDecoder {
+    provider: String,
+    items: Vec<Item>,
+    parts: usize,
+    is_refused: bool,
+    is_started: bool,
+    end: Option<End>,
+}
+
+/// An item while it grows.
+struct Item {
+    output_index: Option<u64>,
+    id: String,
+    kind: String,
+    /// Its parts: where each stands, and what was told of it.
+    parts: Vec<Grown>,
+    is_done: bool,
+}
+
+struct Grown {
+    content_index: usize,
+    /// Which summary, or which content, of the item; none of a part that nothing was said of yet.
+    place: Option<(Place, u64)>,
+    told: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Summary,
+    Content,
+}
+
+struct End {
+    reason: StopReason,
+    detail: Option<String>,
+    raw: Option<String>,
+    usage: Option<Usage>,
+}
+
+impl ResponsesDecoder {
+    pub(super) fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            items: Vec::new(),
+            parts: 0,
+            is_refused: false,
+            is_started: false,
+            end: None,
+        }
+    }
+
+    /// Where the item of an event is: by `output_index`, because ids may differ between events; some servers leave the index
+    /// out.
+    fn place_of(&self, event: &Value, id: Option<&str>) -> Option<usize> {
+        if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
+            return self.items.iter().rposition(|item| item.output_index == Some(index));
+        }
+        match id.filter(|id| !id.is_empty()) {
+            Some(id) => self.items.iter().rposition(|item| item.id == id),
+            None => self.items.iter().rposition(|item| !item.is_done),
+        }
+    }
+
+    /// The item of an event, which begins with it if need be.
+    fn item_of(&mut self, event: &Value, kind: &str) -> usize {
+        let id = text(event, "item_id").unwrap_or_default();
+        self.place_of(event, Some(id)).unwrap_or_else(|| {
+            self.push(event.get("output_index").and_then(Value::as_u64), id, kind);
+            self.items.len() - 1
+        })
+    }
+
+    fn push(&mut self, output_index: Option<u64>, id: &str, kind: &str) {
+        let (id, kind) = (id.to_owned(), kind.to_owned());
+        self.items.push(Item { output_index, id, kind, parts: Vec::new(), is_done: false });
+    }
+
+    fn begin(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
+        let item = event.get("item").unwrap_or(&Value::Null);
+        let (id, kind) = (text(item, "id").unwrap_or_default(), text(item, "type").unwrap_or_default());
+        self.push(event.get("output_index").and_then(Value::as_u64), id, kind);
+        let at = self.items.len() - 1;
+        match kind {
+            "reasoning" => {
+                self.grow(at, None, out);
+            }
+            "function_call" => {
+                let (Some(id), Some(name)) = (text(item, "call_id"), some_text(item, "name")) else { return };
+                let content_index = self.next_part(at, None);
+                out.push(ModelEvent::ToolCallStart {
+                    content_index,
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                });
+                self.tell(at, 0, text(item, "arguments").unwrap_or_default(), out);
+            }
+            "message" => {}
+            // What the provider runs is shown from its beginning.
+            _ => {
+                let part = items::read(&self.provider, item.clone(), Source::Reply).into_iter().next();
+                if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {
+                    let content_index = self.next_part(at, None);
+                    out.push(ModelEvent::Part { content_index, part });
+                }
+            }
+        }
+    }
+
+    fn next_part(&mut self, at: usize, place: Option<(Place, u64)>) -> usize {
+        let content_index = self.parts;
+        self.parts += 1;
+        if let Some(item) = self.items.get_mut(at) {
+            item.parts.push(Grown { content_index, place, told: String::new() });
+        }
+        content_index
+    }
+
+    /// The part of an item for this place, which begins if need be: its number in the item.
+    fn grow(&mut self, at: usize, place: Option<(Place, u64)>, out: &mut Vec<ModelEvent>) -> usize {
+        let Some(item) = self.items.get_mut(at) else { return 0 };
+        if let Some(found) = item.parts.iter().position(|part| part.place == place) {
+            return found;
+        }
+        if let [only] = &mut item.parts[..]
+            && only.place.is_none()
+            && item.kind == "reasoning"
+        {
+            only.place = place;
+            return 0;
+        }
+        let is_reasoning = item.kind == "reasoning";
+        let content_index = self.next_part(at, place);
+        out.push(if is_reasoning {
+            ModelEvent::ThinkingStart { content_index }
+        } else {
+            ModelEvent::TextStart { content_index }
+        });
+        self.items.get(at).map_or(0, |item| item.parts.len() - 1)
+    }
+
+    /// Appends to a part of an item.
+    fn tell(&mut self, at: usize, number: usize, delta: &str, out: &mut Vec<ModelEvent>) {
+        let Some(item) = self.items.get_mut(at) else { return };
+        let Some(part) = item.parts.get_mut(number).filter(|_| !item.is_done && !delta.is_empty()) else {
+            return;
+        };
+        part.told.push_str(delta);
+        let (content_index, delta) = (part.content_index, delta.to_owned());
+        out.push(match item.kind.as_str() {
+            "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
+            "function_call" => ModelEvent::ToolCallDelta { content_index, delta },
+            _ => ModelEvent::TextDelta { content_index, delta },
+        });
+    }
+
+    fn delta(&mut self, event: &Value, kind: &str, place: Place, key: &str, out: &mut Vec<ModelEvent>) {
+        let Some(delta) = some_text(event, "delta") else { return };
+        let at = self.item_of(event, kind);
+        if self.items.get(at).is_some_and(|item| item.is_done) {
+            return;
+        }
+        let index = event.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let number = self.grow(at, Some((place, index)), out);
+        self.tell(at, number, delta, out);
+    }
+
+    /// The last word on an item.
+    fn done(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
+        let parts = items::read(&self.provider, value.clone(), Source::Reply);
+        let Some(item) = self.items.get_mut(at).filter(|item| !item.is_done) else { return };
+        item.is_done = true;
+        let mut grown = std::mem::take(&mut item.parts);
+        let summaries = value.get("summary").and_then(Value::as_array).map_or(0, Vec::len) as u64;
+        for (number, mut part) in (0u64..).zip(parts) {
+            let place = match number.checked_sub(summaries) {
+                None => (Place::Summary, number),
+                Some(number) => (Place::Content, number),
+            };
+            let found = grown.iter().position(|part| part.place == Some(place));
+            let found = found.or_else(|| grown.iter().position(|part| part.place.is_none()));
+            let Some(Grown { content_index, told, .. }) = found.map(|at| grown.remove(at)) else {
+                let content_index = self.parts;
+                self.parts += 1;
+                self.remember(at, content_index);
+                out.push(ModelEvent::Part { content_index, part });
+                continue;
+            };
+            self.remember(at, content_index);
+            out.extend(untold(&mut part, &told, content_index));
+            out.push(ModelEvent::Part { content_index, part });
+        }
+        // Parts that the item does not have in the end stay as they were told.
+        let refused = |value: &Value| some_text(value, "refusal").is_some();
+        let content = value.get("content").and_then(Value::as_array);
+        self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
+    }
+
+    fn remember(&mut self, at: usize, content_index: usize) {
+        if let Some(item) = self.items.get_mut(at) {
+            item.parts.push(Grown { content_index, place: None, told: String::new() });
+        }
+    }
+
+    /// The items of a whole response: those that no event told, and state that came late.
+    fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
+        for (index, value) in (0u64..).zip(output) {
+            let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());
+            let by_id =
+                self.items.iter().position(|item| !id.is_empty() && item.id == id && item.kind == kind);
+            let by_index =
+                || self.items.iter().position(|item| item.output_index == Some(index) && item.kind == kind);
+            match by_id.or_else(by_index) {
+                Some(at) if self.items.get(at).is_some_and(|item| !item.is_done) => self.done(at, value, out),
+                Some(at) => self.late_state(at, value, out),
+                None => {
+                    self.push(None, id, kind);
+                    self.done(self.items.len() - 1, value, out);
+                }
+            }
+        }
+    }
+
+    /// Reasoning may be encrypted in the last event alone.
+    fn late_state(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
+        let first = self.items.get(at).and_then(|item| item.parts.first());
+        if let (Some(part), Some(_), Some("reasoning")) =
+            (first, some_text(value, "encrypted_content"), text(value, "type"))
+        {
+            let data = ProviderData::new(self.provider.as_str(), value.clone());
+            out.push(ModelEvent::PartData { content_index: part.content_index, data });
+        }
+    }
+
+    fn start(&mut self, response: &Value, out: &mut Vec<ModelEvent>) {
+        let owned = |key| some_text(response, key).map(str::to_owned);
+        let (response_id, model) = (owned("id"), owned("model"));
+        if !self.is_started && (response_id.is_some() || model.is_some()) {
+            self.is_started = true;
+            out.push(ModelEvent::ReplyStart { response_id, model });
+        }
+    }
+
+    /// The end of a reply, or its failure.
+    fn over(&mut self, response: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        self.start(response, out);
+        let output = response.get("output").and_then(Value::as_array);
+        self.reconcile(output.map(Vec::as_slice).unwrap_or_default(), out);
+        let usage = response.get("usage").filter(|usage| usage.is_object()).map(|raw| usage(raw.clone()));
+        let status = some_text(response, "status");
+        let error = response.get("error").filter(|error| !error.is_null());
+        if error.is_some() || status == Some("failed") {
+            out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
+            return Err(match error {
+                Some(_) => errors::of_event(response),
+                None => errors::of_event(&serde_json::json!({"error": {"message": "the response failed"}})),
+            });
+        }
+        let incomplete = response.get("incomplete_details").and_then(|details| some_text(details, "reason"));
+        let reason = match (status, incomplete) {
+            (_, Some("max_output_tokens" | "max_tokens")) => StopReason::MaxTokens,
+            (_, Some("content_filter")) => StopReason::ContentFilter,
+            (None | Some("completed"), None) if self.is_refused => StopReason::ContentFilter,
+            (None | Some("completed"), None) => StopReason::Stop,
+            (_, Some(other)) | (Some(other), None) => StopReason::Other(other.to_owned()),
+        };
+        let raw = incomplete.or(status).map(str::to_owned);
+        self.end = Some(End { reason, detail: None, raw, usage });
+        Ok(())
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        if let Some(End { reason, detail, raw, usage }) = self.end.take() {
+            out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
+            out.push(ModelEvent::Stop { reason, detail, raw });
+        }
+    }
+}
+
+impl Decoder for ResponsesDecoder {
+    fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.end.is_some() || event.data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let value = failure::event_json(event)?;
+        if !value.is_object() {
+            return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
+        }
+        let response = || value.get("response").unwrap_or(&Value::Null);
+        match some_text(&value, "type").unwrap_or(event.event) {
+            "response.created" | "response.queued" | "response.in_progress" => self.start(response(), out),
+            "response.output_item.added" => self.begin(&value, out),
+            "response.output_text.delta" => {
+                self.delta(&value, "message", Place::Content, "content_index", out);
+            }
+            "response.reasoning_summary_text.delta" => {
+                self.delta(&value, "reasoning", Place::Summary, "summary_index", out);
+            }
+            "response.reasoning_text.delta" => {
+                self.delta(&value, "reasoning", Place::Content, "content_index", out);
+            }
+            "response.function_call_arguments.delta" => {
+                let id = text(&value, "item_id");
+                if let (Some(at), Some(delta)) = (self.place_of(&value, id), some_text(&value, "delta")) {
+                    self.tell(at, 0, delta, out);
+                }
+            }
+            "response.output_item.done" => {
+                let item = value.get("item").unwrap_or(&Value::Null);
+                let at = self.place_of(&value, text(item, "id")).unwrap_or_else(|| {
+                    let index = value.get("output_index").and_then(Value::as_u64);
+                    self.push(
+                        index,
+                        text(item, "id").unwrap_or_default(),
+                        text(item, "type").unwrap_or_default(),
+                    );
+                    self.items.len() - 1
+                });
+                self.done(at, item, out);
+            }
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.done"
+            | "response.cancelled" => self.over(response(), out)?,
+            "error" => return Err(errors::of_event(&as_error(&value))),
+            _ if value.get("error").is_some_and(|error| !error.is_null()) => {
+                return Err(errors::of_event(&value));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.end.is_some() {
+            self.complete(out);
+            return Ok(());
+        }
+        let error = if self.is_started || !self.items.is_empty() {
+            "the stream ended before the reply did: no `response.completed`"
+        } else {
+            "the stream has no reply in it"
+        };
+        Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.end.is_some()
+    }
+
+    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let response: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
+        let has_error = response.get("error").is_some_and(|error| !error.is_null());
+        if !has_error && !response.get("output").is_some_and(Value::is_array) {
+            return Err(failure::no_reply(body, "it has no `output`"));
+        }
+        self.over(&response, out)?;
+        self.complete(out);
+        Ok(())
+    }
+}
+
+/// What the deltas of a part left out, as one more. A last word that says nothing does not take back what was told.
+fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEvent> {
+    let rest = |whole: &str| whole.strip_prefix(told).filter(|rest| !rest.is_empty()).map(str::to_owned);
+    match &mut part.content {
+        Content::Text(text) | Content::Thinking { text, .. } if text.is_empty() => {
+            told.clone_into(text);
+            None
+        }
+        Content::Text(text) => rest(text).map(|delta| ModelEvent::TextDelta { content_index, delta }),
+        Content::Thinking { text, .. } => {
+            rest(text).map(|delta| ModelEvent::ThinkingDelta { content_index, delta })
+        }
+        Content::ToolCall(call) if call.args.text() == "{}" => {
+            call.args = told.into();
+            None
+        }
+        Content::ToolCall(call) => {
+            rest(call.args.text()).map(|delta| ModelEvent::ToolCallDelta { content_index, delta })
+        }
+        _ => None,
+    }
+}
+
+/// `{"type": "error", "code", "message", "param"}`, or with an `error` inside: as other answers have it.
+fn as_error(event: &Value) -> Value {
+    match event.get("error") {
+        Some(error) if !error.is_null() => event.clone(),
+        _ => {
+            let mut error = event.clone();
+            if let Some(error) = error.as_object_mut() {
+                error.shift_remove("type");
+            }
+            serde_json::json!({ "error": error })
+        }
+    }
+}
+
+/// Cached input is part of the input here, reasoning part of the output.
+fn usage(raw: Value) -> Usage {
+    let count = |path: &[&str]| {
+        let found = path.iter().try_fold(&raw, |value, key| value.get(key));
+        found.and_then(Value::as_u64).unwrap_or_default()
+    };
+    let mut usage = Usage::new(count(&["input_tokens"]), count(&["output_tokens"]));
+    usage.cache_read = count(&["input_tokens_details", "cached_tokens"]);
+    usage.cache_write = count(&["input_tokens_details", "cache_write_tokens"]);
+    usage.reasoning = count(&["output_tokens_details", "reasoning_tokens"]);
+    if let Some(total) = raw.get("total_tokens").and_then(Value::as_u64) {
+        usage.total = total;
+    }
+    usage.raw = Some(raw);
+    usage
+}

@@ -1,0 +1,300 @@
+//! Requests to Responses.
+
+use serde_json::{Value, json};
+
+use super::{OpenAiResponses, items};
+use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
+use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::provider::openai::models;
+use crate::provider::parts::{Object, add_options, add_rest, data_url, link_text, resource_text};
+use crate::provider::{HttpRequest, schema};
+use crate::schema::Dialect;
+use crate::tool::dialect::tools_in_dialect;
+
+pub(super) fn request(
+    protocol: &OpenAiResponses,
+    model: &ModelInfo,
+    request: &ModelRequest,
+) -> Result<HttpRequest, ModelError> {
+    let body = Encoder { protocol, model, request }.body()?;
+    Ok(HttpRequest::post("/responses", Value::Object(body)).with_header("accept", "text/event-stream"))
+}
+
+struct Encoder<'a> {
+    protocol: &'a OpenAiResponses,
+    model: &'a ModelInfo,
+    request: &'a ModelRequest,
+}
+
+fn invalid(message: String) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, message)
+}
+
+impl Encoder<'_> {
+    fn body(&self) -> Result<Object, ModelError> {
+        let (protocol, request, name) = (self.protocol, self.request, self.model.model.as_str());
+        let options = request.provider_options.get(&self.model.provider);
+        let mut body = Object::new();
+        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+        set("model", name.into());
+        set("input", self.input(options)?);
+        if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
+            set("instructions", system.into());
+        }
+        set("stream", true.into());
+        set("store", protocol.store.into());
+        if models::reasons(name) && protocol.encrypted_reasoning && !protocol.store {
+            set("include", json!(["reasoning.encrypted_content"]));
+        }
+        if let Some(tokens) = request.max_tokens {
+            set("max_output_tokens", tokens.into());
+        }
+        let tools = self.tools()?;
+        if !tools.is_empty() {
+            set("tools", tools.into());
+            set(
+                "tool_choice",
+                match &request.tool_choice {
+                    ToolChoice::Auto => "auto".into(),
+                    ToolChoice::None => "none".into(),
+                    ToolChoice::Required => "required".into(),
+                    ToolChoice::Tool(name) => json!({"type": "function", "name": name}),
+                },
+            );
+            if let Some(parallel) = request.parallel_tool_calls {
+                set("parallel_tool_calls", parallel.into());
+            }
+        }
+        if let Some(output) = &request.output {
+            let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
+            let strict = strict && protocol.strict;
+            let mut format =
+                json!({"type": "json_schema", "name": output.name, "schema": schema, "strict": strict});
+            if let Some(description) = &output.description {
+                format["description"] = description.as_str().into();
+            }
+            set("text", json!({"format": format}));
+        }
+        let level = request.thinking.filter(|_| !models::never_reasons(name));
+        if let Some(level) = level {
+            let mut reasoning = json!({"effort": models::effort(name, level)});
+            if let Some(summary) = protocol.summary.filter(|_| level != Thinking::None) {
+                reasoning["summary"] = summary.as_str().into();
+            }
+            set("reasoning", reasoning);
+        }
+        let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
+        let left_out = |setting: &str, why: &str| tracing::warn!(setting, model = name, "{why}: left out");
+        for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
+            match value {
+                Some(_) if is_reasoning => left_out(key, "a reasoning model does not take this setting"),
+                Some(value) => {
+                    set(key, value.into());
+                }
+                None => {}
+            }
+        }
+        if !request.stop.is_empty() {
+            left_out("stop", "the Responses API does not take this setting");
+        }
+        if let Some(key) = &request.cache.key {
+            set("prompt_cache_key", key.as_str().into());
+        }
+        if let Some(user) = request.metadata.get("user_id") {
+            set("safety_identifier", user.clone());
+        }
+        add_options(&mut body, options);
+        Ok(body)
+    }
+
+    fn tools(&self) -> Result<Vec<Value>, ModelError> {
+        let request = self.request;
+        let is_strict = request.strict_tools && self.protocol.strict;
+        let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
+        let mut tools: Vec<Value> = Vec::new();
+        for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
+            // `strict` is always said: without it the server may try to be.
+            tools.push(json!({
+                "type": "function",
+                "name": definition.name(),
+                "description": definition.description(),
+                "parameters": rendered.rendered.schema,
+                "strict": rendered.strict,
+            }));
+        }
+        for tool in &request.managed_tools {
+            tools.push(self.managed_tool(tool)?);
+        }
+        Ok(tools)
+    }
+
+    fn managed_tool(&self, tool: &ManagedTool) -> Result<Value, ModelError> {
+        let own = self.model.provider.as_str();
+        Ok(match tool {
+            ManagedTool::WebSearch(search) => {
+                if !search.blocked_domains.is_empty() {
+                    return Err(invalid(
+                        "the Responses API searches allowed domains alone: it blocks none".to_owned(),
+                    ));
+                }
+                let mut tool = json!({"type": "web_search"});
+                if !search.allowed_domains.is_empty() {
+                    tool["filters"] = json!({"allowed_domains": search.allowed_domains});
+                }
+                if search.max_uses.is_some() {
+                    tracing::warn!(
+                        setting = "max_uses",
+                        provider = own,
+                        "the provider has no such limit: left out"
+                    );
+                }
+                tool
+            }
+            ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
+            ManagedTool::ImageGeneration => json!({"type": "image_generation"}),
+            ManagedTool::Other { provider, definition } if provider == own => definition.clone(),
+            other => return Err(other.refused_by(own)),
+        })
+    }
+
+    fn input(&self, options: Option<&Value>) -> Result<Value, ModelError> {
+        let provider = self.model.provider.as_str();
+        // A caller who says nothing about storing gets the provider's way, which is to store.
+        let stored = match options.and_then(|options| options.get("store")) {
+            Some(store) => store.as_bool().unwrap_or(true),
+            None => self.protocol.store,
+        };
+        let mut input = Vec::new();
+        for message in &self.request.messages {
+            match &**message {
+                Message::User(user) => {
+                    let data = user.provider_data.as_ref().filter(|data| data.provider == provider);
+                    let data = data.map(|data| &data.data);
+                    if data.is_some_and(|data| data.get("input").is_some())
+                        && self.request.messages.len() == 1
+                    {
+                        return Ok(user.text().into());
+                    }
+                    self.said("user", &user.content, data, &mut input)?;
+                }
+                Message::Custom(custom) => {
+                    let role = match custom.kind.as_str() {
+                        role @ ("system" | "developer") => role,
+                        _ => "user",
+                    };
+                    self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut input)?;
+                }
+                Message::Assistant(assistant) => {
+                    let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
+                    input.extend(items::write(&assistant.content, provider, stored, is_own));
+                }
+                Message::ToolResult(result) => input.push(self.tool_result(result)?),
+                Message::Unknown(_) => {}
+            }
+        }
+        Ok(input.into())
+    }
+
+    fn said(
+        &self,
+        role: &str,
+        parts: &[Part],
+        data: Option<&Value>,
+        input: &mut Vec<Value>,
+    ) -> Result<(), ModelError> {
+        let content = self.content(parts)?;
+        if content.as_array().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        let mut item = Object::new();
+        item.insert("role".into(), role.into());
+        item.insert("content".into(), content);
+        add_rest(&mut item, data.and_then(|data| data.get("message")));
+        input.push(item.into());
+        Ok(())
+    }
+
+    /// One plain text as a string, anything else as a list.
+    fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
+        let provider = self.model.provider.as_str();
+        if let [part] = parts
+            && let (Some(text), None) = (part.as_text(), part.provider_data_of(provider))
+        {
+            return Ok(text.into());
+        }
+        let mut content = Vec::new();
+        for part in parts {
+            let written = write(part, provider)
+                .map_err(|what| invalid(format!("the Responses API does not take {what}")))?;
+            content.extend(written);
+        }
+        Ok(content.into())
+    }
+
+    fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
+        let mut output = self.content(&result.content)?;
+        if output.as_array().is_some_and(Vec::is_empty) {
+            output = "".into();
+        }
+        // There is no other way to say it here.
+        if result.is_error {
+            match &mut output {
+                Value::String(text) => text.insert_str(0, "Error: "),
+                Value::Array(parts) => parts.insert(0, json!({"type": "input_text", "text": "Error:"})),
+                _ => {}
+            }
+        }
+        let mut item = Object::new();
+        item.insert("type".into(), "function_call_output".into());
+        item.insert("call_id".into(), result.call_id.as_str().into());
+        item.insert("output".into(), output);
+        let data = result.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
+        add_rest(&mut item, data.and_then(|data| data.data.get("message")));
+        Ok(item.into())
+    }
+}
+
+/// A part of a content list. None for what must not or need not go out.
+///
+/// # Errors
+/// What the part is, for a kind that the API does not take.
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
+    let written = match &part.content {
+        Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),
+        Content::Image(media) => {
+            if let MediaSource::FileId(id) = &media.source {
+                json!({"type": "input_image", "file_id": id, "detail": "auto"})
+            } else {
+                let url = data_url(media, "image/png").unwrap_or_default();
+                json!({"type": "input_image", "image_url": url, "detail": "auto"})
+            }
+        }
+        Content::Document(media) => file(media),
+        Content::Audio(_) => return Err("sound"),
+        Content::Resource(resource) => {
+            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            json!({"type": "input_text", "text": text})
+        }
+        Content::ResourceLink(link) => json!({"type": "input_text", "text": link_text(link)}),
+        Content::Opaque(opaque) => return Ok((opaque.provider == provider).then(|| opaque.value.clone())),
+        _ => return Ok(None),
+    };
+    let Value::Object(mut written) = written else { return Ok(None) };
+    add_rest(&mut written, part.provider_data_of(provider));
+    Ok(Some(written.into()))
+}
+
+fn file(media: &Media) -> Value {
+    let mut file = match &media.source {
+        MediaSource::FileId(id) => json!({"type": "input_file", "file_id": id}),
+        MediaSource::Url(url) => json!({"type": "input_file", "file_url": url}),
+        MediaSource::Data(_) => {
+            let data = data_url(media, "application/pdf").unwrap_or_default();
+            json!({"type": "input_file", "filename": "document.pdf", "file_data": data})
+        }
+    };
+    if let Some(name) = &media.name {
+        file["filename"] = name.as_str().into();
+    }
+    file
+}

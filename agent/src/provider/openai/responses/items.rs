@@ -1,0 +1,241 @@
+//! Items of the Responses API and parts.
+//!
+//! A part keeps what its item has beyond neutral words as provider data, and the item is written back from both:
+//!
+//! * `reasoning`, and what the provider runs itself: the whole item, on the first part of several;
+//! * `message`: on its first part the item's own fields as `item`, on the others `more`; what belongs to the text as `part`;
+//! * `function_call`: its further fields.
+
+use serde_json::{Value, json};
+
+use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, ToolCall};
+use crate::provider::parts::{Object, Source, add_rest, some_text, take_text, text, with_rest};
+
+/// The parts of an item that the model wrote; at least one.
+pub(super) fn read(provider: &str, item: Value, source: Source) -> Vec<Part> {
+    let parts = match text(&item, "type") {
+        Some("reasoning") => Some(reasoning(provider, &item)),
+        Some("function_call") => call(provider, &item, source).map(|part| vec![part]),
+        Some("message") => message(provider, &item, source),
+        None if text(&item, "role") == Some("assistant") => message(provider, &item, source),
+        _ => provider_tool(&item)
+            .map(|tool| vec![Part::new(tool).with_provider_data(ProviderData::new(provider, item.clone()))]),
+    };
+    parts.unwrap_or_else(|| vec![Part::opaque(provider, item)])
+}
+
+/// The summaries, then the reasoning itself where the model shows it.
+fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
+    let texts = ["summary", "content"].into_iter().filter_map(|key| item.get(key)?.as_array()).flatten();
+    let mut parts: Vec<Part> = texts.filter_map(|part| text(part, "text")).map(Part::thinking).collect();
+    if parts.is_empty() {
+        parts.push(Part::thinking(""));
+    }
+    if let Some(first) = parts.first_mut() {
+        first.provider_data = Some(ProviderData::new(provider, item.clone()));
+    }
+    parts
+}
+
+fn call(provider: &str, item: &Value, source: Source) -> Option<Part> {
+    let Value::Object(mut fields) = item.clone() else { return None };
+    fields.shift_remove("type");
+    let (id, name) = (take_text(&mut fields, "call_id")?, take_text(&mut fields, "name")?);
+    let arguments = match fields.shift_remove("arguments") {
+        Some(Value::String(text)) => ToolArguments::from(text),
+        None | Some(Value::Null) => ToolArguments::default(),
+        Some(value) => ToolArguments::from(value),
+    };
+    if source == Source::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
+        fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
+    }
+    fields.retain(|_, value| source == Source::Request || !value.is_null());
+    // Of a call nothing is something neither: it stands in no list.
+    Some(with_rest(
+        Part::new(Content::ToolCall(ToolCall::new(id, name, arguments))),
+        provider,
+        fields,
+        Source::Reply,
+    ))
+}
+
+fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
+    let Value::Object(mut fields) = item.clone() else { return None };
+    if text(item, "role").is_some_and(|role| role != "assistant") {
+        return None;
+    }
+    let content = match fields.shift_remove("content")? {
+        Value::String(said) => {
+            let part = Part::text(said);
+            fields.shift_remove("role");
+            if fields.is_empty() {
+                return Some(vec![part]);
+            }
+            fields.insert("role".to_owned(), "assistant".into());
+            return Some(vec![
+                part.with_provider_data(ProviderData::new(provider, json!({"item": fields, "plain": true}))),
+            ]);
+        }
+        Value::Array(content) => content,
+        _ => return None,
+    };
+    let mut parts = Vec::new();
+    for value in content {
+        let Value::Object(mut rest) = value else { return None };
+        let kind = take_text(&mut rest, "type")?;
+        let read = match kind.as_str() {
+            "output_text" => Content::Text(take_text(&mut rest, "text")?),
+            "refusal" => Content::Refusal(take_text(&mut rest, "refusal")?),
+            _ => return None,
+        };
+        if source == Source::Reply {
+            // A field that says nothing is no state; but the API's types want the annotations back.
+            rest.retain(|key, value| {
+                key == "annotations"
+                    || !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
+        }
+        let mut data = Object::new();
+        if parts.is_empty() {
+            data.insert("item".to_owned(), std::mem::take(&mut fields).into());
+        } else {
+            data.insert("more".to_owned(), true.into());
+        }
+        if !rest.is_empty() || source == Source::Request {
+            data.insert("part".to_owned(), rest.into());
+        }
+        parts.push(Part::new(read).with_provider_data(ProviderData::new(provider, data)));
+    }
+    if parts.is_empty() {
+        // A message that says nothing still follows its reasoning.
+        let data = json!({"item": fields, "empty": true});
+        parts.push(Part::text("").with_provider_data(ProviderData::new(provider, data)));
+    }
+    Some(parts)
+}
+
+/// What the provider ran itself, in neutral words.
+fn provider_tool(item: &Value) -> Option<Content> {
+    let field = |key: &str| item.get(key).filter(|value| !value.is_null()).cloned();
+    let (name, input, output) = match text(item, "type")? {
+        "web_search_call" => ("web_search", field("action"), None),
+        "file_search_call" => ("file_search", field("queries"), field("results")),
+        "code_interpreter_call" => ("code_interpreter", field("code"), field("outputs")),
+        "image_generation_call" => ("image_generation", field("revised_prompt"), field("result")),
+        "mcp_list_tools" => ("mcp_list_tools", field("server_label"), field("tools")),
+        "mcp_call" => {
+            let input = text(item, "arguments").and_then(|text| serde_json::from_str(text).ok());
+            (some_text(item, "name")?, input, field("output").or_else(|| field("error")))
+        }
+        _ => return None,
+    };
+    let mut tool = ProviderTool::new(name);
+    tool.id = some_text(item, "id").map(str::to_owned);
+    (tool.input, tool.output) = (input, output);
+    tool.is_error = text(item, "status") == Some("failed") || field("error").is_some();
+    Some(Content::ProviderTool(tool))
+}
+
+/// Writes the parts of a message of the assistant as items.
+///
+/// Reasoning goes back with the item that followed it: alone the API refuses it. `stored` says whether the provider may have
+/// kept what has no encrypted form, `is_own` whether the same model wrote it: of another, whose reasoning is not sent, calls go
+/// without their item's id, which would ask for it.
+pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
+    let mut items: Vec<Value> = Vec::new();
+    // Whether the last item is a message that takes plain text of others.
+    let mut takes_text = false;
+    for (at, part) in parts.iter().enumerate() {
+        let rest = part.provider_data_of(provider);
+        let was_taking = std::mem::take(&mut takes_text);
+        match &part.content {
+            Content::Text(said) | Content::Refusal(said) => match rest {
+                Some(data) if data.get("item").is_some() => items.push(begun_message(part, said, data)),
+                Some(data) if data.get("more").is_some() => {
+                    let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
+                    if let Some(content) = content {
+                        content.push(message_part(part, said, data));
+                    }
+                }
+                _ => match items.last_mut().and_then(|item| item.get_mut("content")) {
+                    Some(Value::String(before)) if was_taking => {
+                        before.push_str(said);
+                        takes_text = true;
+                    }
+                    _ if said.is_empty() => {}
+                    _ => {
+                        items.push(json!({"role": "assistant", "content": said}));
+                        takes_text = true;
+                    }
+                },
+            },
+            Content::ToolCall(call) => {
+                let mut item = Object::new();
+                item.insert("type".into(), "function_call".into());
+                item.insert("call_id".into(), call.id.as_str().into());
+                item.insert("name".into(), call.name.as_str().into());
+                item.insert("arguments".into(), call.args.text().into());
+                add_rest(&mut item, rest);
+                if !is_own {
+                    item.shift_remove("id");
+                }
+                items.push(item.into());
+            }
+            Content::Thinking { .. } => {
+                if let Some(item) = rest.filter(|item| goes_back(item, parts.get(at + 1..), provider, stored))
+                {
+                    items.push(item.clone());
+                }
+            }
+            Content::ProviderTool(_) => items.extend(rest.cloned()),
+            Content::Opaque(opaque) if opaque.provider == provider => items.push(opaque.value.clone()),
+            _ => {}
+        }
+    }
+    items
+}
+
+/// Whether reasoning is of use to the provider: it can be read, and what followed it is there.
+fn goes_back(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
+    if text(item, "type") != Some("reasoning") {
+        return false;
+    }
+    if some_text(item, "encrypted_content").is_none() {
+        let shows = item.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty());
+        return stored || shows;
+    }
+    let next =
+        after.unwrap_or_default().iter().find(|part| !matches!(part.content, Content::Thinking { .. }));
+    next.is_some_and(|part| match &part.content {
+        Content::ToolCall(_) => true,
+        Content::Opaque(opaque) => opaque.provider == provider,
+        _ => part.provider_data_of(provider).is_some(),
+    })
+}
+
+fn begun_message(part: &Part, said: &str, data: &Value) -> Value {
+    let mut item = data.get("item").and_then(Value::as_object).cloned().unwrap_or_default();
+    let content = if data.get("plain").is_some() {
+        said.into()
+    } else if data.get("empty").is_some() {
+        json!([])
+    } else {
+        json!([message_part(part, said, data)])
+    };
+    item.insert("content".to_owned(), content);
+    item.into()
+}
+
+fn message_part(part: &Part, said: &str, data: &Value) -> Value {
+    let is_refusal = matches!(part.content, Content::Refusal(_));
+    let mut wire = Object::new();
+    if is_refusal {
+        wire.insert("type".into(), "refusal".into());
+        wire.insert("refusal".into(), said.into());
+    } else {
+        wire.insert("type".into(), "output_text".into());
+        wire.insert("text".into(), said.into());
+    }
+    add_rest(&mut wire, data.get("part"));
+    wire.into()
+}

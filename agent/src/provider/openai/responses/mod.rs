@@ -1,0 +1,147 @@
+//! Responses.
+
+mod decode;
+mod encode;
+mod items;
+mod parse;
+
+use serde_json::Value;
+
+use super::errors;
+use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
+use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
+use crate::schema::Dialect;
+
+#[cfg(test)]
+mod tests;
+
+/// The [Responses API](https://platform.openai.com/docs/api-reference/responses) of OpenAI, and of servers that speak
+/// it: `POST …/responses`.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, Thinking};
+/// use agent::provider::{Protocol, openai::OpenAiResponses};
+///
+/// let model = ModelInfo::new("openai", "openai-responses", "gpt-5");
+/// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.").with_thinking(Thinking::Low);
+/// let http = OpenAiResponses::default().encode(&model, &request)?;
+/// assert_eq!(http.url("https://api.openai.com/v1"), "https://api.openai.com/v1/responses");
+/// assert_eq!(http.body["instructions"], "Be brief.");
+/// assert_eq!(http.body["reasoning"]["effort"], "low");
+/// assert_eq!(http.body["include"][0], "reasoning.encrypted_content");
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
+///
+/// The conversation is sent whole, and nothing is kept at the provider (`store: false`): reasoning travels encrypted, with
+/// the item that followed it. Left out, with a warning, is what the API does not take: `temperature` and `top_p` while the
+/// model reasons, and `stop` always.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenAiResponses {
+    /// Whether the provider keeps the reply.
+    pub store: bool,
+    /// Whether reasoning is asked for in its encrypted form, of models that reason. It has to be where nothing is stored.
+    pub encrypted_reasoning: bool,
+    /// Whether the model sums up what it thought. OpenAI gives summaries to verified organisations alone, and refuses the
+    /// requests of others, so none is asked for by default.
+    pub summary: Option<ReasoningSummary>,
+    /// Whether strict schemas are known.
+    pub strict: bool,
+}
+
+/// How a model sums up what it thought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReasoningSummary {
+    /// The best that the model has.
+    Auto,
+    /// Briefly.
+    Concise,
+    /// In detail.
+    Detailed,
+}
+
+impl ReasoningSummary {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Concise => "concise",
+            Self::Detailed => "detailed",
+        }
+    }
+}
+
+impl Default for OpenAiResponses {
+    fn default() -> Self {
+        Self { store: false, encrypted_reasoning: true, summary: None, strict: true }
+    }
+}
+
+impl OpenAiResponses {
+    /// The name of the protocol.
+    pub const API: &str = "openai-responses";
+
+    /// Lets the provider keep replies.
+    pub fn with_store(mut self) -> Self {
+        self.store = true;
+        self
+    }
+
+    /// Asks for summaries of what the model thought.
+    pub fn with_summary(mut self, summary: ReasoningSummary) -> Self {
+        self.summary = Some(summary);
+        self
+    }
+
+    /// For servers that know no encrypted reasoning.
+    pub fn without_encrypted_reasoning(mut self) -> Self {
+        self.encrypted_reasoning = false;
+        self
+    }
+
+    /// For servers that know no strict schemas.
+    pub fn without_strict(mut self) -> Self {
+        self.strict = false;
+        self
+    }
+}
+
+impl Protocol for OpenAiResponses {
+    fn api(&self) -> &'static str {
+        Self::API
+    }
+
+    fn base_url(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
+        encode::request(self, model, request)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let native_output = self.strict && super::models::keeps_to_schemas(model);
+        Capabilities { native_output, audio: false, ..super::models::media(model) }
+    }
+
+    fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
+        Box::new(decode::ResponsesDecoder::new(&model.provider))
+    }
+
+    fn strict_dialect(&self) -> Dialect {
+        if self.strict { Dialect::OpenAiStrict } else { Dialect::Plain }
+    }
+
+    fn error(&self, answer: &Answer<'_>) -> ModelError {
+        errors::of_answer(answer)
+    }
+
+    fn auth(&self, key: &str) -> (&'static str, String) {
+        ("authorization", format!("Bearer {key}"))
+    }
+
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+        parse::request(self, provider, body)
+    }
+}

@@ -1,0 +1,188 @@
+//! A conversation that goes from each provider to each other, in the middle of a tool loop.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use serde_json::{Value, json};
+
+use super::Protocol;
+use super::test_support::read;
+use crate::message::{
+    AssistantMessage, Conversation, HandOff, Message, OutcomeKind, Part, Recipient, ToolResultMessage,
+};
+use crate::model::{ModelInfo, ModelRequest};
+
+/// What only its provider may see again.
+const STATE: &str = "STATE";
+
+struct Side {
+    name: &'static str,
+    protocol: Box<dyn Protocol>,
+    /// A reply that thinks, speaks, asks for a tool, and lets its provider search where it can.
+    reply: Value,
+    searches: bool,
+}
+
+fn sides() -> Vec<Side> {
+    vec![
+        #[cfg(feature = "openai")]
+        Side {
+            name: "openai",
+            protocol: Box::new(super::openai::OpenAiChat::default()),
+            reply: json!({"choices": [{"message": {"reasoning_content": "thought STATE", "content": "I look.",
+                "reasoning_details": [{"type": "reasoning.encrypted", "data": STATE}],
+                "tool_calls": [{"id": "call:1", "type": "function", "function": {"name": "add", "arguments": "{\"a\":41}"},
+                    "extra_content": {"x": STATE}}]}, "finish_reason": "tool_calls"}]}),
+            searches: false,
+        },
+        #[cfg(feature = "openai")]
+        Side {
+            name: "openai",
+            protocol: Box::new(super::openai::OpenAiResponses::default()),
+            reply: json!({"status": "completed", "output": [
+                {"type": "reasoning", "id": "rs_STATE", "encrypted_content": STATE, "summary": [{"type": "summary_text", "text": "thought STATE"}]},
+                {"type": "web_search_call", "id": "ws_STATE", "status": "completed", "action": {"type": "search", "query": "rust"}},
+                {"type": "message", "id": "msg_STATE", "role": "assistant", "phase": "commentary", "content": [
+                    {"type": "output_text", "text": "I look.", "annotations": []}]},
+                {"type": "function_call", "id": "fc_STATE", "call_id": "call:1", "name": "add", "arguments": "{\"a\":41}"}]}),
+            searches: true,
+        },
+        #[cfg(feature = "anthropic")]
+        Side {
+            name: "anthropic",
+            protocol: Box::new(super::anthropic::AnthropicMessages::default()),
+            reply: json!({"type": "message", "stop_reason": "tool_use", "container": {"id": STATE}, "content": [
+                {"type": "thinking", "thinking": "thought STATE", "signature": STATE},
+                {"type": "redacted_thinking", "data": STATE},
+                {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "rust"}, "caller": {"type": STATE}},
+                {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"type": "web_search_result", "encrypted_content": STATE}]},
+                {"type": "text", "text": "I look.", "citations": [{"encrypted_index": STATE}]},
+                {"type": "tool_use", "id": "call:1", "name": "add", "input": {"a": 41}, "caller": {"type": STATE}}]}),
+            searches: true,
+        },
+        #[cfg(feature = "gemini")]
+        Side {
+            name: "gemini",
+            protocol: Box::new(super::gemini::Gemini::default()),
+            reply: json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
+                {"text": "thought STATE", "thought": true, "thoughtSignature": STATE},
+                {"toolCall": {"toolType": "WEB_SEARCH", "args": {"query": "rust"}, "id": STATE}, "thoughtSignature": STATE},
+                {"text": "I look."},
+                {"functionCall": {"name": "add", "args": {"a": 41}, "id": "call:1"}, "thoughtSignature": STATE},
+                {"text": "", "thoughtSignature": STATE}]}}]}),
+            searches: true,
+        },
+    ]
+}
+
+/// The reply as the transport hands it out: with who gave it.
+fn reply(side: &Side) -> AssistantMessage {
+    let (mut message, error) = read(&*side.protocol, side.name, 200, side.reply.to_string().as_bytes());
+    assert!(error.is_none(), "{}: {error:?}", side.protocol.api());
+    message.model = "model-1".into();
+    message
+}
+
+/// The body of the next request to a model of this side.
+fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
+    let recipient = Recipient::new(to.name, to.protocol.api(), model);
+    let sent = HandOff::of(conversation, recipient);
+    let request = ModelRequest { messages: sent.messages().clone(), ..ModelRequest::default() };
+    to.protocol.encode(&ModelInfo::new(to.name, to.protocol.api(), model), &request).unwrap().body
+}
+
+/// A picture by the user, a reply that asks for a tool, and its answer with a picture: the model's turn.
+fn conversation(from: &Side) -> Conversation {
+    let result = ToolResultMessage::new("call:1", "add", OutcomeKind::Completed)
+        .with_content([Part::text("forty-two"), Part::image(b"result", "image/png")]);
+    Conversation::from_iter([
+        Message::user([Part::text("What is this?"), Part::image(b"question", "image/png")]),
+        reply(from).into(),
+        result.into(),
+    ])
+}
+
+#[test]
+fn nothing_foreign_is_sent_and_nothing_neutral_is_lost() {
+    for from in sides() {
+        let conversation = conversation(&from);
+        for to in sides() {
+            let pair = format!("{} to {}", from.protocol.api(), to.protocol.api());
+            let is_same = from.protocol.api() == to.protocol.api();
+            for model in ["model-1", "model-2"] {
+                let body = sent(&conversation, &to, model).to_string();
+                for neutral in
+                    ["What is this?", "I look.", "\"add\"", "41", "forty-two", "cXVlc3Rpb24=", "cmVzdWx0"]
+                {
+                    assert!(body.contains(neutral), "{pair}, {model}: {neutral} is lost in {body}");
+                }
+                if from.searches {
+                    assert!(body.contains("rust"), "{pair}, {model}: what was searched is lost in {body}");
+                }
+                if is_same && model == "model-1" {
+                    let count = from.reply.to_string().matches(STATE).count();
+                    assert!(body.matches(STATE).count() >= count.min(3), "{pair}: state is lost in {body}");
+                } else if !is_same {
+                    assert!(!body.contains(STATE), "{pair}, {model}: foreign state in {body}");
+                    assert!(!body.contains("call:1"), "{pair}: an id that not everybody takes in {body}");
+                } else {
+                    assert!(
+                        !body.contains("thought STATE"),
+                        "{pair}: thinking went to another model in {body}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_and_results_stay_together_through_every_hand() {
+    // Each side answers once, each call is answered, and then everybody gets all of it.
+    let mut messages = vec![Message::user("Go.")];
+    for side in sides() {
+        messages.push(reply(&side).into());
+        messages
+            .push(ToolResultMessage::new("call:1", "add", OutcomeKind::Completed).with_content("42").into());
+    }
+    let conversation = Conversation::from_iter(messages);
+    for to in sides() {
+        let body = sent(&conversation, &to, "model-1");
+        let api = to.protocol.api();
+        let (calls, results) = ids(&body);
+        assert_eq!(calls.len(), sides().len(), "{api}");
+        assert_eq!(calls, results, "{api}: {body}");
+        let mut unique = calls.clone();
+        unique.sort();
+        unique.dedup();
+        assert!(
+            unique.len() == calls.len() || api.starts_with("gemini"),
+            "{api}: ids are taken twice: {calls:?}"
+        );
+    }
+}
+
+/// The ids of calls and of results, in their order, wherever a protocol has them; names where it has no ids.
+fn ids(body: &Value) -> (Vec<String>, Vec<String>) {
+    fn walk(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>) {
+        let id = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        match value.get("type").and_then(Value::as_str) {
+            Some("function_call") => calls.extend(id("call_id")),
+            Some("function_call_output") => results.extend(id("call_id")),
+            Some("tool_use" | "function") => calls.extend(id("id")),
+            Some("tool_result") => results.extend(id("tool_use_id")),
+            _ => {}
+        }
+        results.extend(id("tool_call_id"));
+        let names = [("functionCall", &mut *calls), ("functionResponse", &mut *results)];
+        for (key, list) in names {
+            list.extend(value.get(key).and_then(|inner| Some(inner.get("name")?.as_str()?.to_owned())));
+        }
+        match value {
+            Value::Array(list) => list.iter().for_each(|value| walk(value, calls, results)),
+            Value::Object(map) => map.values().for_each(|value| walk(value, calls, results)),
+            _ => {}
+        }
+    }
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    walk(body, &mut calls, &mut results);
+    (calls, results)
+}

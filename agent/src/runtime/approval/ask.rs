@@ -1,0 +1,110 @@
+//! The driver: asking whether calls may run, and going on when it was said later.
+
+use super::{Decision, Resumption};
+use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note};
+use crate::message::ToolArguments;
+use crate::runtime::drive::Driver;
+use crate::runtime::prepare::check;
+use crate::runtime::segment::keep_whole;
+use crate::{FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome};
+
+impl Driver {
+    /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
+    pub(in crate::runtime) async fn approve(&mut self, requests: Vec<(StepKey, ApprovalRequest)>) -> bool {
+        let Some(approver) = self.config.approver.clone() else { return self.suspend().await };
+        let asked = requests.iter().map(|(_, request)| {
+            let (approver, request) = (approver.clone(), request.clone());
+            async move { approver(request).await }
+        });
+        let asked: Vec<_> = asked.collect();
+        let decisions =
+            self.hook(|| Box::pin(async move { Ok(futures_util::future::join_all(asked).await) })).await;
+        let decisions = match decisions {
+            None => return false,
+            Some(Ok(decisions)) => decisions,
+            Some(Err(error)) => {
+                let text = format!("the decision could not be made: {error}");
+                vec![Decision::Deny(text); requests.len()]
+            }
+        };
+        if decisions.contains(&Decision::Later) {
+            return self.suspend().await;
+        }
+        let decided = requests.into_iter().zip(decisions);
+        let decided = decided.map(|((_, request), decision)| self.decided(&request, decision)).collect();
+        self.answer(Answer::Decisions(decided));
+        false
+    }
+
+    /// What a decision comes to now: the tool may be another one than when it was asked, and changed arguments are
+    /// checked like any others.
+    fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
+        let name = &request.call.name;
+        let tool = self.config.registry.get(name).filter(|_| request.fingerprint == self.fingerprint(name));
+        match (decision, tool) {
+            (Decision::Deny(reason), _) => Decided::Deny(reason),
+            (Decision::Later, _) => Decided::Later,
+            (_, None) => {
+                let text = format!(
+                    "The call was not run: `{name}` is not what it was when somebody was asked about this call. If it \
+                     is still there, call it again by the parameters it has now."
+                );
+                let stale = FailureCode::new("approval_stale");
+                Decided::AllowEnded(CallEnd::new(ToolOutcome::failed(stale, text)))
+            }
+            (Decision::Allow, _) => Decided::Allow(None),
+            (Decision::AllowWith(args), Some(tool)) => {
+                let args = ToolArguments::from(args);
+                match check(&**tool, &args, self.context.source()) {
+                    Ok(_) => Decided::Allow(Some(args)),
+                    Err(reply) => {
+                        let mut end = CallEnd::new(reply);
+                        end.edited_args = Some(args);
+                        Decided::AllowEnded(end)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes on with a run that was suspended, or stored while it went on.
+    pub(in crate::runtime) async fn go_on(&mut self, resumption: Resumption) {
+        self.core(|core, _| core.resume());
+        self.emit().await;
+        let Resumption { decided, arrived } = resumption;
+        if decided.is_empty() && arrived.is_empty() {
+            return self.give_up_lost().await;
+        }
+        if !decided.is_empty() {
+            let decided = decided.into_iter().map(|(request, decision)| self.decided(&request, decision));
+            self.answer(Answer::Decisions(decided.collect()));
+            self.emit().await;
+        }
+        for (ord, outcome) in arrived {
+            let mut end = CallEnd::ran(outcome, 0);
+            let turn = self.core(|core, _| core.turn()).unwrap_or_default();
+            let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
+            keep_whole(&self.config, &self.assistant, &key, None, &mut end).await;
+            self.note(Note::CallEnded(ord, end));
+            self.emit().await;
+        }
+        let next = self.core(|core, _| core.next());
+        if matches!(next, Some(Effect::Await { deferred }) if deferred.is_empty()) {
+            self.answer(Answer::Outcomes(Vec::new()));
+        }
+    }
+
+    /// Calls that may have begun when the run was stored, and must not run twice. It is not known what became of them.
+    async fn give_up_lost(&mut self) {
+        let Some(Effect::CallTools { calls }) = self.core(|core, _| core.next()) else { return };
+        for (key, call) in calls {
+            let effect = self.config.registry.get(&call.name).map(|tool| tool.policy().effect);
+            if effect.unwrap_or_default() == crate::Effect::Once {
+                let reason = crate::message::LOST.to_owned();
+                let lost = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason };
+                self.note(Note::CallEnded(key.ord, CallEnd::new(lost)));
+                self.emit().await;
+            }
+        }
+    }
+}

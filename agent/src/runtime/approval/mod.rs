@@ -1,0 +1,122 @@
+//! Asking whether a call may run: who decides, and decisions that come later or from elsewhere.
+
+mod ask;
+mod resume;
+mod sign;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::loop_core::ApprovalRequest;
+use crate::{BoxFuture, ToolOutcome};
+
+pub use resume::ResumeError;
+pub(super) use resume::{Resumption, check, goes_on};
+pub(super) use sign::Signer;
+
+/// What is said to a call that needs approval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Decision {
+    /// It runs.
+    Allow,
+    /// It runs with these arguments, which are checked. The model is told.
+    AllowWith(Value),
+    /// It does not run; the model is told why.
+    Deny(String),
+    /// Nobody knows yet: the run is suspended, and all calls that were asked about together wait.
+    Later,
+}
+
+/// Who decides.
+pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
+
+/// What a suspended run waited for: decisions on calls, and results that came from outside. For
+/// [`Assistant::resume`](super::Assistant::resume).
+///
+/// A decision goes with the request that was decided on, so that it counts for that call, with those arguments, and for
+/// nothing else. It can be stored and sent like the request.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, Decisions, RunStop, tool, tools};
+///
+/// /// Pays an invoice.
+/// #[tool(inline, approval = when(|amount: &u64| *amount > 100))]
+/// fn pay(invoice: String, amount: u64) -> String {
+///     format!("{amount} for {invoice}")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([
+///     reply().tool_call("pay", r#"{"invoice": "A-7", "amount": 500}"#),
+///     reply().text("Paid."),
+/// ]);
+/// let assistant = Assistant::builder(model).tools(tools![pay]).build()?;
+/// let output = assistant.prompt("Pay A-7").await?;
+/// assert_eq!(output.stop, RunStop::Suspended);
+///
+/// let suspended = output.snapshot.expect("it is suspended");
+/// let requests = suspended.approval_requests();
+/// assert_eq!(requests[0].call.name, "pay");
+/// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
+/// assert_eq!(output.text(), "Paid.");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[must_use = "decisions are for `Assistant::resume`"]
+pub struct Decisions {
+    made: Vec<Made>,
+    arrived: Vec<Arrived>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Made {
+    request: ApprovalRequest,
+    decision: Decision,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Arrived {
+    call_id: String,
+    outcome: ToolOutcome,
+}
+
+impl Decisions {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The call runs.
+    pub fn allow(self, request: &ApprovalRequest) -> Self {
+        self.decide(request, Decision::Allow)
+    }
+
+    /// The call runs with these arguments, which are checked. The model is told what was run.
+    pub fn allow_with(self, request: &ApprovalRequest, args: impl Into<Value>) -> Self {
+        self.decide(request, Decision::AllowWith(args.into()))
+    }
+
+    /// The call does not run; the model is told why.
+    pub fn deny(self, request: &ApprovalRequest, reason: impl Into<String>) -> Self {
+        self.decide(request, Decision::Deny(reason.into()))
+    }
+
+    /// Any decision.
+    pub fn decide(mut self, request: &ApprovalRequest, decision: Decision) -> Self {
+        self.made.push(Made { request: request.clone(), decision });
+        self
+    }
+
+    /// The result of a call whose tool said that it comes later ([`ToolOutcome::Deferred`]): a
+    /// [`ToolOutput`](crate::ToolOutput), or any other outcome.
+    pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
+        self.arrived.push(Arrived { call_id: call_id.into(), outcome: outcome.into() });
+        self
+    }
+}

@@ -1,0 +1,189 @@
+//! Whether decisions fit the run that waits for them.
+
+use std::sync::Arc;
+
+use super::sign::canonical_args;
+use super::{Decision, Decisions, Signer};
+use crate::ToolOutcome;
+use crate::loop_core::{AgentLoop, ApprovalRequest};
+use crate::message::{Conversation, Message, ToolArguments};
+use crate::runtime::assistant::Config;
+
+/// Why a suspended run does not go on like this. Nothing has changed: what waited still waits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// There is nothing to go on with.
+    #[error("the run is over")]
+    Over,
+    /// The assistant has messages that the suspended run does not know.
+    #[error(
+        "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
+    )]
+    ConversationMovedOn,
+    /// The decision is stale, or for another run.
+    #[error("no decision is waited for on `{request_id}`: it was made before, or belongs to another run")]
+    #[non_exhaustive]
+    NotPending {
+        /// The request.
+        request_id: String,
+    },
+    /// The decision was made on something else than what waits, or one of the two was tampered with.
+    #[error("the decision on `{request_id}` does not count: its {what} is not what waits for approval")]
+    #[non_exhaustive]
+    ApprovalMismatch {
+        /// The request.
+        request_id: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// Calls that are asked about together are decided together.
+    #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
+    #[non_exhaustive]
+    Undecided {
+        /// The request.
+        request_id: String,
+    },
+    /// Somebody could have changed the stored run.
+    #[error(
+        "the run was stored, and approvals leave their process only signed: give the assistant an approval key (`AssistantBuilder::approval_key`, feature `approvals-signed`)"
+    )]
+    NotSigned,
+    /// A call that may run unasked does not carry the assistant's signature.
+    #[error(
+        "the stored run was tampered with, or signed with another key: call `{call_id}` is not as it was when the run was suspended"
+    )]
+    #[non_exhaustive]
+    Tampered {
+        /// The call.
+        call_id: String,
+    },
+    /// The call is not one whose result comes from outside, or has its result.
+    #[error("no result is waited for of call `{call_id}`")]
+    #[non_exhaustive]
+    NoSuchCall {
+        /// The call.
+        call_id: String,
+    },
+    /// Each call is answered once.
+    #[error("`{id}` is answered twice")]
+    #[non_exhaustive]
+    AnsweredTwice {
+        /// The request, or the call.
+        id: String,
+    },
+    /// A result that comes later still cannot be delivered.
+    #[error("the outcome delivered for call `{call_id}` is no result: it is deferred itself")]
+    #[non_exhaustive]
+    StillDeferred {
+        /// The call.
+        call_id: String,
+    },
+}
+
+/// How a run goes on: decisions in the order of the requests, results by position.
+#[derive(Default)]
+pub(in crate::runtime) struct Resumption {
+    pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
+    pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
+}
+
+/// Whether the run waits for these decisions.
+pub(in crate::runtime) fn check(
+    core: &AgentLoop,
+    decisions: Decisions,
+    config: &Config,
+) -> Result<Resumption, ResumeError> {
+    let (requests, deferred) = (core.approval_requests(), core.deferred_calls());
+    if core.end().is_some() {
+        return Err(ResumeError::Over);
+    }
+    let Decisions { made, arrived } = decisions;
+    let mut resumption = Resumption::default();
+    for one in &made {
+        if !requests.iter().any(|request| request.request_id == one.request.request_id) {
+            return Err(ResumeError::NotPending { request_id: one.request.request_id.clone() });
+        }
+    }
+    if core.was_stored() {
+        verify(core, config.signer.as_deref())?;
+    }
+    for request in requests {
+        let mut of_it = made.iter().filter(|one| one.request.request_id == request.request_id);
+        let request_id = || request.request_id.clone();
+        let Some(one) = of_it.next() else {
+            // Who is asked in this process is asked again.
+            if made.is_empty() && config.approver.is_some() {
+                break;
+            }
+            return Err(ResumeError::Undecided { request_id: request_id() });
+        };
+        if of_it.next().is_some() {
+            return Err(ResumeError::AnsweredTwice { id: request_id() });
+        }
+        if let Some(what) = difference(&one.request, &request) {
+            return Err(ResumeError::ApprovalMismatch { request_id: request_id(), what });
+        }
+        let decision = one.decision.clone();
+        resumption.decided.push((request, decision));
+    }
+    for one in arrived {
+        let Some((ord, _)) = deferred.iter().find(|(_, call_id)| *call_id == one.call_id) else {
+            return Err(ResumeError::NoSuchCall { call_id: one.call_id });
+        };
+        let ord = *ord;
+        if resumption.arrived.iter().any(|(other, _)| *other == ord) {
+            return Err(ResumeError::AnsweredTwice { id: one.call_id });
+        }
+        if matches!(one.outcome, ToolOutcome::Deferred { .. }) {
+            return Err(ResumeError::StillDeferred { call_id: one.call_id });
+        }
+        resumption.arrived.push((ord, one.outcome));
+    }
+    Ok(resumption)
+}
+
+/// Whether a conversation is where a run stopped: it is that of the run, or there is none.
+pub(in crate::runtime) fn goes_on(conversation: &Conversation, of_run: &Conversation) -> bool {
+    let same = |(one, other): (&Arc<Message>, &Arc<Message>)| {
+        // What was stored and loaded is spelled otherwise here and there, and stored the same.
+        Arc::ptr_eq(one, other)
+            || serde_json::to_value(&**one)
+                .ok()
+                .is_some_and(|one| serde_json::to_value(&**other).is_ok_and(|other| one == other))
+    };
+    conversation.is_empty()
+        || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
+}
+
+/// Every call of a stored run that may run, or will when it is allowed, must be as it was when the run was suspended.
+fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
+    for call in core.checked_calls() {
+        let signer = signer.ok_or(ResumeError::NotSigned)?;
+        if call.mac.as_deref().is_some_and(|mac| signer.is_of(mac, &call)) {
+            continue;
+        }
+        return Err(match call.asked {
+            Some(_) => ResumeError::ApprovalMismatch { request_id: call.request_id(), what: "signature" },
+            None => ResumeError::Tampered { call_id: call.call.id },
+        });
+    }
+    Ok(())
+}
+
+/// What of the request that was decided on is not what waits.
+fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
+    let same = [
+        (seen.call.id == waits.call.id, "call"),
+        (seen.call.name == waits.call.name, "tool"),
+        (same_args(&seen.call.args, &waits.call.args), "arguments"),
+        (seen.fingerprint == waits.fingerprint, "schema"),
+        (seen.mac == waits.mac, "signature"),
+    ];
+    same.into_iter().find(|(is_same, _)| !is_same).map(|(_, what)| what)
+}
+
+/// Whatever the order of keys: databases that know JSON do not keep it.
+fn same_args(one: &ToolArguments, other: &ToolArguments) -> bool {
+    one == other || canonical_args(one) == canonical_args(other)
+}

@@ -1,0 +1,55 @@
+//! The reply so far, for who asks while it streams.
+
+use std::sync::Arc;
+
+use crate::message::{AssistantMessage, Content, Message, Part, ToolCall};
+use crate::model::ModelEvent;
+
+/// The reply so far.
+pub(super) struct Growing {
+    /// Everything but its parts.
+    message: Arc<Message>,
+    /// The parts in order of first appearance, each with its index.
+    parts: Vec<(usize, Part)>,
+}
+
+impl Growing {
+    /// Of a reply that has no parts yet.
+    pub(super) fn new(message: Arc<Message>) -> Self {
+        Self { message, parts: Vec::new() }
+    }
+
+    /// Takes in what was added. Events keep their grammar: a part begins before it grows.
+    pub(super) fn grow(&mut self, event: &ModelEvent) {
+        let begun = match event {
+            ModelEvent::TextStart { .. } => Part::text(""),
+            ModelEvent::ThinkingStart { .. } => Part::thinking(""),
+            ModelEvent::ToolCallStart { id, name, .. } => Part::tool_call(id, name, ""),
+            ModelEvent::Part { part, .. } => part.clone(),
+            _ => return self.append(event),
+        };
+        let Some(index) = event.content_index() else { return };
+        match self.parts.iter_mut().find(|(at, _)| *at == index) {
+            Some((_, part)) => *part = begun,
+            None => self.parts.push((index, begun)),
+        }
+    }
+
+    fn append(&mut self, event: &ModelEvent) {
+        let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return };
+        // Nearly always the last one grows.
+        let Some((_, part)) = self.parts.iter_mut().rev().find(|(at, _)| *at == index) else { return };
+        match &mut part.content {
+            Content::Text(text) | Content::Thinking { text, .. } => text.push_str(delta),
+            Content::ToolCall(ToolCall { args, .. }) => args.push_str(delta),
+            _ => {}
+        }
+    }
+
+    /// The reply as it is now.
+    pub(super) fn message(&self) -> AssistantMessage {
+        let mut message = self.message.as_assistant().cloned().unwrap_or_default();
+        message.content = self.parts.iter().map(|(_, part)| part.clone()).collect();
+        message
+    }
+}

@@ -1,0 +1,196 @@
+//! Driving the [loop](crate::loop_core) on anything: one asynchronous function for each kind of step.
+//!
+//! `Assistant` is the driver for one process on tokio, with live events, queues and hooks. An engine that remembers steps
+//! (a durable execution engine, a job queue) writes its own [`Steps`]: each step has a [`StepKey`] that is the same on
+//! every replay, so what was done once is found again by it. Engines whose futures are not `Send` match on
+//! [`Effect`] themselves.
+//!
+//! ```
+//! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
+//! use agent::message::{Conversation, Message, MessageList, ToolCall};
+//! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx, reply};
+//! use agent::steps::{StepError, Steps, drive};
+//! use agent::{BoxFuture, Registry, StepKey, ToolContext, tool, tools};
+//!
+//! /// Adds two numbers.
+//! #[tool(inline)]
+//! fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! struct Plain { model: ScriptedModel, tools: Registry }
+//!
+//! impl Steps for Plain {
+//!     fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
+//!         let request = ModelRequest { messages, ..ModelRequest::default() }.with_tools(self.tools.definitions());
+//!         let reply = self.model.call(&StepCx::new().with_key(key), &request);
+//!         Box::pin(async move { reply.await.map(Reply::new).map_err(|error| StepError::terminal(error.to_string())) })
+//!     }
+//!
+//!     fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
+//!         Box::pin(async move {
+//!             let mut ends = Vec::new();
+//!             for (key, call) in calls {
+//!                 let cx = ToolContext::builder().idempotency_key(key.to_string()).build();
+//!                 let result = self.tools.call(&call, &cx.map_err(|error| StepError::terminal(error.to_string()))?).await;
+//!                 ends.push(CallEnd::ran(result.outcome, 0));
+//!             }
+//!             Ok(ends)
+//!         })
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = ScriptedModel::new([reply().tool_call("add", r#"{"a": 1, "b": 2}"#), reply().text("3")]);
+//! let steps = Plain { model, tools: Registry::new(tools![add])? };
+//! let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("1 + 2?")]);
+//! drive(&mut run, &steps).await?;
+//! assert!(run.end().is_some_and(|end| end.is_completed()));
+//! assert_eq!(run.conversation().last().unwrap().text(), "3");
+//! # Ok(()) }
+//! ```
+
+use std::sync::Arc;
+
+use crate::loop_core::{
+    AgentLoop, Answer, ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Protocol, Queue, Ready,
+    Reply, TurnSummary, Verdict,
+};
+use crate::message::{Message, MessageList, ToolCall};
+use crate::{BoxFuture, StepKey};
+
+/// What a run needs done, one function for each [`Effect`]. Each answers in the order of what it was given.
+///
+/// What a model or a tool does wrong is data (a [`Reply`] that failed, a [`CallEnd`]); an error is trouble of the host.
+#[expect(unused_variables, reason = "the defaults do nothing")]
+pub trait Steps: Send + Sync {
+    /// One reply of the model. A streamed one is read within the step.
+    fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>>;
+
+    /// Runs calls, side by side or not.
+    fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>>;
+
+    /// Takes messages from a queue; the default has none.
+    fn poll(&self, key: StepKey, queue: Queue) -> BoxFuture<'_, Result<Vec<Arc<Message>>, StepError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Checks calls before they run; the default lets all of them run, and their own check refuses what is wrong.
+    fn prepare(&self, key: StepKey, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Prepared>, StepError>> {
+        let ready = calls.iter().map(|_| Prepared::Ready(Ready::default())).collect();
+        Box::pin(std::future::ready(Ok(ready)))
+    }
+
+    /// Asks whether calls may run; by default nobody knows, and the run is suspended.
+    fn approvals(
+        &self,
+        requests: Vec<(StepKey, ApprovalRequest)>,
+    ) -> BoxFuture<'_, Result<Vec<Decided>, StepError>> {
+        Box::pin(std::future::ready(Ok(vec![Decided::Later; requests.len()])))
+    }
+
+    /// Waits for results from outside, by the handles of their tools; none, the default, suspends the run.
+    fn await_deferred(
+        &self,
+        deferred: Vec<(StepKey, String)>,
+    ) -> BoxFuture<'_, Result<Option<Vec<CallEnd>>, StepError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Says whether the run goes on after a turn; by default that follows from the turn.
+    fn turn_end(&self, key: StepKey, summary: TurnSummary) -> BoxFuture<'_, Result<Verdict, StepError>> {
+        Box::pin(std::future::ready(Ok(Verdict::default())))
+    }
+
+    /// Is told of each event. On a replay it is told again.
+    fn event(&self, event: Event) {}
+}
+
+/// Trouble of the host: the run is as it was before the step, and can be driven on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// The host wants the run to end: it is for who drives to [`abort`](AgentLoop::abort) it.
+    #[error("the step was cancelled: {reason}")]
+    #[non_exhaustive]
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+    /// Trying again will not help.
+    #[error("the step failed for good: {message}")]
+    #[non_exhaustive]
+    Terminal {
+        /// How.
+        message: String,
+    },
+    /// The engine failed; it may try again.
+    #[error("the engine failed: {message}")]
+    #[non_exhaustive]
+    Engine {
+        /// How.
+        message: String,
+    },
+    /// A step answered what was not asked.
+    #[error("a step gave a wrong answer: {0}")]
+    Protocol(#[from] Protocol),
+}
+
+impl StepError {
+    /// The host wants the run to end.
+    pub fn cancelled(reason: impl Into<String>) -> Self {
+        Self::Cancelled { reason: reason.into() }
+    }
+
+    /// Trying again will not help.
+    pub fn terminal(message: impl Into<String>) -> Self {
+        Self::Terminal { message: message.into() }
+    }
+
+    /// The engine failed.
+    pub fn engine(message: impl Into<String>) -> Self {
+        Self::Engine { message: message.into() }
+    }
+}
+
+/// Drives a run to its [end](AgentLoop::end), or until it is [suspended](AgentLoop::is_suspended). A run that was
+/// suspended goes on when it is driven again.
+///
+/// # Errors
+/// A step failed, or answered what was not asked. The run waits for the answer to that step.
+pub async fn drive(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) -> Result<(), StepError> {
+    run.resume();
+    loop {
+        while let Some(event) = run.take_event() {
+            steps.event(event);
+        }
+        let answer = match run.next() {
+            Effect::Poll { key, queue } => Answer::Messages(steps.poll(key, queue).await?),
+            Effect::CallModel { key, messages } => Answer::Reply(steps.model(key, messages).await?),
+            Effect::Prepare { key, calls } => Answer::Prepared(steps.prepare(key, calls).await?),
+            Effect::Approve { requests } => {
+                let decided = steps.approvals(requests).await?;
+                if decided.contains(&Decided::Later) {
+                    run.suspend();
+                    break;
+                }
+                Answer::Decisions(decided)
+            }
+            Effect::CallTools { calls } => Answer::Outcomes(steps.tools(calls).await?),
+            Effect::Await { deferred } => match steps.await_deferred(deferred).await? {
+                Some(ends) => Answer::Outcomes(ends),
+                None => {
+                    run.suspend();
+                    break;
+                }
+            },
+            Effect::TurnEnd { key, summary } => Answer::Verdict(steps.turn_end(key, summary).await?),
+            Effect::Done(_) => break,
+        };
+        run.answer(answer)?;
+    }
+    while let Some(event) = run.take_event() {
+        steps.event(event);
+    }
+    Ok(())
+}

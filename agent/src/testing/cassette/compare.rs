@@ -1,0 +1,137 @@
+//! Where two requests differ.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Differences that are shown.
+const SHOWN: usize = 12;
+/// What is shown of a text around the place where it differs.
+const AROUND: usize = 40;
+/// Differences that are counted when requests are compared.
+const COUNTED: usize = 400;
+
+/// One place, and what stands there.
+struct Difference<'v> {
+    path: String,
+    recorded: Option<&'v Value>,
+    asked: Option<&'v Value>,
+}
+
+/// The request with the fewest differences, with its number from 1.
+pub(super) fn nearest<'v>(
+    recorded: impl Iterator<Item = &'v Value>,
+    asked: &Value,
+) -> Option<(usize, &'v Value)> {
+    let all = (1..).zip(recorded);
+    all.min_by_key(|(_, recorded)| {
+        let mut found = Vec::new();
+        collect("", recorded, asked, &mut found);
+        found.len()
+    })
+}
+
+/// The differences as lines.
+pub(super) fn differences(recorded: &Value, asked: &Value) -> String {
+    let mut found = Vec::new();
+    collect("", recorded, asked, &mut found);
+    let mut out = String::new();
+    for difference in found.iter().take(SHOWN) {
+        let (one, other) = shown(difference.recorded, difference.asked);
+        // Writing to a String cannot fail.
+        let _ = write!(out, "  {}\n    recorded: {one}\n    asked:    {other}\n", difference.path);
+    }
+    if found.len() > SHOWN {
+        let _ = writeln!(out, "  and {} more places", found.len() - SHOWN);
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn collect<'v>(path: &str, recorded: &'v Value, asked: &'v Value, found: &mut Vec<Difference<'v>>) {
+    if found.len() >= COUNTED {
+        return;
+    }
+    let mut push = |path: String, recorded, asked| found.push(Difference { path, recorded, asked });
+    match (recorded, asked) {
+        (Value::Object(one), Value::Object(other)) => {
+            for (key, value) in one {
+                let path = format!("{path}/{key}");
+                match other.get(key) {
+                    Some(asked) => collect(&path, value, asked, found),
+                    None => found.push(Difference { path, recorded: Some(value), asked: None }),
+                }
+            }
+            for (key, value) in other.iter().filter(|(key, _)| !one.contains_key(*key)) {
+                found.push(Difference { path: format!("{path}/{key}"), recorded: None, asked: Some(value) });
+            }
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            for at in 0..one.len().max(other.len()) {
+                let path = format!("{path}/{at}");
+                match (one.get(at), other.get(at)) {
+                    (Some(recorded), Some(asked)) => collect(&path, recorded, asked, found),
+                    (recorded, asked) => found.push(Difference { path, recorded, asked }),
+                }
+            }
+        }
+        (one, other) if one == other => {}
+        (one, other) => push(path.to_owned(), Some(one), Some(other)),
+    }
+}
+
+/// Both values; of long texts the part where they begin to differ.
+fn shown(recorded: Option<&Value>, asked: Option<&Value>) -> (String, String) {
+    let text = |value: Option<&Value>| match value {
+        None => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(value) => Some(value.to_string()),
+    };
+    let (one, other) = (text(recorded), text(asked));
+    let same = match (&one, &other) {
+        (Some(one), Some(other)) => one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count(),
+        _ => 0,
+    };
+    let part = |text: Option<String>| {
+        let Some(text) = text else { return "nothing".to_owned() };
+        let from = same.saturating_sub(AROUND);
+        let part: String = text.chars().skip(from).take(AROUND * 3).collect();
+        let before = if from > 0 { "…" } else { "" };
+        let after = if text.chars().count() > from + AROUND * 3 { "…" } else { "" };
+        format!("{before}{part:?}{after}")
+    };
+    (part(one), part(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_nearest_is_shown_where_it_differs() {
+        let recorded = [
+            json!({"messages": [{"content": "Hello"}], "max_tokens": 5}),
+            json!({"messages": [{"content": format!("{} cats", "long ".repeat(40))}, {"content": "b"}]}),
+        ];
+        let asked = json!({"messages": [{"content": format!("{} dogs", "long ".repeat(40))}], "stop": ["x"]});
+        let (number, near) = nearest(recorded.iter(), &asked).expect("there are some");
+        assert_eq!(number, 2);
+        let text = differences(near, &asked);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "  /messages/0/content");
+        assert!(lines[1].starts_with("    recorded: …\"") && lines[1].ends_with("long  cats\""), "{text}");
+        assert!(lines[2].ends_with("long  dogs\""), "{text}");
+        assert_eq!(
+            lines[3..],
+            [
+                "  /messages/1",
+                "    recorded: \"{\\\"content\\\":\\\"b\\\"}\"",
+                "    asked:    nothing",
+                "  /stop",
+                "    recorded: nothing",
+                "    asked:    \"[\\\"x\\\"]\""
+            ]
+        );
+        assert_eq!(differences(&asked, &asked), "");
+    }
+}

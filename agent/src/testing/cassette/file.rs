@@ -1,0 +1,260 @@
+//! The file of a cassette.
+//!
+//! ```json
+//! {"cassette": 1, "model": {"provider", "api", "model", "images", …},
+//!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters"}},
+//!  "exchanges": [{"request": {"system"?, "continues"?: 1, "messages": […], "tools"?: ["NAME@FINGERPRINT"], …},
+//!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
+//! ```
+//!
+//! `continues` is the number of an earlier exchange, from 1: its messages come before those that are written.
+
+use super::CassetteError;
+use super::scrub::Scrubber;
+use crate::ToolDefinition;
+use crate::message::{AssistantMessage, Message};
+use crate::model::{
+    Capabilities, ManagedTool, ModelErrorKind, ModelInfo, ModelRequest, PromptCache, ToolChoice,
+};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+const VERSION: u64 = 1;
+
+/// What stands in the file.
+pub(super) struct Tape {
+    model: Value,
+    pub(super) exchanges: Vec<Exchange>,
+}
+
+/// A request and what came of it. The request is whole here.
+pub(super) struct Exchange {
+    pub(super) request: Value,
+    pub(super) reply: Option<Value>,
+    pub(super) error: Option<Value>,
+}
+
+impl Exchange {
+    pub(super) fn of_reply(request: Value, reply: &AssistantMessage) -> Self {
+        Self { request, reply: serde_json::to_value(reply).ok(), error: None }
+    }
+
+    pub(super) fn clean(&mut self, scrubber: &Scrubber) {
+        [&mut self.reply, &mut self.error].into_iter().flatten().for_each(|value| scrubber.clean(value));
+    }
+}
+
+impl Tape {
+    pub(super) fn new(info: &ModelInfo) -> Self {
+        let can = info.capabilities;
+        let model = json!({
+            "provider": info.provider, "api": info.api, "model": info.model,
+            "images": can.images, "documents": can.documents, "audio": can.audio, "native_output": can.native_output,
+        });
+        Self { model, exchanges: Vec::new() }
+    }
+
+    pub(super) fn info(&self) -> ModelInfo {
+        let text = |key: &str| self.model.get(key).and_then(Value::as_str).unwrap_or_default();
+        let is = |key: &str, usual: bool| self.model.get(key).and_then(Value::as_bool).unwrap_or(usual);
+        let mut can = Capabilities::default();
+        can.images = is("images", can.images);
+        can.documents = is("documents", can.documents);
+        can.audio = is("audio", can.audio);
+        can.native_output = is("native_output", can.native_output);
+        ModelInfo::new(text("provider"), text("api"), text("model")).with_capabilities(can)
+    }
+
+    pub(super) fn read(path: &Path) -> Result<Self, CassetteError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| CassetteError::Io { path: path.to_owned(), source })?;
+        let file: Value =
+            serde_json::from_str(&text).map_err(|error| CassetteError::format(path, error.to_string()))?;
+        if file.get("cassette").and_then(Value::as_u64) != Some(VERSION) {
+            return Err(CassetteError::format(path, format!("`cassette` is not {VERSION}: record it again")));
+        }
+        let tools = file.get("tools").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut tape = Self { model: file.get("model").cloned().unwrap_or_default(), exchanges: Vec::new() };
+        for (number, exchange) in
+            (1..).zip(file.get("exchanges").and_then(Value::as_array).into_iter().flatten())
+        {
+            let wrong = |reason: &str| CassetteError::format(path, format!("exchange {number}: {reason}"));
+            let mut request = exchange.get("request").cloned().ok_or_else(|| wrong("no `request`"))?;
+            tape.expand(&mut request, &tools).map_err(|reason| wrong(&reason))?;
+            let (reply, error) = (exchange.get("reply").cloned(), exchange.get("error").cloned());
+            if reply.is_some() == error.is_some() {
+                return Err(wrong("it has one of `reply` and `error`"));
+            }
+            tape.exchanges.push(Exchange { request, reply, error });
+        }
+        Ok(tape)
+    }
+
+    /// Writes out what stands elsewhere in the file.
+    fn expand(&self, request: &mut Value, tools: &Map<String, Value>) -> Result<(), String> {
+        let Some(request) = request.as_object_mut() else { return Err("`request` is no object".to_owned()) };
+        if let Some(number) = request.shift_remove("continues") {
+            let at = number.as_u64().and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+            let earlier = at
+                .and_then(|at| self.exchanges.get(at))
+                .and_then(|earlier| earlier.request.get("messages")?.as_array());
+            let mut messages = earlier.cloned().ok_or("`continues` is no earlier exchange")?;
+            messages.extend(request.get("messages").and_then(Value::as_array).into_iter().flatten().cloned());
+            request.insert("messages".to_owned(), messages.into());
+        }
+        if let Some(Value::Array(names)) = request.get_mut("tools") {
+            for name in names {
+                let definition = name.as_str().and_then(|name| tools.get(name));
+                *name = definition.cloned().ok_or_else(|| format!("there is no tool {name}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut tools = Map::new();
+        let exchanges: Vec<Value> = self
+            .exchanges
+            .iter()
+            .enumerate()
+            .map(|(at, exchange)| self.shortened(at, exchange, &mut tools))
+            .collect();
+        let mut file = json!({"cassette": VERSION, "model": self.model});
+        if !tools.is_empty() {
+            file["tools"] = tools.into();
+        }
+        file["exchanges"] = exchanges.into();
+        // Whole or not at all: a reader never sees half of it.
+        let beside = path.with_extension("json.part");
+        std::fs::write(&beside, format!("{file:#}\n"))?;
+        std::fs::rename(beside, path)
+    }
+
+    fn shortened(&self, at: usize, exchange: &Exchange, tools: &mut Map<String, Value>) -> Value {
+        let mut request = exchange.request.clone();
+        let messages = |exchange: &Exchange| {
+            exchange.request.get("messages").and_then(Value::as_array).cloned().unwrap_or_default()
+        };
+        let own = messages(exchange);
+        let earlier = (0..at).rev().find_map(|at| {
+            let earlier = messages(self.exchanges.get(at)?);
+            (!earlier.is_empty() && own.starts_with(&earlier)).then_some((at, earlier.len()))
+        });
+        if let (Some((at, count)), Some(request)) = (earlier, request.as_object_mut()) {
+            request.insert("continues".to_owned(), (at + 1).into());
+            let rest: Vec<Value> = own.get(count..).unwrap_or_default().to_vec();
+            request.shift_remove("messages");
+            request.insert("messages".to_owned(), rest.into());
+        }
+        if let Some(Value::Array(list)) = request.get_mut("tools") {
+            for tool in list {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                let key = format!("{name}@{:016x}", fingerprint(tool));
+                tools.insert(key.clone(), std::mem::replace(tool, key.into()));
+            }
+        }
+        let mut out = json!({"request": request});
+        for (key, value) in [("reply", &exchange.reply), ("error", &exchange.error)] {
+            if let Some(value) = value {
+                out[key] = value.clone();
+            }
+        }
+        out
+    }
+}
+
+/// Tells definitions of one name apart. FNV-1a.
+fn fingerprint(value: &Value) -> u64 {
+    value
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Everything of a request that a provider could answer otherwise for, as far as it is said.
+pub(super) fn request_json(request: &ModelRequest) -> Value {
+    let mut out = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            out.insert(key.to_owned(), value);
+        }
+    };
+    put("system", request.system.as_deref().map(Value::from));
+    let messages: Vec<Value> = request.messages.iter().map(|message| message_json(message)).collect();
+    put("messages", Some(messages.into()));
+    let tools: Vec<Value> = request.tools.iter().map(tool_json).collect();
+    put("tools", (!tools.is_empty()).then(|| tools.into()));
+    let managed: Vec<Value> = request.managed_tools.iter().map(managed_json).collect();
+    put("managed_tools", (!managed.is_empty()).then(|| managed.into()));
+    put("strict_tools", request.strict_tools.then(|| true.into()));
+    put(
+        "tool_choice",
+        match &request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some("none".into()),
+            ToolChoice::Required => Some("required".into()),
+            ToolChoice::Tool(name) => Some(json!({"tool": name})),
+        },
+    );
+    put("parallel_tool_calls", request.parallel_tool_calls.map(Value::from));
+    put("max_tokens", request.max_tokens.map(Value::from));
+    put("temperature", request.temperature.map(Value::from));
+    put("top_p", request.top_p.map(Value::from));
+    put("stop", (!request.stop.is_empty()).then(|| request.stop.clone().into()));
+    put("thinking", request.thinking.map(|thinking| thinking.to_string().into()));
+    put(
+        "output",
+        request.output.as_ref().map(|output| json!({"name": output.name, "schema": *output.schema})),
+    );
+    put("cache", (request.cache != PromptCache::default()).then(|| format!("{:?}", request.cache).into()));
+    put("metadata", (!request.metadata.is_empty()).then(|| request.metadata.clone().into()));
+    put(
+        "provider_options",
+        (!request.provider_options.is_empty()).then(|| request.provider_options.clone().into()),
+    );
+    Value::Object(out)
+}
+
+fn message_json(message: &Message) -> Value {
+    let mut value = serde_json::to_value(message).unwrap_or_default();
+    // Made by the application, never sent, and other ones in each run.
+    if let Some(message) = value.as_object_mut() {
+        for key in ["id", "metadata"] {
+            message.shift_remove(key);
+        }
+    }
+    value
+}
+
+fn tool_json(tool: &ToolDefinition) -> Value {
+    json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
+}
+
+fn managed_json(tool: &ManagedTool) -> Value {
+    format!("{tool:?}").into()
+}
+
+/// The kind of a recorded error.
+pub(super) fn kind_of(name: &str) -> ModelErrorKind {
+    use ModelErrorKind::{
+        Aborted, Auth, Connection, ContentFilter, ContextTooLong, InvalidRequest, Other, Overloaded,
+        Protocol, RateLimit, Server, Timeout,
+    };
+    let all = [
+        Auth,
+        RateLimit,
+        Overloaded,
+        Server,
+        InvalidRequest,
+        ContextTooLong,
+        ContentFilter,
+        Connection,
+        Timeout,
+        Protocol,
+        Aborted,
+    ];
+    all.into_iter().find(|kind| kind.name() == name).unwrap_or(Other)
+}

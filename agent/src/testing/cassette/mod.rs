@@ -1,0 +1,395 @@
+//! Answers of a model, recorded once and played again.
+
+mod compare;
+mod file;
+mod scrub;
+
+use crate::message::AssistantMessage;
+use crate::model::{
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
+};
+use compare::{differences, nearest};
+use file::{Exchange, Tape, request_json};
+use futures_core::Stream;
+use scrub::Scrubber;
+use serde_json::{Value, json};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// The variable of the environment that makes [`Cassette::open`] record.
+const VARIABLE: &str = "AGENT_CASSETTES";
+
+/// Where answers of a model are kept: a JSON file in neutral words, whoever the provider is, made to be read and to stand in a
+/// repository. Record a conversation with a real model once, and the test plays it again, offline and always the same.
+///
+/// ```
+/// use agent::testing::Cassette;
+/// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[cfg(feature = "runtime")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = std::env::temp_dir().join(format!("agent-doc-{}", std::process::id()));
+/// # let path = folder.join("double.json");
+/// # // Any model; a real one in your tests: `|| agent::model("anthropic/claude-sonnet-5")`.
+/// # let script = || ScriptedModel::new([reply().tool_call("double", r#"{"n": 21}"#), reply().text("It is 42.")]);
+/// # let recording = Cassette::new(&path).record(script());
+/// # Assistant::builder(recording).tools(tools![double]).build()?.prompt("Double 21.").await?;
+/// // Plays the file; with `AGENT_CASSETTES=record cargo test` it asks the model, and writes the file.
+/// let model = Cassette::new(&path).open(|| Ok::<_, std::io::Error>(script()))?;
+/// let assistant = Assistant::builder(model.clone()).tools(tools![double]).build()?;
+/// assert_eq!(assistant.prompt("Double 21.").await?.text(), "It is 42.");
+/// model.assert_played();
+///
+/// // Another prompt is another request: the run fails, and says where the two differ.
+/// let assistant = Assistant::builder(Cassette::new(&path).play()?).tools(tools![double]).build()?;
+/// let error = assistant.prompt("Double 22.").await.unwrap_err().to_string();
+/// assert!(error.contains("Double 21.") && error.contains("Double 22."), "{error}");
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok(()) }
+/// # #[cfg(not(feature = "runtime"))]
+/// # fn main() {}
+/// ```
+///
+/// # What is kept
+/// Of each request the system prompt, messages, tools and settings, as far as they are said; of each reply the whole message
+/// with its usage, or the error. Messages that an exchange has in common with an earlier one are written once. Replies are
+/// played whole: how they were cut into pieces is not kept.
+///
+/// # Secrets
+/// Keys in headers are never seen by a cassette. What looks like a key in a text (`sk-…`, `Bearer …`, a JWT and the like), values of
+/// fields with names such as `api_key` or `password`, and the values of variables of the environment whose names end in `_KEY`,
+/// `_TOKEN`, `_SECRET` or `_PASSWORD` are replaced by `[scrubbed]` before anything is written or compared; add your own by
+/// [`secret`](Self::secret) and [`scrub`](Self::scrub). A tool that is called with such a value when played gets the replacement.
+#[derive(Clone, Debug)]
+#[must_use = "call `open`, `play` or `record`"]
+pub struct Cassette {
+    path: PathBuf,
+    scrubber: Scrubber,
+}
+
+impl Cassette {
+    /// The cassette in this file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), scrubber: Scrubber::new() }
+    }
+
+    /// Replaces this text wherever it stands.
+    pub fn secret(mut self, secret: impl Into<String>) -> Self {
+        self.scrubber.add_secret(secret.into());
+        self
+    }
+
+    /// Changes every text before it is written or compared: for dates, paths, names of machines, whatever differs from run to
+    /// run. Doing it again has to change nothing more.
+    pub fn scrub(mut self, change: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        self.scrubber.add_change(Arc::new(change));
+        self
+    }
+
+    /// Plays the file; or records it anew with the model that `make` gives, when the variable `AGENT_CASSETTES` of the
+    /// environment is `record`.
+    ///
+    /// # Errors
+    /// There is no such file, it is no cassette, the variable has another value, or the model could not be made.
+    pub fn open<M, E>(self, make: impl FnOnce() -> Result<M, E>) -> Result<CassetteModel, CassetteError>
+    where
+        M: Model + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match std::env::var(VARIABLE).as_deref() {
+            Ok("record") => {
+                Ok(self.record(make().map_err(|error| CassetteError::Model { source: error.into() })?))
+            }
+            Ok("" | "play") | Err(_) => self.play(),
+            Ok(other) => Err(CassetteError::Variable { value: other.to_owned() }),
+        }
+    }
+
+    /// Plays the file.
+    ///
+    /// # Errors
+    /// There is no such file, or it is no cassette.
+    pub fn play(self) -> Result<CassetteModel, CassetteError> {
+        let tape = Tape::read(&self.path)?;
+        let info = tape.info();
+        let played = vec![false; tape.exchanges.len()];
+        Ok(self.model(info, State { tape, played, source: None }))
+    }
+
+    /// Asks `model`, and writes each exchange to the file when it is over. What was in the file is lost.
+    pub fn record(self, model: impl Model + 'static) -> CassetteModel {
+        let info = model.info().clone();
+        let tape = Tape::new(&info);
+        self.model(info, State { tape, played: Vec::new(), source: Some(Arc::new(model)) })
+    }
+
+    fn model(self, info: ModelInfo, state: State) -> CassetteModel {
+        CassetteModel { cassette: Arc::new(self), info, state: Arc::new(Mutex::new(state)) }
+    }
+}
+
+/// A model that plays a [`Cassette`], or records one. Clones share what was played.
+///
+/// Each recorded reply is played once, to the request that it was the reply to, whatever the order. Any other request is an
+/// error, which shows the nearest one that was recorded and where the two differ.
+#[derive(Clone)]
+pub struct CassetteModel {
+    cassette: Arc<Cassette>,
+    info: ModelInfo,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    tape: Tape,
+    played: Vec<bool>,
+    /// Who is asked while recording.
+    source: Option<Arc<dyn Model>>,
+}
+
+impl CassetteModel {
+    /// How many exchanges there are.
+    pub fn len(&self) -> usize {
+        self.lock().tape.exchanges.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a model is asked.
+    pub fn is_recording(&self) -> bool {
+        self.lock().source.is_some()
+    }
+
+    /// Everything that was recorded was asked for.
+    ///
+    /// # Panics
+    /// With the exchanges that were not, by number, from 1. While recording there is nothing to assert.
+    #[track_caller]
+    pub fn assert_played(&self) {
+        let state = self.lock();
+        let left: Vec<usize> =
+            (1..).zip(&state.played).filter(|(_, played)| !**played).map(|(number, _)| number).collect();
+        assert!(
+            state.source.is_some() || left.is_empty(),
+            "exchanges {left:?} of {} in `{}` were never asked for",
+            state.tape.exchanges.len(),
+            self.cassette.path.display()
+        );
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The recorded reply.
+    fn play(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
+        let mut state = self.lock();
+        let State { tape, played, .. } = &mut *state;
+        let same = |exchange: &&Exchange| exchange.request == *request;
+        let next = (0..)
+            .zip(&tape.exchanges)
+            .find(|(at, exchange)| same(exchange) && !played.get(*at).copied().unwrap_or(true));
+        let Some((at, exchange)) = next else {
+            return Err(self.miss(tape, request, tape.exchanges.iter().any(|exchange| same(&exchange))));
+        };
+        if let Some(played) = played.get_mut(at) {
+            *played = true;
+        }
+        exchange.reply()
+    }
+
+    fn miss(&self, tape: &Tape, request: &Value, is_known: bool) -> ModelError {
+        let (path, count) = (self.cassette.path.display(), tape.exchanges.len());
+        let message = if is_known {
+            format!(
+                "the reply to this request in cassette `{path}` was played already: the run asks once more than the recorded one"
+            )
+        } else {
+            let requests = tape.exchanges.iter().map(|exchange| &exchange.request);
+            match nearest(requests, request) {
+                None => format!("cassette `{path}` is empty"),
+                Some((number, recorded)) => format!(
+                    "cassette `{path}` has no reply to this request. Of {count} recorded, number {number} is the nearest; it differs in\n{}\n\
+                     If that is meant, record again: {VARIABLE}=record",
+                    differences(recorded, request)
+                ),
+            }
+        };
+        ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
+    }
+}
+
+impl Model for CassetteModel {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        let mut asked = request_json(request);
+        self.cassette.scrubber.clean(&mut asked);
+        let source = self.lock().source.clone();
+        match source {
+            None => {
+                let reply = self.play(&asked);
+                let replied = std::future::ready(reply);
+                ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
+            }
+            Some(source) => {
+                // What is told of arguments is told once, below.
+                let plain = ModelRequest { argument_events: false, ..request.clone() };
+                let events = source.stream(cx, &plain);
+                ModelStream::new(
+                    cx,
+                    &self.info,
+                    Recording { events, request: Some(asked), model: self.clone() },
+                )
+                .with_argument_events(request)
+            }
+        }
+    }
+
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+}
+
+impl fmt::Debug for CassetteModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CassetteModel")
+            .field("path", &self.cassette.path)
+            .field("exchanges", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A reply that is kept when it is whole.
+struct Recording {
+    events: ModelStream,
+    /// None when it is kept.
+    request: Option<Value>,
+    model: CassetteModel,
+}
+
+impl Recording {
+    fn keep(&mut self, end: Result<(), &ModelError>) -> Result<(), ModelError> {
+        let Some(request) = self.request.take() else { return Ok(()) };
+        let mut exchange = match end {
+            Ok(()) => Exchange::of_reply(request, self.events.partial()),
+            Err(error) => Exchange::of_error(request, error),
+        };
+        exchange.clean(&self.model.cassette.scrubber);
+        let mut state = self.model.lock();
+        state.tape.exchanges.push(exchange);
+        state.tape.write(&self.model.cassette.path).map_err(|error| {
+            let text = format!("the cassette could not be written: {error}");
+            ModelError::new(ModelErrorKind::Other, text).with_source(error)
+        })
+    }
+}
+
+impl Stream for Recording {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match ready!(Pin::new(&mut self.events).poll_next(cx)) {
+            Some(Ok(event)) => Poll::Ready(Some(Ok(event))),
+            Some(Err(error)) => {
+                let kept = self.keep(Err(&error));
+                Poll::Ready(Some(Err(kept.err().unwrap_or(error))))
+            }
+            None => Poll::Ready(self.keep(Ok(())).err().map(Err)),
+        }
+    }
+}
+
+impl Exchange {
+    /// What the model said.
+    fn reply(&self) -> Result<AssistantMessage, ModelError> {
+        if let Some(error) = &self.error {
+            let text = |key: &str| error.get(key).and_then(Value::as_str);
+            let mut made = ModelError::new(
+                file::kind_of(text("kind").unwrap_or_default()),
+                text("message").unwrap_or_default(),
+            );
+            if let Some(code) = text("code") {
+                made = made.with_code(code);
+            }
+            if let Some(status) =
+                error.get("status").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok())
+            {
+                made = made.with_status(status);
+            }
+            if let Some(seconds) = error.get("retry_after").and_then(Value::as_f64) {
+                made = made.with_retry_after(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+            }
+            return Err(made);
+        }
+        let text = self.reply.as_ref().unwrap_or(&Value::Null).to_string();
+        serde_json::from_str(&text).map_err(|error| {
+            ModelError::new(ModelErrorKind::Other, format!("a reply in the cassette is no message: {error}"))
+        })
+    }
+
+    fn of_error(request: Value, error: &ModelError) -> Self {
+        let mut kept = json!({"kind": error.kind().name(), "message": error.message()});
+        if let Some(code) = error.code() {
+            kept["code"] = code.into();
+        }
+        if let Some(status) = error.status() {
+            kept["status"] = status.into();
+        }
+        if let Some(delay) = error.retry_after() {
+            kept["retry_after"] = delay.as_secs_f64().into();
+        }
+        Self { request, reply: None, error: Some(kept) }
+    }
+}
+
+/// A cassette that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CassetteError {
+    /// The file is not there, or cannot be read.
+    #[error("cassette `{}` cannot be read: {source}; record it with {VARIABLE}=record", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no cassette.
+    #[error("`{}` is no cassette: {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The variable of the environment has another value than `record` and `play`.
+    #[error("{VARIABLE} is `{value}`: write `record`, or leave it away")]
+    Variable {
+        /// The value.
+        value: String,
+    },
+    /// There is no model to record.
+    #[error("the model to record could not be made: {source}")]
+    Model {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl CassetteError {
+    fn format(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Format { path: path.to_owned(), reason: reason.into() }
+    }
+}

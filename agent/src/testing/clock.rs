@@ -1,0 +1,118 @@
+//! A clock that a test moves.
+
+use crate::{BoxFuture, Executor};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// A clock that stands still until a test moves it: an [`Executor`] for calls of tools, whose timeouts and grace periods are
+/// measured by it. Blocking bodies run where they are awaited. Clones are one clock.
+///
+/// An `Assistant` waits by tokio's clock: in its tests write `#[tokio::test(start_paused = true)]`.
+///
+/// ```
+/// use agent::testing::FakeClock;
+/// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// /// Never ends.
+/// #[tool(timeout = "1h")]
+/// async fn wait() {
+///     std::future::pending().await
+/// }
+///
+/// # #[cfg(feature = "runtime")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = FakeClock::new();
+/// let registry = Registry::new(tools![wait])?;
+/// let cx = ToolContext::builder().executor(Arc::new(clock.clone())).build()?;
+/// let call = ToolCall::new("1", "wait", "{}");
+/// let (result, ()) = tokio::join!(registry.call(&call, &cx), async { clock.advance(Duration::from_secs(3600)) });
+/// assert_eq!(result.outcome.code(), Some("timeout"));
+/// # Ok(()) }
+/// # #[cfg(not(feature = "runtime"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Default)]
+pub struct FakeClock {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    now: Duration,
+    /// Who waits, and until when.
+    sleepers: Vec<(Duration, Waker)>,
+}
+
+impl FakeClock {
+    /// A clock at zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How far it was moved.
+    pub fn now(&self) -> Duration {
+        self.lock().now
+    }
+
+    /// Moves it, and wakes those whose time has come.
+    pub fn advance(&self, by: Duration) {
+        let mut state = self.lock();
+        state.now = state.now.saturating_add(by);
+        let now = state.now;
+        let (due, left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.sleepers).into_iter().partition(|(until, _)| *until <= now);
+        state.sleepers = left;
+        drop(state);
+        for (_, waker) in due {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Executor for FakeClock {
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { work() })
+    }
+
+    fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
+        let until = self.now().saturating_add(duration);
+        Some(Box::pin(Sleep { clock: self.clone(), until }))
+    }
+}
+
+struct Sleep {
+    clock: FakeClock,
+    until: Duration,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.clock.lock();
+        if state.now >= self.until {
+            return Poll::Ready(());
+        }
+        let until = self.until;
+        if !state.sleepers.iter().any(|(known, waker)| *known == until && waker.will_wake(cx.waker())) {
+            state.sleepers.push((until, cx.waker().clone()));
+        }
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for FakeClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeClock").field("now", &self.now()).finish_non_exhaustive()
+    }
+}

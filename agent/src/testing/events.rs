@@ -1,0 +1,207 @@
+//! What happened in a run, as lines to read and to compare.
+
+use crate::loop_core::{Event, EventKind};
+use crate::message::Message;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How much of a text is shown.
+const SHOWN: usize = 60;
+
+/// Keeps the events of a run, and says them in a line each: for snapshots, and to assert what came after what. Clones share
+/// the events.
+///
+/// ```
+/// use agent::testing::EventLog;
+/// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[cfg(feature = "runtime")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let log = EventLog::new();
+/// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+/// let assistant = Assistant::builder(model).tools(tools![double]).on_event(log.listener()).build()?;
+/// assistant.prompt("Double 21.").await?;
+///
+/// log.assert_sequence(&["call double", "end double completed \"42\"", "message assistant \"42\"", "run ends: completed"]);
+/// assert_eq!(
+///     log.outline(),
+///     "run begins\n\
+///      turn 1 begins\n\
+///      message user \"Double 21.\"\n\
+///      message assistant calls double\n\
+///      call double {\"n\": \"21\"}\n\
+///      end double completed \"42\" (/n text_to_integer)\n\
+///      message tool_result \"42\"\n\
+///      turn 1 ends: tool_use\n\
+///      turn 2 begins\n\
+///      message assistant \"42\"\n\
+///      turn 2 ends: stop\n\
+///      run ends: completed"
+/// );
+/// # Ok(()) }
+/// # #[cfg(not(feature = "runtime"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct EventLog {
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl EventLog {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What keeps the events: for `AssistantBuilder::on_event`.
+    pub fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let log = self.clone();
+        move |event| log.push(event.clone())
+    }
+
+    /// Keeps one more event.
+    pub fn push(&self, event: Event) {
+        self.lock().push(event);
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.lock().clone()
+    }
+
+    /// Forgets them, so that the next run stands alone.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// One line for each event, but for those that tell how something grows. Texts are cut at 60 characters.
+    pub fn outline(&self) -> String {
+        self.lines().join("\n")
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lock().iter().filter_map(line).collect()
+    }
+
+    /// Each of these is the beginning of a line of the [outline](Self::outline), in this order; other lines may stand between.
+    ///
+    /// # Panics
+    /// With the outline, the lines that were found, and the first that was not.
+    #[track_caller]
+    pub fn assert_sequence(&self, wanted: &[&str]) {
+        let mut found = 0;
+        let mut shown = String::new();
+        for line in self.lines() {
+            let is_next = wanted.get(found).is_some_and(|wanted| line.starts_with(wanted));
+            found += usize::from(is_next);
+            // Writing to a String cannot fail.
+            let _ = writeln!(shown, "{} {line}", if is_next { '>' } else { ' ' });
+        }
+        if let Some(missing) = wanted.get(found) {
+            panic!("no line begins with {missing:?} after the {found} that were found (>):\n{shown}");
+        }
+    }
+
+    /// No line of the [outline](Self::outline) begins like this.
+    ///
+    /// # Panics
+    /// With the outline, if one does.
+    #[track_caller]
+    pub fn assert_never(&self, unwanted: &str) {
+        let lines = self.lines();
+        assert!(
+            !lines.iter().any(|line| line.starts_with(unwanted)),
+            "a line begins with {unwanted:?}:\n{}",
+            lines.join("\n")
+        );
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The event in a line; none for what only tells how something grows.
+fn line(event: &Event) -> Option<String> {
+    let turn = event.turn;
+    Some(match &event.kind {
+        EventKind::AgentStart => "run begins".to_owned(),
+        EventKind::TurnStart => format!("turn {turn} begins"),
+        EventKind::MessageEnd { message, .. } => said(message),
+        EventKind::ToolExecutionStart { call } => format!("call {} {}", call.name, cut(call.args.text())),
+        EventKind::ToolExecutionUpdate { tool, partial, .. } => {
+            format!("progress {tool} {:?}", cut(&partial.message))
+        }
+        EventKind::ApprovalRequired { tool, args, .. } => format!("approval of {tool} {}", cut(args.text())),
+        EventKind::ApprovalResolved { decision, edited, .. } => {
+            let edited = if *edited { ", edited" } else { "" };
+            format!("decision {decision:?}{edited}").to_lowercase()
+        }
+        EventKind::ToolExecutionEnd { result, ran, cached, .. } => {
+            let mut line = format!("end {} {}", result.tool, ending(result));
+            if !result.coercions.is_empty() {
+                let coerced =
+                    result.coercions.iter().map(|coercion| format!("{} {}", coercion.path, coercion.rule));
+                let _ = write!(line, " ({})", coerced.collect::<Vec<_>>().join(", "));
+            }
+            if *cached {
+                line.push_str(", cached");
+            } else if !ran {
+                line.push_str(", not run");
+            }
+            line
+        }
+        EventKind::TurnEnd { assistant, .. } => {
+            let reason = assistant.as_ref().map_or("no reply", |reason| reason.as_str());
+            format!("turn {turn} ends: {reason}")
+        }
+        EventKind::RunSuspended { pending } => format!("run waits for {}", pending.len()),
+        EventKind::RunResumed => "run goes on".to_owned(),
+        EventKind::AgentEnd { stop, detail, .. } => match detail {
+            Some(detail) => format!("run ends: {stop}, {}", cut(detail)),
+            None => format!("run ends: {stop}"),
+        },
+        _ => return None,
+    })
+}
+
+fn ending(result: &crate::ToolResult) -> String {
+    let text = cut(&result.outcome.text());
+    match (result.outcome.kind(), result.outcome.code()) {
+        (None, _) => "deferred".to_owned(),
+        (Some(kind), Some(code)) => format!("{} {code} {text:?}", kind.as_str()),
+        (Some(kind), None) => format!("{} {text:?}", kind.as_str()),
+    }
+}
+
+fn said(message: &Message) -> String {
+    let mut line = format!("message {}", message.role());
+    let text = message.text();
+    if !text.is_empty() {
+        let _ = write!(line, " {:?}", cut(&text));
+    }
+    if let Message::Assistant(message) = message {
+        let names: Vec<&str> = message.tool_calls().map(|call| call.name.as_str()).collect();
+        if !names.is_empty() {
+            let _ = write!(line, " calls {}", names.join(", "));
+        }
+    }
+    line
+}
+
+/// The first line, not too much of it.
+fn cut(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    match first.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &first[..end]),
+        None if first.len() < text.trim_end().len() => format!("{first}…"),
+        None => first.to_owned(),
+    }
+}

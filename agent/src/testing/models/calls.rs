@@ -1,0 +1,130 @@
+//! The calls that a tool is tried with.
+
+use super::schema::CallKind;
+use crate::ToolDefinition;
+use crate::args::Plan;
+use crate::testing::sample::samples;
+use crate::testing::slips::SLIPS;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+
+/// How many calls of each kind a tool gets.
+#[derive(Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) valid: usize,
+    pub(super) boundary: usize,
+    pub(super) slips: usize,
+}
+
+/// The longest text that is made to be too long, and the most items.
+const MAX_LENGTH: u64 = 10_000;
+const MAX_ITEMS: u64 = 500;
+
+/// Calls for one tool, each once: what its schema takes, what lies at its edges, what careless models write.
+pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKind, String)> {
+    let (plan, schema) = (definition.plan(), definition.parameters());
+    let is_right = |value: &Value| {
+        plan.parse::<Value>(&value.to_string()).is_ok_and(|parsed| parsed.coercions.is_empty())
+    };
+    let wanted = counts.valid.max(1);
+    let right: Vec<Value> = samples(schema, wanted * 4, 0)
+        .into_iter()
+        .filter(|value| value.is_object() && is_right(value))
+        .collect();
+    let mut told = HashSet::new();
+    let mut calls: Vec<(CallKind, String)> = Vec::new();
+    let mut add = |kind: CallKind, text: String| {
+        let is_new = told.insert(text.clone());
+        if is_new {
+            calls.push((kind, text));
+        }
+        is_new
+    };
+    // Neighbours differ little: they are taken from all over.
+    let apart = right.len().div_ceil(wanted).max(1);
+    for value in right.iter().step_by(apart).take(counts.valid) {
+        add(CallKind::Valid, value.to_string());
+    }
+    let Some(first) = right.first() else { return calls };
+    let mut left = counts.boundary;
+    for edge in edges(schema, first) {
+        let kind = if fits(plan, &edge) { CallKind::Boundary } else { CallKind::Beyond };
+        if left == 0 {
+            break;
+        }
+        left -= usize::from(add(kind, edge.to_string()));
+    }
+    // One of each kind before a second of any.
+    let mut slips: Vec<(&'static str, Vec<String>)> = SLIPS
+        .iter()
+        .map(|slip| (slip.name, slip.of(first, schema).into_iter().map(|slipped| slipped.text).collect()))
+        .collect();
+    let mut left = counts.slips;
+    while left > 0 && slips.iter().any(|(_, texts)| !texts.is_empty()) {
+        for (name, texts) in &mut slips {
+            if left > 0 && !texts.is_empty() {
+                left -= usize::from(add(CallKind::Slip(name), texts.remove(0)));
+            }
+        }
+    }
+    calls
+}
+
+fn fits(plan: &Plan, value: &Value) -> bool {
+    plan.parse::<Value>(&value.to_string()).is_ok()
+}
+
+/// The right call with one parameter at an edge of what it takes, or just beyond.
+fn edges(schema: &Value, right: &Value) -> Vec<Value> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let Some(right) = right.as_object() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (name, property) in properties {
+        for edge in of_parameter(property, right.get(name)) {
+            let mut call: Map<String, Value> = right.clone();
+            call.insert(name.clone(), edge);
+            found.push(Value::Object(call));
+        }
+    }
+    found
+}
+
+fn of_parameter(schema: &Value, sample: Option<&Value>) -> Vec<Value> {
+    let count = |key: &str, most: u64| schema.get(key).and_then(Value::as_u64).filter(|count| *count <= most);
+    let mut found = Vec::new();
+    for (key, beyond) in [("minimum", -1), ("maximum", 1)] {
+        if let Some(end) = schema.get(key).and_then(Value::as_i64) {
+            found.extend([json!(end), json!(end.saturating_add(beyond))]);
+        } else if let Some(end) = schema.get(key).and_then(Value::as_f64) {
+            found.extend([json!(end), json!(end + f64::from(i32::try_from(beyond).unwrap_or(0)))]);
+        }
+    }
+    for (key, beyond) in [("minLength", -1_i64), ("maxLength", 1)] {
+        if let Some(end) = count(key, MAX_LENGTH) {
+            for length in [Some(end), end.checked_add_signed(beyond)].into_iter().flatten() {
+                found.push("x".repeat(usize::try_from(length).unwrap_or(0)).into());
+            }
+        }
+    }
+    if let Some(item) = sample.and_then(Value::as_array).and_then(|items| items.first()) {
+        for (key, beyond) in [("minItems", -1_i64), ("maxItems", 1)] {
+            if let Some(end) = count(key, MAX_ITEMS) {
+                for length in [Some(end), end.checked_add_signed(beyond)].into_iter().flatten() {
+                    found.push(vec![item.clone(); usize::try_from(length).unwrap_or(0)].into());
+                }
+            }
+        }
+    }
+    if let Some(Value::Array(words)) = schema.get("enum") {
+        found.extend(words.iter().cloned());
+        found.push(json!("no such word"));
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => found.extend([json!(""), json!("\u{1F980} Ünïcödé \"quoted\"\n")]),
+        Some("array") => found.push(json!([])),
+        Some("integer") => found.extend([json!(0), json!(-1)]),
+        Some("number") => found.extend([json!(0), json!(-0.5), json!(1e15)]),
+        _ => {}
+    }
+    found
+}

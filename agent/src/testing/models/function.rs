@@ -1,0 +1,141 @@
+//! A closure as a model.
+
+use crate::BoxFuture;
+use crate::model::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, Reply, StepCx};
+use futures_core::Stream;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+/// A model that is an asynchronous closure, with the requests that it was given.
+///
+/// Its replies come in pieces and with call ids, as those of [`ScriptedModel`](crate::ScriptedModel) do, which is the one to
+/// take when replies are known beforehand. Here each may depend on anything: the request, a file, another model. Clones share
+/// the requests.
+///
+/// ```
+/// use agent::model::{ModelRequest, reply};
+/// use agent::testing::FunctionModel;
+/// use agent::{Assistant, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[cfg(feature = "runtime")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Calls the first tool it is shown, then says what came back.
+/// let model = FunctionModel::new(|request: ModelRequest| async move {
+///     match request.messages.last() {
+///         Some(message) if message.role() == "tool_result" => reply().text(format!("It is {}.", message.text())),
+///         _ => reply().tool_call(request.tools[0].name(), r#"{"n": 21}"#),
+///     }
+/// });
+/// let assistant = Assistant::builder(model.clone()).tools(tools![double]).build()?;
+/// assert_eq!(assistant.prompt("Double 21.").await?.text(), "It is 42.");
+/// assert_eq!(model.requests().len(), 2);
+/// assert_eq!(model.requests()[0].messages[0].text(), "Double 21.");
+/// # Ok(()) }
+/// # #[cfg(not(feature = "runtime"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone)]
+pub struct FunctionModel {
+    info: ModelInfo,
+    answer: Arc<Answer>,
+    state: Arc<Mutex<State>>,
+}
+
+type Answer = dyn Fn(ModelRequest) -> BoxFuture<'static, Reply> + Send + Sync;
+
+#[derive(Default)]
+struct State {
+    requests: Vec<ModelRequest>,
+    /// How many calls were made, for their ids.
+    calls: usize,
+}
+
+impl FunctionModel {
+    /// A model that answers each request by this closure: with a [`reply`](crate::model::reply), text, or a
+    /// [`ModelError`].
+    pub fn new<F, Fut>(answer: F) -> Self
+    where
+        F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: Into<Reply>> + Send + 'static,
+    {
+        let answer = move |request| -> BoxFuture<'static, Reply> {
+            let answering = answer(request);
+            Box::pin(async move { answering.await.into() })
+        };
+        let info = ModelInfo::new("function", "function", "function");
+        Self { info, answer: Arc::new(answer), state: Arc::default() }
+    }
+
+    /// Sets who the model says it is.
+    pub fn with_info(mut self, info: ModelInfo) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// The requests so far, oldest first.
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        lock(&self.state).requests.clone()
+    }
+}
+
+/// Nothing panics under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Model for FunctionModel {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        lock(&self.state).requests.push(request.clone());
+        let (state, answering, request) =
+            (self.state.clone(), (self.answer)(request.clone()), Box::new(request.clone()));
+        let asked = request.clone();
+        ModelStream::new(cx, &self.info, Later::Answering { answering, request, state })
+            .with_argument_events(&asked)
+    }
+
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+}
+
+impl fmt::Debug for FunctionModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests = lock(&self.state).requests.len();
+        f.debug_struct("FunctionModel")
+            .field("info", &self.info)
+            .field("requests", &requests)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A reply that is not there yet, as a stream.
+enum Later {
+    Answering { answering: BoxFuture<'static, Reply>, request: Box<ModelRequest>, state: Arc<Mutex<State>> },
+    Playing(Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>),
+}
+
+impl Stream for Later {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match &mut *self {
+                Self::Playing(events) => return events.as_mut().poll_next(cx),
+                Self::Answering { answering, request, state } => {
+                    let reply = ready!(answering.as_mut().poll(cx));
+                    let events = reply.into_events(request, &mut lock(state).calls);
+                    *self = Self::Playing(Box::pin(events));
+                }
+            }
+        }
+    }
+}

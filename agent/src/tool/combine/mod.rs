@@ -1,0 +1,247 @@
+//! Sets of tools made of others: fewer of them, under other names, with arguments that the application fills in.
+
+mod adapted;
+mod arguments;
+mod search;
+
+#[cfg(feature = "runtime")]
+pub(crate) use search::shown_after;
+
+use super::approval::Approval;
+use super::definition::{DefinitionError, ToolDefinition};
+use super::output::ToolOutput;
+use super::registry::Registry;
+use super::set::{Entry, IntoTools, ToolSet};
+use super::traits::Tool;
+use crate::args::did_you_mean;
+use adapted::Change;
+use arguments::Taken;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// # Sets made of others
+///
+/// Each of these gives another set, in the order of the first, and keeps what holds for every tool: what a model is shown is
+/// what is checked. What cannot be (a name that no tool has, an argument that cannot be hidden) is an error of the
+/// [`Registry`] that is built from the set, with everything else that is wrong.
+///
+/// ```
+/// use agent::{Approval, Registry, tool, tools};
+///
+/// /// Finds documents.
+/// #[tool(read_only)]
+/// fn find(tenant: String, words: Vec<String>) -> String {
+///     format!("{tenant}: {}", words.join(" "))
+/// }
+///
+/// /// Throws a document away.
+/// #[tool(destructive)]
+/// fn remove(tenant: String, id: u64) -> String {
+///     format!("{tenant}: {id} is gone")
+/// }
+///
+/// # use agent::{ToolContext, message::ToolCall};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let documents = tools![find, remove]
+///     .fix_argument("tenant", "acme")                                      // neither shown nor accepted, but filled in
+///     .change(["remove"], |set| set.require_approval(Approval::Always))
+///     .prefix("documents_");
+/// let registry = Registry::new(documents)?;
+/// assert_eq!(registry.names().collect::<Vec<_>>(), ["documents_find", "documents_remove"]);
+///
+/// let call = ToolCall::new("1", "documents_find", r#"{"words": ["tax"]}"#);
+/// assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), "acme: tax");
+/// let call = ToolCall::new("2", "documents_find", r#"{"words": [], "tenant": "other"}"#);
+/// assert!(registry.call(&call, &ToolContext::new()).await.outcome.text().contains("/tenant: unknown parameter"));
+/// # Ok(()) }
+/// ```
+impl ToolSet {
+    /// Only these tools, in the order asked for.
+    pub fn subset<N: AsRef<str>>(self, names: impl IntoIterator<Item = N>) -> Self {
+        let mut subset = Self::new();
+        for name in names {
+            subset.push(self.entry(name.as_ref()));
+        }
+        subset
+    }
+
+    /// Only the tools of which `keep` says so.
+    ///
+    /// ```
+    /// # use agent::{tool, tools};
+    /// # /// Reads. #
+    /// # #[tool(read_only)] fn read() {}
+    /// # /// Writes.
+    /// # #[tool] fn write() {}
+    /// let harmless = tools![read, write].filter(|tool| tool.annotations().read_only == Some(true));
+    /// assert_eq!(harmless.names().collect::<Vec<_>>(), ["read"]);
+    /// ```
+    pub fn filter(self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
+        // What cannot be a tool stays, to be told when the registry is built.
+        let keep = |entry: &Entry| entry.as_ref().map_or(true, |tool| keep(tool.definition()));
+        self.into_entries().into_iter().filter(keep).collect()
+    }
+
+    /// Some of the tools changed by `change`, which is given a set of each alone; all stay where they are.
+    pub fn change<N: AsRef<str>>(
+        self,
+        names: impl IntoIterator<Item = N>,
+        change: impl Fn(Self) -> Self,
+    ) -> Self {
+        let names: Vec<N> = names.into_iter().collect();
+        let missing: Vec<Entry> = names
+            .iter()
+            .filter(|name| !self.has(name.as_ref()))
+            .map(|name| self.entry(name.as_ref()))
+            .collect();
+        let is_meant = |entry: &Entry| names.iter().any(|name| entry_name(entry) == name.as_ref());
+        let mut changed = Self::new();
+        for entry in self.into_entries() {
+            if is_meant(&entry) {
+                changed.add(change([entry].into_iter().collect()));
+            } else {
+                changed.push(entry);
+            }
+        }
+        for entry in missing {
+            changed.push(entry);
+        }
+        changed
+    }
+
+    /// The same tools with `prefix` before each name, so that two sets can stand side by side.
+    pub fn prefix(self, prefix: &str) -> Self {
+        self.each(|tool| {
+            let name = format!("{prefix}{}", tool.definition().name());
+            Change::default().named(name).of(tool)
+        })
+    }
+
+    /// The tool `name` under another name.
+    pub fn rename(self, name: &str, other: &str) -> Self {
+        self.change([name], |set| set.each(|tool| Change::default().named(other.to_owned()).of(tool)))
+    }
+
+    /// Hides an argument of every tool that has it: it is not shown and not accepted, so its default is used. An argument
+    /// without a default is [fixed](Self::fix_argument) instead.
+    pub fn hide_argument(self, argument: &str) -> Self {
+        self.take(&Taken::new(argument, None))
+    }
+
+    /// Fills in an argument of every tool that has it: it is not shown and not accepted, and the tool gets this value. It is
+    /// checked when the registry is built.
+    pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
+        self.take(&Taken::new(argument, Some(value.into())))
+    }
+
+    /// Lets every tool wait for approval where `approval` says so, and where it says so itself.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a rule is made for its set; users would have to write `&`"
+    )]
+    pub fn require_approval(self, approval: Approval) -> Self {
+        self.each(|tool| Change::default().approved(approval.clone()).of(tool))
+    }
+
+    /// Changes what every tool gives back, when it completes; `change` is told the name of the tool.
+    ///
+    /// ```
+    /// # use agent::{Registry, ToolContext, ToolOutput, message::ToolCall, tool, tools};
+    /// # /// Reads.
+    /// # #[tool] fn read() -> String { "a secret".into() }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tools = tools![read].map_output(|_, output| ToolOutput::text(output.text_content().replace("secret", "…")));
+    /// let result = Registry::new(tools)?.call(&ToolCall::new("1", "read", ""), &ToolContext::new()).await;
+    /// assert_eq!(result.outcome.text(), "a …");
+    /// # Ok(()) }
+    /// ```
+    pub fn map_output(self, change: impl Fn(&str, ToolOutput) -> ToolOutput + Send + Sync + 'static) -> Self {
+        let change: Arc<adapted::MapOutput> = Arc::new(change);
+        self.each(|tool| Change::default().mapped(change.clone()).of(tool))
+    }
+
+    fn take(self, taken: &Taken) -> Self {
+        let mut is_there = false;
+        let mut set = self.each(|tool| {
+            if tool.definition().plan().requires(&taken.name).is_none() {
+                return Ok(tool);
+            }
+            is_there = true;
+            Change::default().without(taken.clone()).of(tool)
+        });
+        if !is_there {
+            let reason = "no tool of the set has such an argument".to_owned();
+            let error = DefinitionError::Parameter { name: taken.name.clone(), reason };
+            let names: Vec<&str> = set.names().collect();
+            let name = names.join(", ");
+            set.push(Err((name, error)));
+        }
+        set
+    }
+
+    /// Every tool changed; one that cannot be is told by the registry.
+    fn each(self, mut change: impl FnMut(Arc<dyn Tool>) -> Result<Arc<dyn Tool>, DefinitionError>) -> Self {
+        let changed = self.into_entries().into_iter().map(|entry| {
+            let tool = entry?;
+            let name = tool.definition().name().to_owned();
+            change(tool).map_err(|error| (name, error))
+        });
+        changed.collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names().any(|own| own == name)
+    }
+
+    /// The tool of this name, or an entry that says that there is none.
+    fn entry(&self, name: &str) -> Entry {
+        let found = self.entries().iter().find(|entry| entry_name(entry) == name);
+        found.cloned().unwrap_or_else(|| {
+            let suggestions = did_you_mean(name, self.names()).into_iter().map(str::to_owned).collect();
+            Err((name.to_owned(), DefinitionError::NotInSet { suggestions }))
+        })
+    }
+}
+
+fn entry_name(entry: &Entry) -> &str {
+    match entry {
+        Ok(tool) => tool.definition().name(),
+        Err((name, _)) => name,
+    }
+}
+
+impl FromIterator<Entry> for ToolSet {
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
+        let mut set = Self::new();
+        entries.into_iter().for_each(|entry| set.push(entry));
+        set
+    }
+}
+
+/// Its tools, in order. Its state stays where it is: give that to the new registry.
+#[diagnostic::do_not_recommend]
+impl IntoTools for Registry {
+    fn into_tools(self) -> ToolSet {
+        self.tools().cloned().collect()
+    }
+}
+
+impl Registry {
+    /// Only the tools of which `keep` says so, with the same state. Cheap: for a choice that is made again for each
+    /// user or turn. The order is kept, so that what providers cache of a request stays good.
+    ///
+    /// ```
+    /// # use agent::{Registry, tool, tools};
+    /// # /// Reads.
+    /// # #[tool(read_only)] fn read() {}
+    /// # /// Writes.
+    /// # #[tool] fn write() {}
+    /// let registry = Registry::new(tools![read, write])?;
+    /// let for_guests = registry.filter(|tool| tool.annotations().read_only == Some(true));
+    /// assert_eq!(for_guests.names().collect::<Vec<_>>(), ["read"]);
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    pub fn filter(&self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
+        self.keep(|tool| keep(tool.definition()))
+    }
+}

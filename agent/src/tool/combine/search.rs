@@ -1,0 +1,229 @@
+//! Tools that models look for before they are shown them.
+
+use crate::message::Message;
+use crate::tool::builder::ToolBuilder;
+use crate::tool::context::ToolContext;
+use crate::tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
+use crate::tool::dynamic::DynamicTool;
+use crate::tool::output::ToolOutput;
+use crate::tool::policy::{Effect, ToolPolicy};
+use crate::tool::registry::Registry;
+use crate::tool::set::ToolSet;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Where the result of a search keeps the names that were found: in its metadata, which no model sees.
+const FOUND: &str = "found_tools";
+
+const SEARCH_TOOLS: &str = "search_tools";
+/// Tools that one search finds, if it does not say how many.
+const USUAL: usize = 5;
+const MOST: usize = 20;
+/// Names that are listed when nothing was found.
+const LISTED: usize = 50;
+
+impl ToolSet {
+    /// Adds a tool `search_tools` by which models find those of this set that are [deferred](ToolDefinition::is_deferred); none
+    /// if there are none. It is the last thing to do with a set: tools that are added or renamed later are not found.
+    ///
+    /// What a search found stands in its result, and [`Registry::shown`] reads it there: a found tool is shown from
+    /// then on, behind all others.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolContext, message::{Conversation, Message, ToolCall}, tool, tools};
+    ///
+    /// /// Reads a file.
+    /// #[tool]
+    /// fn read_file(path: String) {}
+    ///
+    /// /// Converts an amount of money to another currency.
+    /// #[tool(defer)]
+    /// fn convert_currency(amount: f64, to: String) {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Registry::new(tools![read_file, convert_currency].with_tool_search())?;
+    /// let shown = |messages: &[Message]| registry.shown(messages).iter().map(|tool| tool.name().to_owned()).collect::<Vec<_>>();
+    /// assert_eq!(shown(&[]), ["read_file", "search_tools"]);
+    ///
+    /// let call = ToolCall::new("1", "search_tools", r#"{"query": "currencies"}"#);
+    /// let result = registry.call(&call, &ToolContext::new()).await;
+    /// let message = Message::from(result.to_message().expect("it is there"));
+    /// assert_eq!(shown(&[message]), ["read_file", "search_tools", "convert_currency"]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// An assistant does this by itself when its tools have not been given it.
+    pub fn with_tool_search(mut self) -> Self {
+        // It may have been renamed since.
+        if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
+            return self;
+        }
+        let tools = self.entries().iter().filter_map(|entry| entry.as_ref().ok());
+        let deferred = tools.map(|tool| tool.definition().clone()).filter(ToolDefinition::is_deferred);
+        let deferred: Vec<ToolDefinition> = deferred.collect();
+        if !deferred.is_empty() {
+            match search_tool(deferred) {
+                Ok(tool) => self.add(tool),
+                Err(error) => self.push(Err((SEARCH_TOOLS.to_owned(), error))),
+            }
+        }
+        self
+    }
+}
+
+impl Registry {
+    /// The tools that these words speak of, best first: by their names, descriptions and parameters.
+    ///
+    /// ```
+    /// # use agent::{Registry, tool, tools};
+    /// # /// Reads a file.
+    /// # #[tool] fn read_file(path: String) {}
+    /// # /// Sends a message.
+    /// # #[tool] fn send_mail(to: String) {}
+    /// let registry = Registry::new(tools![read_file, send_mail])?;
+    /// let found = registry.search("send messages to people", 5);
+    /// assert_eq!(found[0].name(), "send_mail");
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    pub fn search(&self, words: &str, limit: usize) -> Vec<ToolDefinition> {
+        let definitions = self.definitions();
+        ranked(&definitions, words, limit).into_iter().cloned().collect()
+    }
+
+    /// What a model is shown after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then those
+    /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that what a provider cached
+    /// of the list stays good. Without deferred tools it is [`definitions`](Self::definitions), shared.
+    pub fn shown<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Arc<[ToolDefinition]> {
+        shown_after(&self.definitions(), messages)
+    }
+}
+
+/// What of these a model is shown after these messages.
+pub(crate) fn shown_after<'m>(
+    all: &Arc<[ToolDefinition]>,
+    messages: impl IntoIterator<Item = &'m Message>,
+) -> Arc<[ToolDefinition]> {
+    if !all.iter().any(ToolDefinition::is_deferred) {
+        return all.clone();
+    }
+    let mut told: HashSet<&str> = HashSet::new();
+    let mut shown: Vec<ToolDefinition> = all.iter().filter(|tool| !tool.is_deferred()).cloned().collect();
+    for message in messages {
+        let Message::ToolResult(result) = message else { continue };
+        let names = result.metadata.get(FOUND).and_then(Value::as_array).into_iter().flatten();
+        for name in names.filter_map(Value::as_str) {
+            let found = all.iter().find(|tool| tool.name() == name && tool.is_deferred());
+            if let Some(tool) = found.filter(|_| told.insert(name)) {
+                shown.push(tool.clone());
+            }
+        }
+    }
+    shown.into()
+}
+
+fn search_tool(deferred: Vec<ToolDefinition>) -> Result<DynamicTool, DefinitionError> {
+    let annotations = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::NONE };
+    ToolBuilder::new(SEARCH_TOOLS)
+        .description(format!(
+            "Finds tools that are not in your list: there are {} more. Those that it finds can be called afterwards.",
+            deferred.len()
+        ))
+        .required_string("query", "What the tool should do, in a few words.")
+        .with_keyword("minLength", 1)
+        .optional_integer("limit", "How many tools at most.")
+        .with_keyword("minimum", 1)
+        .with_keyword("maximum", MOST)
+        .with_keyword("default", USUAL)
+        .annotations(annotations)
+        .policy(ToolPolicy::DEFAULT.with_effect(Effect::Pure))
+        .build(move |arguments: Value, _: ToolContext| {
+            let limit = arguments["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL);
+            let found = ranked(&deferred, arguments["query"].as_str().unwrap_or_default(), limit);
+            std::future::ready(answer(&deferred, &found))
+        })
+}
+
+fn answer(deferred: &[ToolDefinition], found: &[&ToolDefinition]) -> ToolOutput {
+    if found.is_empty() {
+        let names: Vec<&str> = deferred.iter().map(ToolDefinition::name).take(LISTED).collect();
+        let more = deferred.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        return ToolOutput::text(format!("No tool was found. There are: {}{more}.", names.join(", ")));
+    }
+    let lines = found.iter().map(|tool| format!("{}: {}", tool.name(), tool.description()));
+    let text = format!("These tools can be called now:\n{}", lines.collect::<Vec<_>>().join("\n"));
+    let names: Vec<&str> = found.iter().map(|tool| tool.name()).collect();
+    ToolOutput::text(text).with_metadata(FOUND, json!(names))
+}
+
+/// The tools that share a word with the query. A word counts more in a name than in a description, and more when few
+/// tools have it.
+fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d ToolDefinition> {
+    let wanted: HashSet<String> = words(query).collect();
+    let known: Vec<Vec<(String, f64)>> = tools.iter().map(weighted).collect();
+    let has = |tool: &[(String, f64)], word: &str| -> f64 {
+        tool.iter().filter(|(own, _)| alike(own, word)).map(|(_, weight)| *weight).fold(0.0, f64::max)
+    };
+    let mut scores = vec![0.0; tools.len()];
+    for word in &wanted {
+        let found: Vec<f64> = known.iter().map(|tool| has(tool, word)).collect();
+        let count = found.iter().filter(|weight| **weight > 0.0).count();
+        let rarity = (1.0 + as_float(tools.len()) / as_float(count.max(1))).ln();
+        for (score, weight) in scores.iter_mut().zip(found) {
+            *score += weight * rarity;
+        }
+    }
+    let mut order: Vec<(f64, &ToolDefinition)> =
+        scores.into_iter().zip(tools).filter(|(score, _)| *score > 0.0).collect();
+    // Stable: equals stay in the order in which they were listed.
+    order.sort_by(|one, other| other.0.total_cmp(&one.0));
+    order.into_iter().take(limit).map(|(_, tool)| tool).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of tools")]
+fn as_float(count: usize) -> f64 {
+    count as f64
+}
+
+/// The words of a tool, each with what it counts.
+fn weighted(tool: &ToolDefinition) -> Vec<(String, f64)> {
+    let named = words(tool.name()).chain(tool.title().into_iter().flat_map(words)).map(|word| (word, 3.0));
+    let described = words(tool.description()).map(|word| (word, 1.0));
+    let parameters = tool.plan().parameter_names().flat_map(words).map(|word| (word, 0.5));
+    named.chain(described).chain(parameters).collect()
+}
+
+/// Words in lower case, those that say nothing left out.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    const EMPTY: [&str; 18] = [
+        "a", "an", "and", "the", "of", "to", "in", "for", "on", "with", "is", "it", "or", "by", "from",
+        "that", "i", "me",
+    ];
+    let mut separated = String::new();
+    let mut was_lower = false;
+    for char in text.chars() {
+        // `readFile` is two words.
+        if was_lower && char.is_uppercase() {
+            separated.push(' ');
+        }
+        was_lower = char.is_lowercase();
+        separated.extend(char.to_lowercase());
+    }
+    let words = separated.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words: Vec<String> = words.filter(|word| !EMPTY.contains(word)).map(str::to_owned).collect();
+    words.into_iter()
+}
+
+/// The same word, or one of its forms: all but the last letters are the same.
+fn alike(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let (short, long) = {
+        let (a, b) = (one.chars().count(), other.chars().count());
+        (a.min(b), a.max(b))
+    };
+    same >= 4 && short - same <= 1 && long - same <= 4
+}

@@ -1,0 +1,155 @@
+//! Whether examples are what a tool takes.
+
+use super::problem::{RegistryError, RegistryProblem};
+use super::registry::Registry;
+use super::traits::Tool;
+use serde_json::{Map, Value, json};
+
+/// Places of one schema that are looked at.
+const MAX_PLACES: usize = 1_000;
+/// How deep examples are looked for.
+const MAX_DEPTH: usize = 16;
+
+impl Registry {
+    /// Whether the examples of all tools are calls that would run, and those of their parameters are values that would be
+    /// taken. For a test:
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Looks up a word.
+    /// #[tool(examples({"word": "owl"}, {"wrod": "eagle"}))]
+    /// fn look_up(word: String, #[arg(range(1..=5), example = 9)] times: Option<u8>) -> String {
+    ///     word
+    /// }
+    ///
+    /// let registry = Registry::new(tools![look_up])?;
+    /// let error = registry.check_examples().unwrap_err();
+    /// let [of_tool, of_parameter] = error.problems() else { panic!("{error}") };
+    /// assert!(of_tool.to_string().starts_with("example 2 of tool `look_up`: Invalid arguments"));
+    /// assert!(of_parameter.to_string().starts_with("example 1 of `/times` of tool `look_up`: "));
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Lists every example that would be refused, with the report.
+    pub fn check_examples(&self) -> Result<(), RegistryError> {
+        let mut refused = Vec::new();
+        for tool in self.tools() {
+            let definition = tool.definition();
+            for (number, example) in (1..).zip(definition.examples()) {
+                if let Err(report) = tool.validate(&example.to_string()) {
+                    let tool = definition.name().to_owned();
+                    refused.push(RegistryProblem::Example { tool, number, report });
+                }
+            }
+            of_parameters(&**tool, &mut refused);
+        }
+        RegistryError::none_of(refused)
+    }
+}
+
+/// A place of the arguments, with what has to stand around a value there.
+#[derive(Clone, Default)]
+struct Place {
+    path: String,
+    /// From the outside in.
+    around: Vec<Around>,
+}
+
+#[derive(Clone)]
+enum Around {
+    /// A key of an object, and what tells the object from its alternatives.
+    Key(String, Map<String, Value>),
+    Item,
+}
+
+impl Place {
+    fn with(&self, value: &Value) -> Value {
+        self.around.iter().rev().fold(value.clone(), |value, around| match around {
+            Around::Key(key, constants) => {
+                let mut object = constants.clone();
+                object.insert(key.clone(), value);
+                Value::Object(object)
+            }
+            Around::Item => json!([value]),
+        })
+    }
+}
+
+/// A report lists everything that is wrong. So an example is sent alone, and what the report says of its place is said of
+/// it, whatever else is missing.
+fn of_parameters(tool: &dyn Tool, refused: &mut Vec<RegistryProblem>) {
+    let root = tool.definition().parameters();
+    let mut left = vec![(root, Place::default())];
+    let mut looked_at = 0;
+    while let Some((schema, place)) = left.pop() {
+        looked_at += 1;
+        if looked_at > MAX_PLACES {
+            return;
+        }
+        let examples = schema.get("examples").and_then(Value::as_array).into_iter().flatten();
+        for (number, example) in (1..).zip(examples).filter(|_| !place.around.is_empty()) {
+            let Err(report) = tool.validate(&place.with(example).to_string()) else { continue };
+            let is_there = |path: &str| {
+                path.strip_prefix(&*place.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            let issues: Vec<_> =
+                report.issues().iter().filter(|issue| is_there(&issue.path)).cloned().collect();
+            if !issues.is_empty() {
+                let (tool, parameter) = (tool.definition().name().to_owned(), place.path.clone());
+                refused.push(RegistryProblem::ParameterExample { tool, parameter, number, issues });
+            }
+        }
+        if place.around.len() < MAX_DEPTH {
+            // The last is looked at first.
+            let mut inner = below(root, schema, &place);
+            inner.reverse();
+            left.append(&mut inner);
+        }
+    }
+}
+
+/// The schemas of what stands in a value, in order.
+fn below<'s>(root: &'s Value, schema: &'s Value, place: &Place) -> Vec<(&'s Value, Place)> {
+    let mut found = Vec::new();
+    if let Some(target) =
+        schema.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?))
+    {
+        // A circle ends where places are too deep; one step counts as one.
+        if target.get("$ref").is_none() {
+            found.extend(below(root, target, place));
+        }
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        let word = |property: &Value| {
+            property
+                .get("const")
+                .or_else(|| match property.get("enum")?.as_array()?.as_slice() {
+                    [only] => Some(only),
+                    _ => None,
+                })
+                .cloned()
+        };
+        let constants: Map<String, Value> =
+            properties.iter().filter_map(|(key, property)| Some((key.clone(), word(property)?))).collect();
+        for (key, property) in properties {
+            let mut inner = place.clone();
+            inner.path = format!("{}/{}", place.path, key.replace('~', "~0").replace('/', "~1"));
+            inner.around.push(Around::Key(key.clone(), constants.clone()));
+            found.push((property, inner));
+        }
+    }
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+        let mut inner = place.clone();
+        inner.path.push_str("/0");
+        inner.around.push(Around::Item);
+        found.push((items, inner));
+    }
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        for branch in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+            found.extend(below(root, branch, place));
+        }
+    }
+    found
+}

@@ -1,0 +1,161 @@
+//! What a model would miss in a set of tools.
+
+mod checks;
+mod words;
+
+use super::registry::Registry;
+use std::collections::BTreeSet;
+use std::fmt;
+
+impl Registry {
+    /// What makes these tools hard to choose or to call rightly: parameters without a description, docs that speak of other
+    /// names, words that look alike, texts that are too long or are there twice. For a test:
+    ///
+    /// ```
+    /// use agent::{Lint, Registry, tool, tools};
+    ///
+    /// /// Moves money to `acount`.
+    /// #[tool]
+    /// fn transfer(account: String, /** In cents. */ amount: u64) {}
+    ///
+    /// let report = Registry::new(tools![transfer])?.lint();
+    /// assert_eq!(
+    ///     report.to_string(),
+    ///     "2 findings:\n\
+    ///      - `transfer` /account: has no description: say what it is, `/// …` above it (undocumented_parameter)\n\
+    ///      - `transfer`: the description speaks of `acount`, and there is `account` (other_name)"
+    /// );
+    /// // What is meant to be so is left out by its name; the rest fails the test.
+    /// assert!(report.without([Lint::UndocumentedParameter, Lint::OtherName]).into_result().is_ok());
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    ///
+    /// The same tools have the same findings in the same order. Nothing of it is an error: the tools work.
+    pub fn lint(&self) -> LintReport {
+        let definitions = self.definitions();
+        let mut findings = Vec::new();
+        for definition in definitions.iter() {
+            checks::tool(definition, &mut findings);
+        }
+        checks::together(&definitions, &mut findings);
+        LintReport { findings }
+    }
+}
+
+/// What [`Registry::lint`] looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Lint {
+    /// A tool has no description: models choose tools by it.
+    UndocumentedTool,
+    /// A parameter has no description.
+    UndocumentedParameter,
+    /// A description says no more than the name.
+    EmptyWords,
+    /// A description speaks of a parameter by another name than it has.
+    OtherName,
+    /// The words of a closed set look alike, or say nothing by themselves and are not described.
+    AmbiguousWords,
+    /// A description is longer than some providers take, or than models heed.
+    LongDescription,
+    /// Two tools, or two parameters of one, have the same description.
+    SameDescription,
+    /// Two tools have nearly the same name or description.
+    LookAlike,
+}
+
+impl Lint {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::UndocumentedTool,
+        Self::UndocumentedParameter,
+        Self::EmptyWords,
+        Self::OtherName,
+        Self::AmbiguousWords,
+        Self::LongDescription,
+        Self::SameDescription,
+        Self::LookAlike,
+    ];
+
+    /// Its name in snake case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UndocumentedTool => "undocumented_tool",
+            Self::UndocumentedParameter => "undocumented_parameter",
+            Self::EmptyWords => "empty_words",
+            Self::OtherName => "other_name",
+            Self::AmbiguousWords => "ambiguous_words",
+            Self::LongDescription => "long_description",
+            Self::SameDescription => "same_description",
+            Self::LookAlike => "look_alike",
+        }
+    }
+}
+
+/// One thing that a model would miss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LintFinding {
+    /// What kind of thing.
+    pub lint: Lint,
+    /// The tool.
+    pub tool: String,
+    /// The parameter, as a JSON pointer into arguments; empty for the tool itself. `*` stands for any item or key.
+    pub path: String,
+    /// What it is and what to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for LintFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lint, tool, path, message } = self;
+        let path = if path.is_empty() { String::new() } else { format!(" {path}") };
+        write!(f, "`{tool}`{path}: {message} ({})", lint.name())
+    }
+}
+
+/// What [`Registry::lint`] found. `Display` is a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LintReport {
+    findings: Vec<LintFinding>,
+}
+
+impl LintReport {
+    /// What was found: tool by tool, then what is between them.
+    pub fn findings(&self) -> &[LintFinding] {
+        &self.findings
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// The report without these kinds of findings.
+    pub fn without(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
+        let lints: BTreeSet<Lint> = lints.into_iter().collect();
+        self.findings.retain(|finding| !lints.contains(&finding.lint));
+        self
+    }
+
+    /// Nothing, or the findings as an error: for `?` in a test.
+    ///
+    /// # Errors
+    /// The report itself, when there are findings.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl fmt::Display for LintReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.findings.len() {
+            0 => return f.write_str("no findings"),
+            1 => f.write_str("1 finding:")?,
+            count => write!(f, "{count} findings:")?,
+        }
+        self.findings.iter().try_for_each(|finding| write!(f, "\n- {finding}"))
+    }
+}
+
+impl std::error::Error for LintReport {}

@@ -1,0 +1,296 @@
+//! What a set of tools was, to be compared with what it is.
+
+use super::definition::ToolDefinition;
+use super::registry::Registry;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// How many differences are kept.
+const MAX_DIFFERENCES: usize = 200;
+/// How much of a value is shown.
+const SHOWN: usize = 80;
+
+impl ToolDefinition {
+    /// A short text that is another one when a model is shown something else: name, description, parameters, or anything
+    /// more that [serialises](ToolDefinition). It is the same on every machine and in every order of keys.
+    ///
+    /// ```
+    /// # use agent::{Registry, tool, tools};
+    /// # /// Adds.
+    /// # #[tool] fn add(a: i64, b: i64) -> i64 { a + b }
+    /// let registry = Registry::new(tools![add])?;
+    /// assert_eq!(registry.definitions()[0].fingerprint().len(), 32);
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Fnv::default();
+        hash.value(&shown(self));
+        format!("{:032x}", hash.0)
+    }
+}
+
+impl Registry {
+    /// What models are shown of these tools, to be stored and [compared](ToolManifest::drift) later.
+    pub fn manifest(&self) -> ToolManifest {
+        ToolManifest { tools: self.definitions().iter().map(shown).collect() }
+    }
+}
+
+fn shown(definition: &ToolDefinition) -> Value {
+    // Names, texts and JSON: nothing that could fail.
+    serde_json::to_value(definition).unwrap_or_default()
+}
+
+/// What models were shown of a set of tools, as data. Kept as a file in a repository, it makes a change of a tool, which is a
+/// change of the prompt, something to look at.
+///
+/// ```
+/// use agent::{Registry, ToolManifest, tool, tools};
+///
+/// /// Books a room.
+/// #[tool]
+/// fn book(#[arg(range(1..=14))] nights: u32, breakfast: Option<bool>) {}
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // As it was: `serde_json::to_string_pretty(&registry.manifest())`, read from a file.
+/// let before: ToolManifest = serde_json::from_str(r#"{"tools": [{
+///     "name": "book", "description": "Books a room.",
+///     "parameters": {"type": "object", "additionalProperties": false, "required": ["nights"],
+///         "properties": {"nights": {"type": "integer", "minimum": 1, "maximum": 30}}}
+/// }]}"#)?;
+/// let drift = before.drift(&Registry::new(tools![book])?.manifest());
+/// assert_eq!(
+///     drift.to_string(),
+///     "2 differences:\n\
+///      - `book` /parameters/properties/nights/maximum: 30 is now 14\n\
+///      - `book` /parameters/properties/breakfast: new, {\"type\":\"boolean\"}"
+/// );
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolManifest {
+    /// As they serialise, in order.
+    tools: Vec<Value>,
+}
+
+impl ToolManifest {
+    /// A short text that is another one when a model is shown something else, the order of tools included.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Fnv::default();
+        self.tools.iter().for_each(|tool| hash.value(tool));
+        format!("{:032x}", hash.0)
+    }
+
+    /// How `now` differs from this.
+    pub fn drift(&self, now: &Self) -> ToolDrift {
+        let mut differences = Vec::new();
+        for before in &self.tools {
+            let name = name_of(before);
+            match now.tools.iter().find(|tool| name_of(tool) == name) {
+                Some(after) => compare(name, "", before, after, &mut differences),
+                None => differences.push(ToolDifference::of(name, "", DifferenceKind::Removed, None, None)),
+            }
+        }
+        for after in &now.tools {
+            if self.tools.iter().all(|tool| name_of(tool) != name_of(after)) {
+                differences.push(ToolDifference::of(name_of(after), "", DifferenceKind::Added, None, None));
+            }
+        }
+        let common = |of: &Self, other: &Self| -> Vec<String> {
+            let names = of.tools.iter().map(|tool| name_of(tool).to_owned());
+            names.filter(|own| other.tools.iter().any(|tool| name_of(tool) == own)).collect()
+        };
+        if let Some((_, moved)) =
+            common(self, now).into_iter().zip(common(now, self)).find(|(one, other)| one != other)
+        {
+            differences.push(ToolDifference::of(&moved, "", DifferenceKind::Moved, None, None));
+        }
+        let more = differences.len().saturating_sub(MAX_DIFFERENCES);
+        differences.truncate(MAX_DIFFERENCES);
+        ToolDrift { differences, more }
+    }
+}
+
+fn name_of(tool: &Value) -> &str {
+    tool.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Every place where the two differ, the outermost that says it.
+fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Vec<ToolDifference>) {
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) => {
+            for (key, value) in one {
+                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                match other.get(key) {
+                    Some(now) => compare(tool, &path, value, now, found),
+                    None => found.push(ToolDifference::of(
+                        tool,
+                        &path,
+                        DifferenceKind::Removed,
+                        Some(value),
+                        None,
+                    )),
+                }
+            }
+            for (key, value) in other.iter().filter(|(key, _)| !one.contains_key(*key)) {
+                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                found.push(ToolDifference::of(tool, &path, DifferenceKind::Added, None, Some(value)));
+            }
+        }
+        (one, other) if one == other => {}
+        _ => found.push(ToolDifference::of(tool, path, DifferenceKind::Changed, Some(before), Some(after))),
+    }
+}
+
+/// How a set of tools differs from what it was. `Display` is a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDrift {
+    differences: Vec<ToolDifference>,
+    more: usize,
+}
+
+impl ToolDrift {
+    /// Whether models are shown the same.
+    pub fn is_empty(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// What is different, at most 200 places: tools as they were, then new ones.
+    pub fn differences(&self) -> &[ToolDifference] {
+        &self.differences
+    }
+
+    /// Nothing, or the differences as an error: for `?` in a test.
+    ///
+    /// # Errors
+    /// The drift itself, when there is some.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl fmt::Display for ToolDrift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.differences.len() + self.more {
+            0 => return f.write_str("no differences"),
+            1 => f.write_str("1 difference:")?,
+            count => write!(f, "{count} differences:")?,
+        }
+        self.differences.iter().try_for_each(|difference| write!(f, "\n- {difference}"))?;
+        if self.more > 0 { write!(f, "\n- and {} more", self.more) } else { Ok(()) }
+    }
+}
+
+impl std::error::Error for ToolDrift {}
+
+/// One place that is different.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolDifference {
+    /// The tool.
+    pub tool: String,
+    /// Where in its definition, as a JSON pointer; empty for the tool as a whole.
+    pub path: String,
+    /// What happened.
+    pub kind: DifferenceKind,
+    /// What was there.
+    pub before: Option<Value>,
+    /// What is there.
+    pub after: Option<Value>,
+}
+
+/// What happened to a place, or to a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DifferenceKind {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It is another value.
+    Changed,
+    /// The tools are in another order; the first that is at another place.
+    Moved,
+}
+
+impl ToolDifference {
+    fn of(
+        tool: &str,
+        path: &str,
+        kind: DifferenceKind,
+        before: Option<&Value>,
+        after: Option<&Value>,
+    ) -> Self {
+        let (tool, path) = (tool.to_owned(), path.to_owned());
+        Self { tool, path, kind, before: before.cloned(), after: after.cloned() }
+    }
+}
+
+impl fmt::Display for ToolDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tool, path, kind, before, after } = self;
+        write!(f, "`{tool}`")?;
+        if !path.is_empty() {
+            write!(f, " {path}")?;
+        }
+        let short = |value: &Option<Value>| {
+            let text = value.as_ref().map(Value::to_string).unwrap_or_default();
+            match text.char_indices().nth(SHOWN) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        };
+        match kind {
+            DifferenceKind::Added if path.is_empty() => f.write_str(": a new tool"),
+            DifferenceKind::Removed if path.is_empty() => f.write_str(": the tool is gone"),
+            DifferenceKind::Added => write!(f, ": new, {}", short(after)),
+            DifferenceKind::Removed => write!(f, ": gone, it was {}", short(before)),
+            DifferenceKind::Changed => write!(f, ": {} is now {}", short(before), short(after)),
+            DifferenceKind::Moved => f.write_str(": the tools are in another order"),
+        }
+    }
+}
+
+/// FNV-1a of 128 bits over canonical JSON: the order of keys does not count. Source: RFC 9923.
+struct Fnv(u128);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Object(map) => {
+                let mut keys: Vec<&String> = map.keys().collect();
+                keys.sort();
+                self.bytes(b"{");
+                for key in keys {
+                    self.bytes(Value::from(key.as_str()).to_string().as_bytes());
+                    self.bytes(b":");
+                    self.value(&map[key]);
+                    self.bytes(b",");
+                }
+                self.bytes(b"}");
+            }
+            Value::Array(items) => {
+                self.bytes(b"[");
+                for item in items {
+                    self.value(item);
+                    self.bytes(b",");
+                }
+                self.bytes(b"]");
+            }
+            other => self.bytes(other.to_string().as_bytes()),
+        }
+    }
+}

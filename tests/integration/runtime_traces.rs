@@ -1,0 +1,186 @@
+//! The spans of a run: their names and attributes are those of the OpenTelemetry conventions for generative AI, and what is
+//! said is not in them unless the application asks for it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use agent::message::Usage;
+use agent::model::{ModelError, ModelErrorKind, ModelInfo, ScriptedModel, reply};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
+
+use crate::assistant_support::assistant;
+
+#[derive(Clone, Debug, Default)]
+struct Span {
+    name: &'static str,
+    parent: Option<u64>,
+    fields: BTreeMap<&'static str, String>,
+}
+
+/// Everything that was traced.
+#[derive(Clone, Default)]
+struct Traces {
+    spans: Arc<Mutex<Vec<Span>>>,
+    events: Arc<Mutex<Vec<(Option<u64>, BTreeMap<&'static str, String>)>>>,
+    entered: Arc<Mutex<Vec<u64>>>,
+}
+
+struct Fields<'a>(&'a mut BTreeMap<&'static str, String>);
+
+impl Visit for Fields<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Traces {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("agent")
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut span = Span { name: attributes.metadata().name(), ..Span::default() };
+        attributes.record(&mut Fields(&mut span.fields));
+        span.parent = self.entered.lock().unwrap().last().copied();
+        let mut spans = self.spans.lock().unwrap();
+        spans.push(span);
+        Id::from_u64(spans.len() as u64)
+    }
+
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        let at = usize::try_from(id.into_u64()).unwrap() - 1;
+        values.record(&mut Fields(&mut self.spans.lock().unwrap()[at].fields));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = BTreeMap::new();
+        event.record(&mut Fields(&mut fields));
+        self.events.lock().unwrap().push((self.entered.lock().unwrap().last().copied(), fields));
+    }
+
+    fn enter(&self, id: &Id) {
+        self.entered.lock().unwrap().push(id.into_u64());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.entered.lock().unwrap().pop();
+    }
+}
+
+const SECRET: &str = "my password is tulip";
+
+fn model() -> ScriptedModel {
+    let info = ModelInfo::new("acme", "acme-chat", "a-1");
+    let scripts = [
+        reply()
+            .text("let me see")
+            .tool_call("double", r#"{"value": 21}"#)
+            .tool_call("boom", "{}")
+            .usage(Usage::new(12, 34)),
+        reply().text(SECRET).usage(Usage::new(50, 6)),
+    ];
+    ScriptedModel::new(scripts).with_info(info)
+}
+
+async fn traced(capture: bool) -> Traces {
+    let traces = Traces::default();
+    let _guard = tracing::dispatcher::set_default(&Dispatch::new(traces.clone()));
+    let builder = assistant(&model()).request(|request| request.with_max_tokens(500));
+    let builder = if capture { builder.capture_content() } else { builder };
+    builder.build().unwrap().prompt(SECRET).session_id("s-1").await.unwrap();
+    traces
+}
+
+#[tokio::test]
+async fn spans_have_the_names_and_attributes_of_the_conventions() {
+    let traces = traced(false).await;
+    let spans = traces.spans.lock().unwrap().clone();
+    let names: Vec<_> = spans.iter().map(|span| span.name).collect();
+    assert_eq!(names, ["invoke_agent", "chat", "execute_tool", "execute_tool", "chat"]);
+    let parents: Vec<_> = spans.iter().map(|span| span.parent).collect();
+    assert_eq!(parents, [None, Some(1), Some(1), Some(1), Some(1)], "all belong to the run");
+    let has = |at: usize, wanted: &[(&str, &str)]| {
+        for (key, value) in wanted {
+            let found = spans[at].fields.get(key).map(String::as_str);
+            assert_eq!(found, Some(*value), "{} {key}: {:?}", spans[at].name, spans[at].fields);
+        }
+    };
+    has(
+        0,
+        &[
+            ("gen_ai.operation.name", "invoke_agent"),
+            ("gen_ai.provider.name", "acme"),
+            ("gen_ai.request.model", "a-1"),
+            ("gen_ai.conversation.id", "s-1"),
+            ("gen_ai.usage.input_tokens", "62"),
+            ("gen_ai.usage.output_tokens", "40"),
+            ("agent.run.stop", "completed"),
+        ],
+    );
+    has(
+        1,
+        &[
+            ("otel.name", "chat a-1"),
+            ("otel.kind", "client"),
+            ("gen_ai.operation.name", "chat"),
+            ("gen_ai.provider.name", "acme"),
+            ("gen_ai.request.model", "a-1"),
+            ("gen_ai.request.max_tokens", "500"),
+            ("gen_ai.response.finish_reasons", "tool_use"),
+            ("gen_ai.usage.input_tokens", "12"),
+            ("gen_ai.usage.output_tokens", "34"),
+        ],
+    );
+    has(
+        2,
+        &[
+            ("otel.name", "execute_tool double"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "double"),
+            ("gen_ai.tool.type", "function"),
+            ("gen_ai.tool.call.id", "call_1"),
+        ],
+    );
+    assert!(!spans[2].fields.contains_key("error.type"));
+    has(3, &[("gen_ai.tool.name", "boom"), ("error.type", "tool_error")]);
+    let said = format!("{spans:?} {:?}", traces.events.lock().unwrap());
+    for content in ["tulip", "let me see", "21", "42", "kaput"] {
+        assert!(!said.contains(content), "{content} is in the traces: {said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_is_traced_where_the_application_asks_for_it() {
+    let traces = traced(true).await;
+    let events = traces.events.lock().unwrap();
+    let content =
+        |key| events.iter().filter_map(|(span, fields)| Some((*span, fields.get(key)?))).collect::<Vec<_>>();
+    let (input, output) = (content("gen_ai.input.messages"), content("gen_ai.output.messages"));
+    assert_eq!((input.len(), output.len()), (2, 2));
+    assert!(input[0].1.contains("tulip") && output[1].1.contains("tulip"));
+    assert_eq!((input[0].0, output[1].0), (Some(2), Some(5)), "in the span of their request");
+}
+
+#[tokio::test]
+async fn a_request_that_fails_says_so_without_the_words_of_the_provider() {
+    let traces = Traces::default();
+    {
+        let _guard = tracing::dispatcher::set_default(&Dispatch::new(traces.clone()));
+        let error = ModelError::new(ModelErrorKind::Connection, SECRET);
+        let assistant = assistant(&ScriptedModel::new([reply().error(error)])).build().unwrap();
+        assistant.prompt("go").await.unwrap_err();
+    }
+    let spans = traces.spans.lock().unwrap();
+    assert_eq!(spans[1].fields.get("error.type").map(String::as_str), Some("connection"));
+    assert_eq!(spans[0].fields.get("error.type").map(String::as_str), Some("error"));
+    assert!(!format!("{spans:?}").contains("tulip"));
+}

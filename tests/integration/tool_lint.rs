@@ -1,0 +1,236 @@
+//! What makes tools hard to choose or to call, and what a set was.
+
+#![expect(dead_code, unused_variables, reason = "these tools are looked at, not called")]
+
+use agent::{Lint, Registry, ToolArgs, ToolManifest, ToolSet, tool, tools};
+use expect_test::expect;
+
+fn found(set: ToolSet) -> String {
+    Registry::new(set).expect("a registry").lint().to_string()
+}
+
+/// Books a room in a hotel and gives back the number of the booking.
+#[tool]
+fn book_room(
+    /// Where it is, as `find_hotels` gave it.
+    hotel: String,
+    /// Of the stay, in days.
+    nights: u32,
+    /// What is eaten.
+    board: Board,
+) -> String {
+    format!("{hotel}{nights}{}", board as u8)
+}
+
+#[derive(ToolArgs, Clone, Copy)]
+enum Board {
+    None,
+    /// In the morning.
+    Breakfast,
+}
+
+#[test]
+fn good_tools_have_no_findings() {
+    let report = Registry::new(tools![book_room]).expect("a registry").lint();
+    assert!(report.is_empty(), "{report}");
+    assert_eq!(report.to_string(), "no findings");
+    report.into_result().expect("nothing");
+}
+
+/// Get user.
+#[tool]
+fn get_user(
+    /// The user id.
+    user_id: u64,
+    deep: Deep,
+    /// Takes `user_id` or `userID`, but never `something_else`.
+    note: String,
+) {
+}
+
+#[derive(ToolArgs)]
+struct Deep {
+    list: Vec<Item>,
+}
+
+#[derive(ToolArgs)]
+struct Item {
+    /// What it is.
+    a: String,
+    /// What it is.
+    b: String,
+    kind: Kind,
+}
+
+#[derive(ToolArgs)]
+enum Kind {
+    A,
+    B,
+}
+
+#[derive(ToolArgs)]
+enum State {
+    Open,
+    Opened,
+    #[serde(rename = "1")]
+    One,
+}
+
+/// Fetches one account of a person by its number.
+#[tool]
+fn fetch_account(
+    /** Which one. */
+    state: State,
+) {
+}
+
+/// Fetches one account of a person by its number.
+#[tool]
+fn fetch_accounts(
+    /** Which ones. */
+    states: u8,
+) {
+}
+
+/// Fetches one account of one person by a number.
+#[tool]
+fn read(
+    /** Which. */
+    at: u8,
+) {
+}
+
+#[tool(doc = false)]
+fn nameless() {}
+
+#[test]
+fn each_kind_of_finding_is_found() {
+    let text = found(tools![get_user, fetch_account, fetch_accounts, read, nameless]);
+    expect![[r#"
+        15 findings:
+        - `get_user` /user_id: "The user id." says no more than the name: say what the value means, its unit or its form (empty_words)
+        - `get_user` /deep: has no description: say what it is, `/// …` above it (undocumented_parameter)
+        - `get_user` /deep/list: has no description: say what it is, `/// …` above it (undocumented_parameter)
+        - `get_user` /deep/list/*/kind: has no description: say what it is, `/// …` above it (undocumented_parameter)
+        - `get_user` /deep/list/*/kind: `A`, `B` says nothing by itself: describe each, `/// …` above the variant (ambiguous_words)
+        - `get_user` /deep/list/*/b: has the description of /deep/list/*/a: say how they differ (same_description)
+        - `get_user`: "Get user." says no more than the name: say when to use it, and what it gives back (empty_words)
+        - `get_user` /note: the description speaks of `userID`, and there is `user_id` (other_name)
+        - `fetch_account` /state: `Open` and `Opened` are nearly the same word: say how they differ, or rename one (ambiguous_words)
+        - `fetch_account` /state: `1` says nothing by itself: describe each, `/// …` above the variant (ambiguous_words)
+        - `nameless`: has no description: models choose tools by it (undocumented_tool)
+        - `fetch_accounts`: has the description of `fetch_account`: say how they differ (same_description)
+        - `fetch_accounts`: is named nearly as `fetch_account` is: models will mix them up (look_alike)
+        - `read`: is described nearly as `fetch_account` is: say when to use which (look_alike)
+        - `read`: is described nearly as `fetch_accounts` is: say when to use which (look_alike)"#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn kinds_can_be_left_out() {
+    let report = Registry::new(tools![get_user]).expect("a registry").lint();
+    let left = report.clone().without([Lint::UndocumentedParameter, Lint::EmptyWords]);
+    assert!(left.findings().len() < report.findings().len());
+    assert!(left.findings().iter().all(|finding| finding.lint != Lint::EmptyWords));
+    let error = left.into_result().expect_err("some are left");
+    assert!(error.to_string().contains("(same_description)"));
+    assert!(report.without(Lint::ALL).is_empty());
+}
+
+#[test]
+fn long_descriptions_are_found() {
+    let text = "word ".repeat(300);
+    let tool = agent::ToolBuilder::new("long").description(text.clone()).required_string("a", text);
+    let tool = tool.build(|_: agent::Value, _| async {}).expect("a tool");
+    let report = Registry::new(tools![{ tool }]).expect("a registry").lint();
+    let lints: Vec<(Lint, &str)> =
+        report.findings().iter().map(|finding| (finding.lint, finding.path.as_str())).collect();
+    assert_eq!(lints, [(Lint::LongDescription, "/a"), (Lint::LongDescription, "")]);
+}
+
+#[test]
+fn different_tools_are_no_look_alikes() {
+    /// Reads a value out of the table of settings.
+    #[tool]
+    fn get_setting(
+        /** Key of the table. */
+        key: String,
+    ) {
+    }
+    /// Stores a value in the table of settings.
+    #[tool]
+    fn set_setting(
+        /** Key of the table. */
+        key: String,
+    ) {
+    }
+    assert_eq!(found(tools![get_setting, set_setting]), "no findings");
+}
+
+#[test]
+fn a_manifest_tells_what_drifted() {
+    let manifest = |set: ToolSet| Registry::new(set).expect("a registry").manifest();
+    let before = manifest(tools![book_room, get_user, read]);
+    // As a file, in any order of keys.
+    let stored = serde_json::to_string_pretty(&before).expect("JSON");
+    let stored: ToolManifest = serde_json::from_str(&stored).expect("the same");
+    assert_eq!((stored.fingerprint(), stored.drift(&before).is_empty()), (before.fingerprint(), true));
+
+    let after = manifest(tools![read, tools![book_room].prefix("x_"), fetch_account]);
+    let drift = before.drift(&after);
+    expect![[r"
+        4 differences:
+        - `book_room`: the tool is gone
+        - `get_user`: the tool is gone
+        - `x_book_room`: a new tool
+        - `fetch_account`: a new tool"]]
+    .assert_eq(&drift.to_string());
+    assert!(drift.into_result().is_err());
+    assert_ne!(before.fingerprint(), after.fingerprint());
+
+    let drift = before.drift(&manifest(tools![read, book_room, get_user]));
+    assert_eq!(drift.to_string(), "1 difference:\n- `read`: the tools are in another order");
+}
+
+#[derive(ToolArgs)]
+struct Outer {
+    #[arg(example = 300, range(..=500))]
+    fine: u16,
+    #[arg(example = 300, range(..=5))]
+    inner: u16,
+    list: Vec<Word>,
+    shape: Option<Shape>,
+}
+
+#[derive(ToolArgs)]
+struct Word {
+    #[arg(example = "two words", example = "one", pattern = "^[a-z]+$")]
+    word: String,
+    must: bool,
+}
+
+#[derive(ToolArgs)]
+#[serde(tag = "kind")]
+enum Shape {
+    Circle {
+        #[arg(example = -1.0, range(0.0..))]
+        radius: f64,
+    },
+    Point,
+}
+
+/// Takes much.
+#[tool]
+fn nested(#[arg(nested)] all: Outer, #[arg(example = "x", length(2..))] name: String) {}
+
+#[test]
+fn examples_of_parameters_are_held_against_the_plan_wherever_they_stand() {
+    let error =
+        Registry::new(tools![nested]).expect("a registry").check_examples().expect_err("wrong examples");
+    expect![[r#"
+        example 1 of `/all/inner` of tool `nested`: /all/inner: out of range; got number 300; expected integer 0..5
+        example 1 of `/all/list/0/word` of tool `nested`: /all/list/0/word: does not match the pattern; got string "two words"; expected string matching ^[a-z]+$
+        example 1 of `/all/shape/radius` of tool `nested`: /all/shape/radius: out of range; got number -1.0; expected number >= 0
+        example 1 of `/name` of tool `nested`: /name: too short (1 character); got string "x"; expected string, >= 2 characters"#]]
+    .assert_eq(&error.to_string());
+}
