@@ -29,9 +29,7 @@ pub use crate::tool::result_schema::{
     output_from,
 };
 pub use crate::tool::schemas::{Flattened, closed_set};
-pub use crate::tool::set::{
-    Entry, IntoTools, SharedTools, ToolSet, further_tool_blocks_say_set_and_a_name,
-};
+pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet, further_tool_blocks_say_set_and_a_name};
 pub use crate::tool::spec::{Blueprint, Compiled, Spec};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;

@@ -178,13 +178,13 @@ pub async fn drive(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) -> Result
                 Answer::Decisions(decided)
             }
             Effect::CallTools { calls } => Answer::Outcomes(steps.tools(calls).await?),
-            Effect::Await { deferred } => match steps.await_deferred(deferred).await? {
-                Some(ends) => Answer::Outcomes(ends),
-                None => {
+            Effect::Await { deferred } => {
+                let Some(ends) = steps.await_deferred(deferred).await? else {
                     run.suspend();
                     break;
-                }
-            },
+                };
+                Answer::Outcomes(ends)
+            }
             Effect::TurnEnd { key, summary } => Answer::Verdict(steps.turn_end(key, summary).await?),
             Effect::Done(_) => break,
         };

@@ -38,8 +38,8 @@ pub use types::{Base64, HumanDuration, InvalidDuration};
 // For the rendering of schemas.
 pub(crate) use diagnose::{Doc, Document, Shape, fits};
 pub(crate) use plan::{
-    ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NotTakenOut, NumSpec, ObjectSpec, Prop,
-    Rest, StrSpec,
+    ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NotTakenOut, NumSpec,
+    ObjectSpec, Prop, Rest, StrSpec,
 };
 pub(crate) use report::signature;
 pub(crate) use text::{cut, push_index, push_segment};

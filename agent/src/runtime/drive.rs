@@ -173,7 +173,7 @@ impl Driver {
                 Effect::CallTools { calls } => self.call_tools(calls).await,
                 Effect::Await { .. } => return self.suspend().await,
                 Effect::TurnEnd { summary, .. } if self.config.hooks.is_empty() => {
-                    self.end_turn(&summary, None)
+                    self.end_turn(&summary, None);
                 }
                 Effect::TurnEnd { summary, .. } => Box::pin(self.turn_end(summary)).await,
                 Effect::Done(_) => return false,
