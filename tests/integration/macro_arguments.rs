@@ -450,8 +450,8 @@ fn a_skipped_field_is_what_its_type_or_the_whole_type_says() {
     assert_eq!((filled.x, filled.y), (1, 7));
     let plan = agent::args::Plan::for_type::<Plain<u8>>("plain", agent::args::PlanOptions::default())
         .expect("a plan");
-    let plain = plan.parse::<Plain<u8>>(r#"{"value": 3}"#).expect("fits").value;
-    assert_eq!((plain.value, plain.list.len(), plain.five), (3, 0, 5));
-    let _ = plain.mark;
+    let read = plan.parse::<Plain<u8>>(r#"{"value": 3}"#).expect("fits").value;
+    assert_eq!((read.value, read.list.len(), read.five), (3, 0, 5));
+    let _ = read.mark;
     assert!(plan.parse::<Plain<u8>>(r#"{"value": 3, "list": [1]}"#).is_err());
 }

@@ -384,8 +384,8 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
             made.unwrap()
         };
         let current = Arc::new(Mutex::new(Registry::new(tools![{ greet("Greets.") }, add]).unwrap()));
-        let loaded = current.clone();
-        let loader = move |_: &Caller| -> Result<Registry, LoadError> { Ok(loaded.lock().unwrap().clone()) };
+        let shared = current.clone();
+        let loader = move |_: &Caller| -> Result<Registry, LoadError> { Ok(shared.lock().unwrap().clone()) };
         let server = run(Server::with_loader(loader)).await;
         let client =
             Client::connect(ClientConfig::http(server.url()).name("s").on_change(policy)).await.unwrap();
