@@ -1,6 +1,6 @@
 //! The Model Context Protocol: the same tools for other programs, and other programs' tools as one's own.
 //!
-//! * [`Server`](server::Server) (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over
+//! * [`Server`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over
 //!   standard input and output.
 //! * `Client` (feature `mcp-client`) is one server of others; its tools are ordinary tools.
 //!

@@ -189,6 +189,7 @@ pub trait SharedTools: Sized {
     fn shared_tools(this: Arc<Self>) -> ToolSet;
 }
 
+#[cfg(feature = "macros")]
 /// Implemented by every block of tools without a name, so that two of one type cannot be. What it is called is what the
 /// compiler then prints.
 #[doc(hidden)]
