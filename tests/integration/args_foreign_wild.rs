@@ -1,6 +1,6 @@
 //! Schemas as servers and generators write them: their habits, their slips, and what the model is told.
 
-use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
+use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions, UnknownKeys};
 use serde_json::{Value, json};
 
 fn compile(schema: &Value) -> Plan {
@@ -196,4 +196,19 @@ fn what_is_coerced_has_to_fit_one_alternative_as_it_arrives() {
         json!([{"type": "string", "maxLength": 2}, {"type": "string", "pattern": "^[a-z]+$", "format": "x"}]),
     );
     assert_eq!(lenient(&one).parse::<Value>(r#"{"v": 7}"#).unwrap().value, json!({"v": "7"}));
+}
+
+/// What `lenient` lets fit as well is no second alternative beside what fits under `strict`.
+#[test]
+fn a_wider_policy_takes_what_a_narrower_one_takes() {
+    let schema = json!({"type": "object", "properties": {"v": {"oneOf": [
+        {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "number"}}},
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+    ]}}});
+    for policy in [CoercionPolicy::strict(), CoercionPolicy::lenient()] {
+        let options = PlanOptions::default().coercion(policy).unknown(UnknownKeys::Keep);
+        let plan = Plan::compile("t", &schema, options).expect("a schema");
+        let read = plan.parse::<Value>(r#"{"v": {"a": -1, "b": null}}"#).expect("the first alternative");
+        assert_eq!(read.value, json!({"v": {"a": -1}}));
+    }
 }

@@ -347,6 +347,11 @@ impl Rules {
         self.0 & rule.0 != 0
     }
 
+    /// Those of them that `strict` has, too.
+    pub(crate) const fn within_strict(self) -> Rules {
+        Rules(self.0 & STRICT)
+    }
+
     /// Those of a check.
     pub(crate) const fn check() -> Rules {
         Rules(EXACT | Rules::CHECK.0)

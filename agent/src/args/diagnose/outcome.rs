@@ -6,7 +6,7 @@ use crate::args::de::{Context, Path, PlanDe};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
 use serde::de::Deserialize;
 use serde_json::Value;
-use std::{cell::Cell, cell::RefCell, collections::HashMap};
+use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap};
 
 /// Candidates times characters compared in one diagnosis; after that mistakes are listed without suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
@@ -39,6 +39,7 @@ pub(super) enum Choice {
         branch: NodeId,
         coerced: bool,
         bent: bool,
+        loose: bool,
     },
     /// None fits; this one has the fewest issues. `clash`: not even the type at its root is right.
     Closest {
@@ -131,8 +132,13 @@ impl<'w> Shared<'w> {
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, Findings)> = None;
-        // Exactly one is what JSON Schema counts: to it an integer branch takes 1.0 as it is.
-        let as_is = |found: &Findings| if exclusive { !found.bent } else { !found.coerced };
+        // Exactly one is what JSON Schema counts: to it an integer branch takes 1.0 as it is. What a wider policy lets
+        // fit as well must not stand against what fits under a narrower one.
+        let distance = |found: &Findings| match (exclusive, found) {
+            (false, found) => u8::from(found.coerced),
+            (true, Findings { bent: false, .. }) => 0,
+            (true, found) => 1 + u8::from(found.loose),
+        };
         let mut several = false;
         let mut closest: Option<(NodeId, Findings)> = None;
         for branch in branches {
@@ -146,17 +152,17 @@ impl<'w> Shared<'w> {
                 }
                 continue;
             }
-            let is = as_is(&found);
-            match &fitting {
+            let far = distance(&found);
+            match fitting.as_ref().map(|(_, best)| far.cmp(&distance(best))) {
                 // As it is beats coerced, the first beats the later ones.
-                Some((_, best)) if as_is(best) && !is => {}
-                Some((_, best)) if as_is(best) == is => several = true,
+                Some(Ordering::Greater) => {}
+                Some(Ordering::Equal) => several = true,
                 _ => {
                     fitting = Some((*branch, found));
                     several = false;
                 }
             }
-            if is && !exclusive {
+            if far == 0 && !exclusive {
                 break;
             }
         }
@@ -168,7 +174,9 @@ impl<'w> Shared<'w> {
                 Choice::Ambiguous
             }
             (Some(_), _) if exclusive && doc.repeated_key().is_some() => Choice::Doubled,
-            (Some((branch, found)), _) => Choice::Fits { branch, coerced: found.coerced, bent: found.bent },
+            (Some((branch, Findings { coerced, bent, loose, .. })), _) => {
+                Choice::Fits { branch, coerced, bent, loose }
+            }
             (None, Some((branch, found))) => {
                 Choice::Closest { branch, count: found.count, clash: found.clash }
             }

@@ -38,6 +38,8 @@ pub(crate) struct Findings {
     pub(crate) coerced: bool,
     /// By one that JSON Schema does not know: to it 1.0 is the integer 1.
     pub(crate) bent: bool,
+    /// By one that only a policy wider than `strict` allows.
+    pub(crate) loose: bool,
 }
 
 impl Findings {
@@ -47,6 +49,7 @@ impl Findings {
             clash: self.clash || other.clash,
             coerced: self.coerced || other.coerced,
             bent: self.bent || other.bent,
+            loose: self.loose || other.loose,
         }
     }
 }
@@ -95,6 +98,12 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn bend(&mut self) {
         self.found.coerced = true;
         self.found.bent = true;
+    }
+
+    /// The same; `loose`: by one that `strict` does not allow.
+    fn bend_by(&mut self, loose: bool) {
+        self.bend();
+        self.found.loose |= loose;
     }
 
     fn pointer(&self) -> String {
@@ -227,7 +236,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Bool, Shape::Text(text))
                 if node.rules.has(Rules::TEXT_BOOLEAN) && bool_from_text(text, node.rules).is_some() =>
             {
-                self.bend();
+                self.bend_by(bool_from_text(text, node.rules.within_strict()).is_none());
             }
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => self.wrong(id, doc),
@@ -256,6 +265,8 @@ impl<'w, 'o> Walk<'w, 'o> {
                     Some(member) => {
                         self.found.coerced |= *member != sent;
                         self.found.bent |= !same_json(member, &sent);
+                        self.found.loose |=
+                            self.found.bent && const_of(members, &sent, node.rules.within_strict()).is_none();
                         self.repeated(doc);
                     }
                     None => self.add(IssueCode::Enum, |walk, issue| {
@@ -321,7 +332,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
             return None;
         }
-        self.bend();
+        self.bend_by(!node.rules.within_strict().number_to_text(!value.is_f64()));
         number_text(&value)
     }
 
@@ -345,7 +356,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         match shape {
             Shape::Text(text) => match words.pick(text, self.graph.node(id).rules) {
                 Some(word) if word == text => {}
-                Some(_) => self.bend(),
+                Some(_) => self.bend_by(true),
                 None => self.not_a_word(Some(id), names, Some(text), doc),
             },
             Shape::Null => self.wrong(id, doc),

@@ -37,7 +37,7 @@ impl<'w> Walk<'w, '_> {
         match name.and_then(|name| variants.iter().find(|v| v.0 == name)) {
             Some((name, variant)) => {
                 if text != Some(name) {
-                    self.bend();
+                    self.bend_by(true);
                 }
                 self.check(*variant, doc);
             }
@@ -72,7 +72,7 @@ impl<'w> Walk<'w, '_> {
             Shape::Text(text) => {
                 if let Some(unit) = external.units.pick(text, self.graph.node(id).rules) {
                     if unit != text {
-                        self.bend();
+                        self.bend_by(true);
                     }
                 } else {
                     self.not_a_word(Some(id), external.names(), Some(text), doc);
@@ -94,9 +94,10 @@ impl<'w> Walk<'w, '_> {
 
     pub(super) fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
         match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
-            Choice::Fits { coerced, bent, .. } => {
+            Choice::Fits { coerced, bent, loose, .. } => {
                 self.found.coerced |= coerced;
                 self.found.bent |= bent;
+                self.found.loose |= loose;
             }
             Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
             Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
