@@ -212,3 +212,16 @@ fn a_wider_policy_takes_what_a_narrower_one_takes() {
         assert_eq!(read.value, json!({"v": {"a": -1}}));
     }
 }
+
+/// To JSON Schema `1e300` is an integer, whether or not something can carry it.
+#[test]
+fn an_integer_of_any_width_fits_what_takes_integers() {
+    let plan = compile(
+        &json!({"type": "object", "properties": {"v": {"oneOf": [{"type": "number"}, {"type": "integer"}]}}}),
+    );
+    assert_eq!(plan.parse::<Value>(r#"{"v": 0.5}"#).expect("one fits").value, json!({"v": 0.5}));
+    for both in [r#"{"v": 1}"#, r#"{"v": 1e300}"#] {
+        let told = told(plan.parse(both));
+        assert!(told[0].contains("fits more than one alternative"), "{told:?}");
+    }
+}

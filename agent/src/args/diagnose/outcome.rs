@@ -140,10 +140,12 @@ impl<'w> Shared<'w> {
             (true, found) => 1 + u8::from(found.loose),
         };
         let mut several = false;
+        let mut but_for_width = false;
         let mut closest: Option<(NodeId, Findings)> = None;
         for branch in branches {
             let found = Walk::count(self, *branch, doc);
             if found.count > 0 {
+                but_for_width |= found.count == found.too_wide;
                 if closest
                     .as_ref()
                     .is_none_or(|(_, best)| (found.clash, found.count) < (best.clash, best.count))
@@ -167,7 +169,7 @@ impl<'w> Shared<'w> {
             }
         }
         match (fitting, closest) {
-            (Some(_), _) if several && exclusive => Choice::Ambiguous,
+            (Some(_), _) if exclusive && (several || but_for_width) => Choice::Ambiguous,
             (Some((branch, found)), _)
                 if exclusive && found.bent && !self.arrives_at_one(branch, branches, doc) =>
             {

@@ -32,6 +32,8 @@ const MAX_ALLOWED_LISTS: usize = 100;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Findings {
     pub(crate) count: usize,
+    /// Of these, integers that JSON Schema knows and nothing here can carry.
+    pub(crate) too_wide: usize,
     /// The type at the root itself is wrong.
     pub(crate) clash: bool,
     /// Something is taken only by a coercion.
@@ -46,6 +48,7 @@ impl Findings {
     fn and(self, other: Findings) -> Findings {
         Findings {
             count: self.count + other.count,
+            too_wide: self.too_wide + other.too_wide,
             clash: self.clash || other.clash,
             coerced: self.coerced || other.coerced,
             bent: self.bent || other.bent,
@@ -243,6 +246,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                 Digits::Int(int) if spec.takes(int) => {}
                 // Of a schema that sets no bound: not out of its range, but nothing here can carry it.
                 digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
+                    self.found.too_wide += 1;
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
                 }
                 Digits::Int(_) => self.out_of_range("out of range", id, doc),
