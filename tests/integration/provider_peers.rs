@@ -45,7 +45,7 @@ async fn loops(name: &str, model: HttpModelBuilder) {
     let mut is_first = true;
     asked.content.retain(|part| part.as_tool_call().is_none() || std::mem::take(&mut is_first));
     let answered = ToolResultMessage::new(call.id.as_str(), "add", agent::message::OutcomeKind::Completed)
-        .with_content(result.outcome.text());
+        .with_content(result.outcome.text().into_owned());
     let second = ModelRequest::new([Message::user("What is 2 plus 3?"), asked.into(), answered.into()])
         .with_max_tokens(60);
     let answer =

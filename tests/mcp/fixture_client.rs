@@ -15,13 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(25);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().next_back().ok_or("no URL")?;
-    match tokio::time::timeout(PATIENCE, run(&url)).await {
-        Ok(result) => result,
-        Err(_) => {
-            eprintln!("gave up");
-            Ok(())
-        }
+    if let Ok(result) = tokio::time::timeout(PATIENCE, run(&url)).await {
+        return result;
     }
+    eprintln!("gave up");
+    Ok(())
 }
 
 async fn run(url: &str) -> Result<(), Box<dyn std::error::Error>> {

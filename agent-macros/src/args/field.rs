@@ -11,7 +11,7 @@ use crate::policy::Policy;
 use crate::types::{self, mentions, owned, pretty, replace_self, respan};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Expr, Field, Generics, LitStr, Type, Visibility, parse_quote};
+use syn::{Attribute, Expr, Field, Generics, LitStr, Path, Type, Visibility, parse_quote};
 
 /// What lowering the fields of one type shares, and the functions it leaves behind.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -49,6 +49,12 @@ const KNOWN: [&str; 17] = [
     "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize",
 ];
+
+/// Whether a type is a number, `bool` or `char`: no struct has such a name.
+pub(crate) fn is_primitive(ty: &Type) -> bool {
+    let is_own = |path: &Path| KNOWN.iter().any(|known| *known != "String" && path.is_ident(known));
+    matches!(ty, Type::Path(path) if path.qself.is_none() && is_own(&path.path))
+}
 
 impl Lowering<'_> {
     /// Lowers a field of a derived type; its options are read here.

@@ -1,7 +1,8 @@
 //! `approval = …`: whether a call waits for somebody's word.
 
 use super::expand::stand_in;
-use super::model::Param;
+use super::model::{Param, Pass};
+use crate::args::field::is_primitive;
 use crate::diag::{Errors, listed, nearest};
 use crate::grammar::{Entry, Value, bare};
 use crate::path::{Private, hidden, ours};
@@ -73,6 +74,8 @@ impl Approval {
         let arguments: Vec<&Param> = params.iter().filter(|param| param.is_argument()).collect();
         if let [only] = &arguments[..]
             && (only.options.nested.is_none() && only.options.flatten.is_none())
+            && only.pass == Pass::Value
+            && !is_primitive(&only.ty)
         {
             return;
         }

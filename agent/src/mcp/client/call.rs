@@ -21,11 +21,11 @@ use std::time::Duration;
 const ROUNDS: usize = 10;
 
 /// The tool as it is offered now, if it may be called.
-pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offered, ToolOutcome> {
+pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offered, Box<ToolOutcome>> {
     let now = inner.listing().tools.get(tool).cloned();
     let Some(now) = now else {
         let text = format!("`{tool}` is no longer offered by {}.", inner.server());
-        return Err(failed("tool_gone", text));
+        return Err(Box::new(failed("tool_gone", text)));
     };
     if now.fingerprint == known.fingerprint {
         return Ok(now);
@@ -43,7 +43,7 @@ pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offe
         return Ok(now);
     }
     let text = format!("The definition of `{tool}` changed since it was shown; the call was not made.");
-    Err(failed("tool_changed", text))
+    Err(Box::new(failed("tool_changed", text)))
 }
 
 /// Makes the call.

@@ -110,8 +110,8 @@ async fn pages(
 
 /// One page, from the server and from no cache.
 async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToolsResult, ServiceError> {
-    let mut request = ListToolsRequest::default();
-    request.params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+    let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+    let request = ListToolsRequest { params, ..ListToolsRequest::default() };
     match peer.send_request(ClientRequest::ListToolsRequest(request)).await? {
         ServerResult::ListToolsResult(result) => Ok(result),
         _ => Err(ServiceError::UnexpectedResponse),

@@ -36,12 +36,12 @@ impl News {
         Watch { news: self.clone(), token }
     }
 
-    fn progress(&self, param: ProgressNotificationParam) {
+    fn progress(&self, param: &ProgressNotificationParam) {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         let watcher = watchers.get(&param.progress_token).cloned();
         drop(watchers);
         if let Some(watcher) = watcher {
-            watcher(progress(&param));
+            watcher(progress(param));
         }
     }
 }
@@ -81,7 +81,7 @@ impl ClientHandler for Listener {
     }
 
     async fn on_progress(&self, param: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.0.progress(param);
+        self.0.progress(&param);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -101,10 +101,10 @@ mod tests {
         let token = |n| ProgressToken(NumberOrString::Number(n));
         let sink = seen.clone();
         let watch = news.watch(token(1), Arc::new(move |progress| sink.lock().unwrap().push(progress)));
-        news.progress(ProgressNotificationParam::new(token(1), 0.5).with_total(1.0));
-        news.progress(ProgressNotificationParam::new(token(2), 3.0));
+        news.progress(&ProgressNotificationParam::new(token(1), 0.5).with_total(1.0));
+        news.progress(&ProgressNotificationParam::new(token(2), 3.0));
         drop(watch);
-        news.progress(ProgressNotificationParam::new(token(1), 1.0));
+        news.progress(&ProgressNotificationParam::new(token(1), 1.0));
         assert_eq!(*seen.lock().unwrap(), [Progress::new("").of(500, 1_000)]);
         news.list_changed();
         assert!(news.take_change() && !news.take_change());

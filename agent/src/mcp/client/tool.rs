@@ -89,7 +89,7 @@ impl Tool for RemoteTool {
             self.inner.refresh_if_stale().await;
             let now = match current(&self.inner, &self.original, &self.known) {
                 Ok(now) => now,
-                Err(outcome) => return outcome.into(),
+                Err(outcome) => return (*outcome).into(),
             };
             // Where a change is accepted, the arguments have to fit what the tool is now.
             let checked = if now.fingerprint == self.known.fingerprint {

@@ -278,7 +278,6 @@ pub(super) fn is_deeper(json: &[u8], limit: usize) -> bool {
             (true, _) if is_escaped => is_escaped = false,
             (true, b'\\') => is_escaped = true,
             (_, b'"') => in_text = !in_text,
-            (true, _) => {}
             (false, b'[' | b'{') => {
                 depth += 1;
                 if depth > limit {
@@ -286,7 +285,7 @@ pub(super) fn is_deeper(json: &[u8], limit: usize) -> bool {
                 }
             }
             (false, b']' | b'}') => depth = depth.saturating_sub(1),
-            (false, _) => {}
+            _ => {}
         }
     }
     false

@@ -121,25 +121,25 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
 /// The schema with the `"type": "object"` at its root that the protocol demands; all else as it is.
 fn root_object(schema: &Value) -> Option<JsonObject> {
     let map = schema.as_object()?;
-    match map.get("type") {
-        Some(kind) => (kind == "object").then(|| map.clone()),
-        None => {
-            let mut own = JsonObject::new();
-            own.insert("type".to_owned(), "object".into());
-            own.extend(map.clone());
-            Some(own)
-        }
+    if let Some(kind) = map.get("type") {
+        return (kind == "object").then(|| map.clone());
     }
+    let mut own = JsonObject::new();
+    own.insert("type".to_owned(), "object".into());
+    own.extend(map.clone());
+    Some(own)
 }
 
 fn unfit(definition: &ToolDefinition, reason: impl Into<String>) -> Unfit {
     (definition.name().to_owned(), reason.into())
 }
 
+type Kept = (Arc<[ToolDefinition]>, Arc<Catalogue>);
+
 /// The catalogues that were asked for last, by the definitions they were made from.
 #[derive(Default)]
 pub(super) struct Catalogues {
-    kept: Mutex<Vec<(Arc<[ToolDefinition]>, Arc<Catalogue>)>>,
+    kept: Mutex<Vec<Kept>>,
 }
 
 impl Catalogues {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_schema_goes_out_as_it_is_but_for_the_type_at_its_root() {
         let odd = json!({"x-mine": 1, "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}});
-        let tool = super::tool(&named("odd", &odd)).unwrap();
+        let tool = tool(&named("odd", &odd)).unwrap();
         let wire = serde_json::to_value(&tool).unwrap();
         assert_eq!(wire["inputSchema"]["type"], "object");
         assert_eq!(wire["inputSchema"]["x-mine"], 1);

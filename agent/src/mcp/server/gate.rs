@@ -213,7 +213,7 @@ impl Drop for Busy {
 mod tests {
     use super::*;
 
-    #[tokio::test(flavor = "current_thread", start_paused = true)]
+    #[tokio::test(flavor = "current_thread")]
     async fn a_caller_over_its_limit_waits_while_others_pass() {
         let quota = Quota::new(3, 1);
         let (ann, bob) = (Caller::new("ann"), Caller::new("bob"));
@@ -232,7 +232,7 @@ mod tests {
         assert!(quota.callers.lock().unwrap().is_empty());
     }
 
-    #[tokio::test(flavor = "current_thread", start_paused = true)]
+    #[tokio::test(flavor = "current_thread")]
     async fn the_end_waits_for_what_runs_and_then_stops_it() {
         let handle = ServerHandle::new();
         let running = handle.begin();

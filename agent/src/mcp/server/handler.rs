@@ -141,8 +141,8 @@ impl ServerHandler for Handler {
                 () = context.cancelled() => return Ok(()),
                 () = self.shared.handle.reaches(Phase::Draining) => return Ok(()),
                 // Changes that come faster than they are sent are one change.
-                changed = changes.changed() => {
-                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                news = changes.changed() => {
+                    if news.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
                     }
                 }
@@ -161,8 +161,8 @@ impl ServerHandler for Handler {
             loop {
                 tokio::select! {
                     () = handle.reaches(Phase::Draining) => return,
-                    changed = changes.changed() => {
-                        if changed.is_err() || peer.notify_tool_list_changed().await.is_err() {
+                    news = changes.changed() => {
+                        if news.is_err() || peer.notify_tool_list_changed().await.is_err() {
                             return;
                         }
                     }

@@ -205,3 +205,66 @@ where
         self.output.lock().await.flush().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::Server;
+    use crate::{DynamicTool, tools};
+    use serde_json::Value;
+
+    /// What a server answers to these lines, in any order.
+    async fn answers(lines: &str) -> Vec<Value> {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        let slow = DynamicTool::new("slow", "Waits.", schema, |_args, _cx| async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            "Waited."
+        });
+        let server = Server::new(tools![{ slow.unwrap() }]);
+        let (mut input, read) = tokio::io::duplex(1 << 20);
+        let (write, output) = tokio::io::duplex(1 << 20);
+        let serving = tokio::spawn(serve(Arc::new(server.build().unwrap()), read, write));
+        input.write_all(lines.as_bytes()).await.unwrap();
+        drop(input);
+        let mut answers = Vec::new();
+        let mut output = BufReader::new(output).lines();
+        while let Some(line) = output.next_line().await.unwrap() {
+            answers.push(serde_json::from_str(&line).unwrap());
+        }
+        serving.await.unwrap().unwrap();
+        answers
+    }
+
+    const HELLO: &str = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
+        r#""clientInfo":{"name":"t","version":"1"}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        "\n",
+    );
+
+    fn of_id(answers: &[Value], id: &Value) -> Value {
+        answers.iter().find(|answer| answer["id"] == *id).cloned().unwrap_or_else(|| panic!("{answers:?}"))
+    }
+
+    #[tokio::test]
+    async fn what_was_asked_is_answered_also_when_the_input_ends() {
+        let call =
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow","arguments":{}}}"#;
+        let twice = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","arguments":{"n":1,"n":2}}}"#;
+        let answers = answers(&format!("{HELLO}\n{call}\n{twice}")).await;
+        assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
+        // The arguments keep their text, so a key that comes twice is seen.
+        assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_no_messages_are_told_and_left() {
+        let ping = r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
+        let long = "x".repeat(LONGEST_LINE + 10);
+        let answers = answers(&format!("{HELLO}nonsense\n[]\n{long}\n{ping}\n")).await;
+        let codes: Vec<_> = answers.iter().filter_map(|answer| answer["error"]["code"].as_i64()).collect();
+        assert_eq!(codes, [-32700, -32600, -32600]);
+        assert_eq!(of_id(&answers, &json!(9))["result"], json!({}));
+    }
+}

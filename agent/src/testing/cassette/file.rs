@@ -40,7 +40,10 @@ impl Exchange {
     }
 
     pub(super) fn clean(&mut self, scrubber: &Scrubber) {
-        [&mut self.reply, &mut self.error].into_iter().flatten().for_each(|value| scrubber.clean(value));
+        [&mut self.reply, &mut self.error]
+            .into_iter()
+            .flatten()
+            .for_each(|value| scrubber.clean_reply(value));
     }
 }
 

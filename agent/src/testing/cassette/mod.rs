@@ -90,8 +90,8 @@ impl Cassette {
         self
     }
 
-    /// Changes every text before it is written or compared: for dates, paths, names of machines, whatever differs from run to
-    /// run. Doing it again has to change nothing more.
+    /// Changes every text of a request before it is written or compared: for dates, paths, names of machines, whatever
+    /// differs from run to run. Doing it again has to change nothing more. Replies are kept as they came.
     pub fn scrub(mut self, change: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.scrubber.add_change(Arc::new(change));
         self

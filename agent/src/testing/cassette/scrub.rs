@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 const SCRUBBED: &str = "[scrubbed]";
 
 /// Shorter values of the environment are no secrets, but words.
-const SHORTEST: usize = 8;
+const SHORTEST: usize = 12;
 
 /// What keys look like: those of model providers, clouds and code hosts, and what authorises a request.
 static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -65,18 +65,28 @@ impl Scrubber {
         self.secrets.dedup();
     }
 
-    /// Every text in a value. Values are no deeper than messages are.
-    pub(super) fn clean(&self, value: &mut Value) {
+    /// Every text in a request: secrets, then the changes that make runs comparable.
+    pub(super) fn clean(&self, request: &mut Value) {
+        self.walk(request, true);
+    }
+
+    /// Every text in what came back: secrets alone, since it is played, names of tools and ids of calls with it.
+    pub(super) fn clean_reply(&self, reply: &mut Value) {
+        self.walk(reply, false);
+    }
+
+    /// Values are no deeper than messages are.
+    fn walk(&self, value: &mut Value, changes: bool) {
         match value {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
+            Value::String(text) => *text = self.text(text, changes),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, changes)),
             Value::Object(map) => {
                 for (key, value) in map {
                     match value {
                         Value::String(text) if names_secret(key) && !text.is_empty() => {
                             SCRUBBED.clone_into(text);
                         }
-                        value => self.clean(value),
+                        value => self.walk(value, changes),
                     }
                 }
             }
@@ -84,12 +94,15 @@ impl Scrubber {
         }
     }
 
-    fn text(&self, text: &str) -> String {
+    fn text(&self, text: &str, changes: bool) -> String {
         let mut text = self.secrets.iter().fold(text.to_owned(), |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), SCRUBBED) } else { text }
         });
         if let Some(keys) = &*KEYS {
             text = keys.replace_all(&text, SCRUBBED).into_owned();
+        }
+        if !changes {
+            return text;
         }
         self.changes.iter().fold(text, |text, change| change(&text))
     }

@@ -37,4 +37,12 @@ fn h(amount: u64) {}
 #[tool(approval = when(|amount: &u64| true))]
 fn i() {}
 
+/// Another name, of the only one.
+#[tool(approval = when(|amuont: &u64| true))]
+fn j(amount: u64) {}
+
+/// Another name, of a text that is lent.
+#[tool(approval = when(|two: &String| true))]
+fn k(to: &str) {}
+
 fn main() {}

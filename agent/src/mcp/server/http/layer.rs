@@ -89,3 +89,52 @@ where
         Box::pin(async move { Ok(answer.await?.map(ResponseBody::wrap)) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::{Server, server::ResourceMetadata};
+    use crate::tools;
+    use http_body_util::{BodyExt, Full};
+    use std::convert::Infallible;
+
+    /// An application that gives back what it was sent.
+    #[derive(Clone)]
+    struct Echo;
+
+    impl Service<Request<Full<Bytes>>> for Echo {
+        type Response = Response<Full<Bytes>>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _task: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
+            std::future::ready(Ok(Response::new(request.into_body())))
+        }
+    }
+
+    #[tokio::test]
+    async fn everything_else_passes_through_untouched() {
+        let metadata = ResourceMetadata::new("http://localhost/tools");
+        let layer = Server::new(tools![]).resource_metadata(metadata).into_layer("/tools").unwrap();
+        let mut app = layer.layer(Echo);
+        let mut ask = async |method: &str, uri: &str, host: &str| {
+            let request = Request::builder().method(method).uri(uri).header("host", host);
+            let answer = app.call(request.body(Full::from("hello")).unwrap()).await.unwrap();
+            let status = answer.status().as_u16();
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            (status, String::from_utf8_lossy(&body).into_owned())
+        };
+        for uri in ["/", "/tools/more", "/toolsmith", "/mcp", "/.well-known/oauth-protected-resource"] {
+            assert_eq!(ask("POST", uri, "evil.example").await, (200, "hello".to_owned()), "{uri}");
+        }
+        assert_eq!(ask("POST", "/tools", "evil.example").await.0, 403);
+        assert_eq!(ask("GET", "/tools", "localhost").await.0, 405);
+        assert_eq!(ask("POST", "/tools?x=1", "localhost").await.0, 400);
+        let document = ask("GET", "/.well-known/oauth-protected-resource/tools", "localhost").await;
+        assert!(document.0 == 200 && document.1.contains("http://localhost/tools"), "{document:?}");
+    }
+}

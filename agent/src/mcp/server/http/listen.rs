@@ -22,6 +22,9 @@ use tower_layer::Layer;
 /// After an error of the machine, such as no more open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// For answers that were given and not yet sent when a server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
 /// A server that takes connections and answers as soon as it [runs](Self::run).
 #[must_use = "call `run`"]
 pub struct BoundServer {
@@ -81,9 +84,11 @@ impl BoundServer {
         }
         drop(listener);
         handle.reaches(Phase::Stopped).await;
-        // What is left has had its time; an open stream of a client that does not read would stay for ever.
-        connections.abort_all();
-        while connections.join_next().await.is_some() {}
+        // The last answers are on their way; a client that does not read them would keep its connection for ever.
+        let finishing = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_ANSWERS, finishing).await.is_err() {
+            connections.shutdown().await;
+        }
         Ok(())
     }
 }

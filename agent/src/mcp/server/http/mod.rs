@@ -103,7 +103,7 @@ impl HttpService {
 
     /// Who asks, and their tools.
     async fn visit(&self, head: &RequestHead) -> Result<Visit, Box<Answer>> {
-        let caller = self.caller(head).await.map_err(|refusal| Box::new(self.refused(refusal)))?;
+        let caller = self.caller(head).await.map_err(|refusal| Box::new(self.refused(&refusal)))?;
         self.shared.load(caller, head).await.map_err(|reason| Box::new(self.unavailable(&reason)))
     }
 
@@ -114,8 +114,8 @@ impl HttpService {
         }
     }
 
-    fn refused(&self, refusal: AuthRefusal) -> Answer {
-        let (mut answer, mut challenge) = match &refusal {
+    fn refused(&self, refusal: &AuthRefusal) -> Answer {
+        let (mut answer, mut challenge) = match refusal {
             AuthRefusal::Unauthorized { scope, error } => (
                 rpc_error(StatusCode::UNAUTHORIZED, None, UNAUTHORIZED, "Unauthorized", None),
                 challenge(error.as_deref(), scope.as_deref()),
