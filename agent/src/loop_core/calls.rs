@@ -29,29 +29,30 @@ impl AgentLoop {
         Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
     }
 
-    /// The segment is new. Calls that will not run for a reason that is known already are ended.
+    /// The segment is new.
     pub(super) fn enter_segment(&mut self) {
-        loop {
-            let outcome = if self.batch.is_steered {
-                Self::interrupted(InterruptionCode::STEERED, STEERED)
-            } else if self.batch.is_cut {
-                ToolOutcome::failed(FailureCode::TRUNCATED, TRUNCATED)
-            } else {
-                self.phase = Phase::Prepare;
-                return;
-            };
-            for at in self.batch.segment.clone() {
-                self.start_call(at);
-                self.end_call(at, CallEnd::new(outcome.clone()));
-            }
-            if !self.leave_segment() {
-                return self.close_turn();
-            }
-        }
+        let is_skipped = self.batch.is_steered || self.batch.is_cut;
+        self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    fn interrupted(code: InterruptionCode, reason: impl Into<String>) -> ToolOutcome {
-        ToolOutcome::Interrupted { code, reason: reason.into() }
+    /// The next call of a segment of which none runs: its start, its end, or the results when all have ended. Who
+    /// hears of the start may still send a message, and that counts more than a reply that was cut.
+    pub(super) fn skip_call(&mut self) {
+        let open = |slot: &Slot| slot.state != State::Ended;
+        let next = self.batch.segment.clone().zip(self.batch.current()).find(|(_, slot)| open(slot));
+        match next.map(|(at, slot)| (at, slot.state == State::Planned)) {
+            Some((at, true)) => self.start_call(at),
+            Some((at, false)) => {
+                let outcome = if self.batch.is_steered {
+                    steered()
+                } else {
+                    ToolOutcome::failed(FailureCode::TRUNCATED, TRUNCATED)
+                };
+                self.end_call(at, CallEnd::new(outcome));
+            }
+            None if self.leave_segment() => self.enter_segment(),
+            None => self.close_turn(),
+        }
     }
 
     /// The results of the segment into the conversation; false when it was the last one.
@@ -359,7 +360,11 @@ impl AgentLoop {
     /// Every call of the batch has its result in the conversation after this.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            for at in self.batch.segment.clone() {
+            // Calls that could have run end when the others have been looked at, as they do in any segment.
+            let checked = |state: &State| matches!(state, State::Undecided(_) | State::Ready);
+            let checked = self.batch.positions(checked);
+            let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();
+            for at in others.into_iter().chain(checked) {
                 self.end_call(at, CallEnd::new(ToolOutcome::aborted(reason)));
             }
             if !self.leave_segment() {
@@ -374,6 +379,10 @@ impl AgentLoop {
         let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));
         begun.map(|slot| (&*slot.call.id, &*slot.call.name))
     }
+}
+
+fn steered() -> ToolOutcome {
+    ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
 }
 
 fn check_count(wanted: usize, got: usize) -> Result<(), Protocol> {

@@ -459,6 +459,7 @@ impl Assistant {
             }
             core.set_tools(&config.rules.tools);
             core.mute(is_muted);
+            core.live();
             state.conversation = Conversation::new();
             for message in messages {
                 state.steering.push_message(message);
@@ -493,6 +494,7 @@ impl Assistant {
         };
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
+        core.live();
         if !polls {
             core = core.without_first_poll();
         }

@@ -35,14 +35,7 @@ impl Prompt {
             Begin::Resume { run, .. } => run.0.run_id().clone(),
             _ => super::new_id("run").into(),
         };
-        Self {
-            assistant,
-            begin,
-            context: ToolContext::builder(),
-            cancel: None,
-            run_id,
-            wanted: None,
-        }
+        Self { assistant, begin, context: ToolContext::builder(), cancel: None, run_id, wanted: None }
     }
 
     /// Asks for an answer of a type.
@@ -173,7 +166,11 @@ impl Prompt {
         self.cancel.take().map_or_else(CancelToken::new, |token| token.child())
     }
 
-    fn execute(self, cancel: CancelToken, watcher: Option<Watcher>) -> BoxFuture<'static, Result<RunOutput, RunError>> {
+    fn execute(
+        self,
+        cancel: CancelToken,
+        watcher: Option<Watcher>,
+    ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
         // Until it is polled, nothing happens; from then on it is nothing but the driver's.
         let prompt = Box::new(self);
         Box::pin(async move {
@@ -305,7 +302,7 @@ impl RunHandle {
 
     /// The run as it stands, to be stored; none when it is not the one that goes on.
     pub fn snapshot(&self) -> Option<AgentLoop> {
-        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.clone())).flatten()
+        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()
     }
 }
 
