@@ -52,7 +52,7 @@ pub struct AgentLoop {
     is_muted: bool,
     /// Whether its driver takes the [steps](Self::step) that wait for nothing itself.
     #[serde(skip)]
-    is_live: bool,
+    pub(super) is_live: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
@@ -244,46 +244,6 @@ impl AgentLoop {
         }
         self.settle();
         Ok(())
-    }
-
-    /// Does one thing that waits for nothing: ends a call that will not run, or says how the run ended. False when
-    /// there is none. Between two of them a live driver looks whether something came that counts more.
-    pub(crate) fn step(&mut self) -> bool {
-        match &self.phase {
-            Phase::Skip => self.skip_call(),
-            Phase::Ending(end) => {
-                let end = end.clone();
-                self.finish(end);
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Takes all the steps that wait for nothing, unless the driver does.
-    fn settle(&mut self) {
-        while !self.is_live && self.step() {}
-    }
-
-    /// Whether the next thing to do is a [step](Self::step).
-    #[cfg(feature = "runtime")]
-    pub(crate) fn has_step(&self) -> bool {
-        matches!(self.phase, Phase::Skip | Phase::Ending(_))
-    }
-
-    /// From now on the driver takes the [steps](Self::step) itself.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn live(&mut self) {
-        self.is_live = true;
-    }
-
-    /// A copy that anybody can go on with.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn snapshot(&self) -> Self {
-        let mut copy = self.clone();
-        copy.is_live = false;
-        copy.settle();
-        copy
     }
 
     /// Takes what a live driver tells while it works on the pending effect.
@@ -582,7 +542,7 @@ impl AgentLoop {
         count.or_else(cost)
     }
 
-    fn finish(&mut self, end: End) {
+    pub(super) fn finish(&mut self, end: End) {
         self.tell(|this| EventKind::AgentEnd {
             stop: end.stop(),
             detail: end.detail().map(str::to_owned),

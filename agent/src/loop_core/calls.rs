@@ -67,8 +67,14 @@ impl AgentLoop {
     }
 
     /// Goes on as far as nothing is waited for.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         let undecided = |state: &State| matches!(state, State::Undecided(_));
+        if self.batch.is_steered && self.batch.any(undecided) {
+            // None of them has begun, so nobody is asked whether it may.
+            for at in self.batch.positions(|state| matches!(state, State::Undecided(_) | State::Ready)) {
+                self.end_call(at, CallEnd::new(steered()));
+            }
+        }
         let deferred = |state: &State| matches!(state, State::Deferred(_));
         if self.phase == Phase::Prepare && self.batch.any(undecided) {
             self.ask_for_approvals();

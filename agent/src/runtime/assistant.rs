@@ -434,6 +434,11 @@ impl Assistant {
         self.shared.steered.notified().await;
     }
 
+    /// Whether a message waits that steers.
+    pub(super) fn is_steering_queued(&self) -> bool {
+        !self.state().steering.is_empty()
+    }
+
     /// Begins a run; gives the queued messages that it began with.
     ///
     /// # Errors

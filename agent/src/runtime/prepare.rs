@@ -42,6 +42,7 @@ impl Driver {
                 return;
             }
         }
+        self.is_steered();
         // All of them are known by now.
         self.answer(Answer::Prepared(vec![Prepared::Ready(Ready::default()); count]));
     }
