@@ -7,7 +7,7 @@ use super::batch::{Slot, State};
 use super::guard::Repeat;
 use super::{
     AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
-    Note, Prepared, Protocol, Ready, Signature,
+    LoopGuard, Note, Prepared, Protocol, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
@@ -209,7 +209,11 @@ impl AgentLoop {
             return;
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
-            Prepared::Ended(end) => return self.end_call(at, end),
+            Prepared::Ended(end) => {
+                // It keeps its own end; whether it was made too often counts for the run.
+                self.guarded(at, end.signature);
+                return self.end_call(at, end);
+            }
             Prepared::Ready(ready) => ready,
         };
         if let Some(refusal) = self.guarded(at, signature) {
@@ -243,8 +247,7 @@ impl AgentLoop {
             }
             Repeat::Refuse(number) => number,
             Repeat::End(number) => {
-                let (allowed, used) = (guard.end_at.into(), number.into());
-                self.reached.get_or_insert(LimitReached::new(Limit::RepeatedCalls, allowed, used));
+                self.reached.get_or_insert(repeated(guard, number));
                 number
             }
         };
@@ -310,13 +313,26 @@ impl AgentLoop {
         if slot.is_edited && end.edited_args.is_none() {
             end.edited_args.clone_from(&slot.args);
         }
-        if let Some(signature) = signature {
-            self.repeats.end(signature, end.ran.then(|| Signature::of_outcome(&end.outcome)));
+        if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
+            let result = end.ran.then(|| Signature::of_outcome(&end.outcome));
+            if let Some(number) = self.repeats.end(guard, signature, result) {
+                self.reached.get_or_insert(repeated(guard, number));
+            }
         }
         self.count_retries(&name, &mut end.outcome);
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
-        let CallEnd { outcome, coercions, control, ran, cached, attempt, duration_ms, handle, edited_args } =
-            end;
+        let CallEnd {
+            outcome,
+            coercions,
+            control,
+            ran,
+            cached,
+            attempt,
+            duration_ms,
+            handle,
+            edited_args,
+            ..
+        } = end;
         if !coercions.is_empty() {
             let (call_id, tool) = (slot.call.id.clone(), name.clone());
             self.coercions.push(CallCoercions::new(call_id, tool, coercions.clone()));
@@ -385,6 +401,10 @@ impl AgentLoop {
         let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));
         begun.map(|slot| (&*slot.call.id, &*slot.call.name))
     }
+}
+
+fn repeated(guard: LoopGuard, number: u32) -> LimitReached {
+    LimitReached::new(Limit::RepeatedCalls, guard.end_at.into(), number.into())
 }
 
 fn steered() -> ToolOutcome {
