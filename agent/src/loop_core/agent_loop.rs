@@ -484,7 +484,12 @@ impl AgentLoop {
     /// All calls have their results in the conversation.
     pub(super) fn close_turn(&mut self) {
         self.end_turn();
-        let reached = self.reached.take();
+        #[expect(clippy::cast_precision_loss, reason = "for a text")]
+        let reached = self.reached.take().map(|reached| match reached.limit {
+            // Of those that were to run when it was reached, some may not have.
+            Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
+            _ => reached,
+        });
         // Only then said: who hears of the end of the turn may still abort the run, and that counts more.
         self.phase = match (self.batch.control(), reached) {
             (Control::EndIfAll | Control::EndNow, _) => Phase::Ending(End::Terminated),

@@ -266,7 +266,9 @@ impl AgentLoop {
         if let Some(allowed) = allowed.filter(|allowed| self.tool_calls >= *allowed) {
             let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, self.tool_calls as f64);
             self.reached.get_or_insert(reached);
-            let text = format!("The call was not run: {reached}.");
+            let text = format!(
+                "The call was not run: no more than {allowed} tool calls may run, and all of them are taken."
+            );
             return Some(ToolOutcome::failed(FailureCode::new("limit"), text));
         }
         self.tool_calls += 1;
@@ -307,6 +309,10 @@ impl AgentLoop {
         if let ToolOutcome::Deferred { handle } = end.outcome {
             slot.state = State::Deferred(handle);
             return;
+        }
+        if !end.ran && matches!(slot.state, State::Undecided(_) | State::Ready) {
+            // It had its share of what is allowed, and did not use it.
+            self.tool_calls = self.tool_calls.saturating_sub(1);
         }
         let signature = slot.signature.take();
         let name = slot.call.name.clone();
