@@ -304,7 +304,10 @@ fn note(assistant: &Assistant, seen: &Arc<Mutex<Seen>>, actions: &[Action], even
     for action in due {
         let (assistant, table, what) = (assistant.clone(), seen.clone(), action.what.clone());
         let after = Duration::from_millis(action.after_ms);
-        // A reset waits for this listener.
+        // A reset waits for this listener; what it does first happens now.
+        if after.is_zero() && matches!(what, What::Reset) {
+            assistant.cancel("reset");
+        }
         if after.is_zero() && !matches!(what, What::Reset) {
             happen(&assistant, &table, what);
             continue;

@@ -50,6 +50,9 @@ pub struct AgentLoop {
     events: VecDeque<Event>,
     #[serde(skip)]
     is_muted: bool,
+    /// Whether its driver takes the [steps](Self::step) that wait for nothing itself.
+    #[serde(skip)]
+    pub(super) is_live: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
@@ -78,6 +81,8 @@ pub(super) enum Phase {
     PollFirst,
     CallModel,
     Prepare,
+    /// The calls of the segment will not run, for a reason that is known: each is ended by a [step](AgentLoop::step).
+    Skip,
     Approve,
     CallTools,
     Await,
@@ -85,6 +90,8 @@ pub(super) enum Phase {
     /// Steering after a turn, and whether the hook said to go on.
     PollSteering(bool),
     PollFollowUps(bool),
+    /// The run is to end so; a [step](AgentLoop::step) says it.
+    Ending(End),
     Done(End),
 }
 
@@ -147,6 +154,7 @@ impl AgentLoop {
             is_suspended: false,
             events: VecDeque::new(),
             is_muted,
+            is_live: false,
             origin: Origin::Here,
         };
         this.tell(|_| EventKind::AgentStart);
@@ -158,6 +166,7 @@ impl AgentLoop {
     pub fn without_first_poll(mut self) -> Self {
         if self.phase == Phase::PollFirst {
             self.enter_request();
+            self.settle();
         }
         self
     }
@@ -176,6 +185,11 @@ impl AgentLoop {
                 Effect::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
+            // Only as long as a driver is about to take a step.
+            Phase::Skip => Effect::Prepare {
+                key: self.key(StepKind::Prepare, self.batch.segment.start),
+                calls: Vec::new(),
+            },
             Phase::Approve => self.approve_effect(),
             Phase::CallTools => self.call_effect(),
             Phase::Await => self.await_effect(),
@@ -189,7 +203,7 @@ impl AgentLoop {
                     usage: self.usage.clone(),
                 },
             },
-            Phase::Done(end) => Effect::Done(end.clone()),
+            Phase::Ending(end) | Phase::Done(end) => Effect::Done(end.clone()),
         }
     }
 
@@ -199,7 +213,8 @@ impl AgentLoop {
     /// It does not fit; then nothing has changed.
     pub fn answer(&mut self, answer: Answer) -> Result<(), Protocol> {
         match (&self.phase, answer) {
-            (Phase::Done(_), _) => return Err(Protocol::Over),
+            (Phase::Ending(_) | Phase::Done(_), _) => return Err(Protocol::Over),
+            (Phase::Skip, Answer::Prepared(prepared)) if prepared.is_empty() => while self.step() {},
             (Phase::PollFirst, Answer::Messages(messages)) => {
                 self.inject(messages);
                 self.enter_request();
@@ -227,6 +242,7 @@ impl AgentLoop {
             (Phase::TurnEnd, Answer::Verdict(verdict)) => self.take_verdict(verdict),
             (phase, _) => return Err(Protocol::WrongKind { wanted: phase.wanted() }),
         }
+        self.settle();
         Ok(())
     }
 
@@ -281,8 +297,10 @@ impl AgentLoop {
                 }
                 self.end_turn();
             }
-            Phase::Prepare | Phase::Approve | Phase::CallTools | Phase::Await => self.abort_calls(reason),
-            Phase::TurnEnd | Phase::PollSteering(_) | Phase::PollFollowUps(_) => {}
+            Phase::Prepare | Phase::Skip | Phase::Approve | Phase::CallTools | Phase::Await => {
+                self.abort_calls(reason);
+            }
+            Phase::TurnEnd | Phase::PollSteering(_) | Phase::PollFollowUps(_) | Phase::Ending(_) => {}
         }
         self.finish(end);
     }
@@ -428,7 +446,7 @@ impl AgentLoop {
             None => self.phase = Phase::CallModel,
             Some(reached) => {
                 self.end_turn();
-                self.finish(End::Limit(reached));
+                self.phase = Phase::Ending(End::Limit(reached));
             }
         }
     }
@@ -466,14 +484,18 @@ impl AgentLoop {
     /// All calls have their results in the conversation.
     pub(super) fn close_turn(&mut self) {
         self.end_turn();
-        let reached = self.reached.take();
-        match self.batch.control() {
-            Control::EndIfAll | Control::EndNow => self.finish(End::Terminated),
-            Control::Continue => match reached {
-                Some(reached) => self.finish(End::Limit(reached)),
-                None => self.phase = Phase::TurnEnd,
-            },
-        }
+        #[expect(clippy::cast_precision_loss, reason = "for a text")]
+        let reached = self.reached.take().map(|reached| match reached.limit {
+            // Of those that were to run when it was reached, some may not have.
+            Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
+            _ => reached,
+        });
+        // Only then said: who hears of the end of the turn may still abort the run, and that counts more.
+        self.phase = match (self.batch.control(), reached) {
+            (Control::EndIfAll | Control::EndNow, _) => Phase::Ending(End::Terminated),
+            (Control::Continue, Some(reached)) => Phase::Ending(End::Limit(reached)),
+            (Control::Continue, None) => Phase::TurnEnd,
+        };
     }
 
     pub(super) fn end_turn(&mut self) {
@@ -525,7 +547,7 @@ impl AgentLoop {
         count.or_else(cost)
     }
 
-    fn finish(&mut self, end: End) {
+    pub(super) fn finish(&mut self, end: End) {
         self.tell(|this| EventKind::AgentEnd {
             stop: end.stop(),
             detail: end.detail().map(str::to_owned),
@@ -545,11 +567,11 @@ impl Phase {
         match self {
             Self::PollFirst | Self::PollSteering(_) | Self::PollFollowUps(_) => "messages",
             Self::CallModel => "a reply",
-            Self::Prepare => "prepared calls",
+            Self::Prepare | Self::Skip => "prepared calls",
             Self::Approve => "decisions",
             Self::CallTools | Self::Await => "outcomes",
             Self::TurnEnd => "a verdict",
-            Self::Done(_) => "nothing",
+            Self::Ending(_) | Self::Done(_) => "nothing",
         }
     }
 }

@@ -114,6 +114,9 @@ pub struct CallEnd {
     /// The arguments that it ran with, where a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
+    /// What a call that was refused after its check is compared by with earlier calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
 }
 
 impl CallEnd {
@@ -131,6 +134,7 @@ impl CallEnd {
             duration_ms: 0,
             handle: None,
             edited_args: None,
+            signature: None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::batch::{Slot, State};
 use super::guard::Repeat;
 use super::{
     AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
-    Note, Prepared, Protocol, Ready, Signature,
+    LoopGuard, Note, Prepared, Protocol, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
@@ -29,29 +29,30 @@ impl AgentLoop {
         Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
     }
 
-    /// The segment is new. Calls that will not run for a reason that is known already are ended.
+    /// The segment is new.
     pub(super) fn enter_segment(&mut self) {
-        loop {
-            let outcome = if self.batch.is_steered {
-                Self::interrupted(InterruptionCode::STEERED, STEERED)
-            } else if self.batch.is_cut {
-                ToolOutcome::failed(FailureCode::TRUNCATED, TRUNCATED)
-            } else {
-                self.phase = Phase::Prepare;
-                return;
-            };
-            for at in self.batch.segment.clone() {
-                self.start_call(at);
-                self.end_call(at, CallEnd::new(outcome.clone()));
-            }
-            if !self.leave_segment() {
-                return self.close_turn();
-            }
-        }
+        let is_skipped = self.batch.is_steered || self.batch.is_cut;
+        self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    fn interrupted(code: InterruptionCode, reason: impl Into<String>) -> ToolOutcome {
-        ToolOutcome::Interrupted { code, reason: reason.into() }
+    /// The next call of a segment of which none runs: its start, its end, or the results when all have ended. Who
+    /// hears of the start may still send a message, and that counts more than a reply that was cut.
+    pub(super) fn skip_call(&mut self) {
+        let open = |slot: &Slot| slot.state != State::Ended;
+        let next = self.batch.segment.clone().zip(self.batch.current()).find(|(_, slot)| open(slot));
+        match next.map(|(at, slot)| (at, slot.state == State::Planned)) {
+            Some((at, true)) => self.start_call(at),
+            Some((at, false)) => {
+                let outcome = if self.batch.is_steered {
+                    steered()
+                } else {
+                    ToolOutcome::failed(FailureCode::TRUNCATED, TRUNCATED)
+                };
+                self.end_call(at, CallEnd::new(outcome));
+            }
+            None if self.leave_segment() => self.enter_segment(),
+            None => self.close_turn(),
+        }
     }
 
     /// The results of the segment into the conversation; false when it was the last one.
@@ -66,8 +67,14 @@ impl AgentLoop {
     }
 
     /// Goes on as far as nothing is waited for.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         let undecided = |state: &State| matches!(state, State::Undecided(_));
+        if self.batch.is_steered && self.batch.any(undecided) {
+            // None of them has begun, so nobody is asked whether it may.
+            for at in self.batch.positions(|state| matches!(state, State::Undecided(_) | State::Ready)) {
+                self.end_call(at, CallEnd::new(steered()));
+            }
+        }
         let deferred = |state: &State| matches!(state, State::Deferred(_));
         if self.phase == Phase::Prepare && self.batch.any(undecided) {
             self.ask_for_approvals();
@@ -202,7 +209,11 @@ impl AgentLoop {
             return;
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
-            Prepared::Ended(end) => return self.end_call(at, end),
+            Prepared::Ended(end) => {
+                // It keeps its own end; whether it was made too often counts for the run.
+                self.guarded(at, end.signature);
+                return self.end_call(at, end);
+            }
             Prepared::Ready(ready) => ready,
         };
         if let Some(refusal) = self.guarded(at, signature) {
@@ -236,8 +247,7 @@ impl AgentLoop {
             }
             Repeat::Refuse(number) => number,
             Repeat::End(number) => {
-                let (allowed, used) = (guard.end_at.into(), number.into());
-                self.reached.get_or_insert(LimitReached::new(Limit::RepeatedCalls, allowed, used));
+                self.reached.get_or_insert(repeated(guard, number));
                 number
             }
         };
@@ -256,7 +266,9 @@ impl AgentLoop {
         if let Some(allowed) = allowed.filter(|allowed| self.tool_calls >= *allowed) {
             let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, self.tool_calls as f64);
             self.reached.get_or_insert(reached);
-            let text = format!("The call was not run: {reached}.");
+            let text = format!(
+                "The call was not run: no more than {allowed} tool calls may run, and all of them are taken."
+            );
             return Some(ToolOutcome::failed(FailureCode::new("limit"), text));
         }
         self.tool_calls += 1;
@@ -298,18 +310,35 @@ impl AgentLoop {
             slot.state = State::Deferred(handle);
             return;
         }
+        if !end.ran && matches!(slot.state, State::Undecided(_) | State::Ready) {
+            // It had its share of what is allowed, and did not use it.
+            self.tool_calls = self.tool_calls.saturating_sub(1);
+        }
         let signature = slot.signature.take();
         let name = slot.call.name.clone();
         if slot.is_edited && end.edited_args.is_none() {
             end.edited_args.clone_from(&slot.args);
         }
-        if let Some(signature) = signature {
-            self.repeats.end(signature, end.ran.then(|| Signature::of_outcome(&end.outcome)));
+        if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
+            let result = end.ran.then(|| Signature::of_outcome(&end.outcome));
+            if let Some(number) = self.repeats.end(guard, signature, result) {
+                self.reached.get_or_insert(repeated(guard, number));
+            }
         }
         self.count_retries(&name, &mut end.outcome);
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
-        let CallEnd { outcome, coercions, control, ran, cached, attempt, duration_ms, handle, edited_args } =
-            end;
+        let CallEnd {
+            outcome,
+            coercions,
+            control,
+            ran,
+            cached,
+            attempt,
+            duration_ms,
+            handle,
+            edited_args,
+            ..
+        } = end;
         if !coercions.is_empty() {
             let (call_id, tool) = (slot.call.id.clone(), name.clone());
             self.coercions.push(CallCoercions::new(call_id, tool, coercions.clone()));
@@ -359,7 +388,11 @@ impl AgentLoop {
     /// Every call of the batch has its result in the conversation after this.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            for at in self.batch.segment.clone() {
+            // Calls that could have run end when the others have been looked at, as they do in any segment.
+            let checked = |state: &State| matches!(state, State::Undecided(_) | State::Ready);
+            let checked = self.batch.positions(checked);
+            let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();
+            for at in others.into_iter().chain(checked) {
                 self.end_call(at, CallEnd::new(ToolOutcome::aborted(reason)));
             }
             if !self.leave_segment() {
@@ -374,6 +407,14 @@ impl AgentLoop {
         let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));
         begun.map(|slot| (&*slot.call.id, &*slot.call.name))
     }
+}
+
+fn repeated(guard: LoopGuard, number: u32) -> LimitReached {
+    LimitReached::new(Limit::RepeatedCalls, guard.end_at.into(), number.into())
+}
+
+fn steered() -> ToolOutcome {
+    ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
 }
 
 fn check_count(wanted: usize, got: usize) -> Result<(), Protocol> {

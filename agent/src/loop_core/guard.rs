@@ -163,14 +163,20 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return Repeat::Fine;
         }
-        // What has no result yet may still come to another one, so it does not end the run.
+        // What has no result yet may still come to another one: whether it ends the run is known at its end.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
     }
 
-    /// A call that [began](Self::begin) has ended, with this result when it ran.
-    pub(super) fn end(&mut self, signature: Signature, result: Option<Signature>) {
-        let Some(seen) = self.seen.get_mut(&signature) else { return };
+    /// A call that [began](Self::begin) has ended, with this result when it ran. Says how many were made when those
+    /// beside it were so many that the run ends.
+    pub(super) fn end(
+        &mut self,
+        guard: LoopGuard,
+        signature: Signature,
+        result: Option<Signature>,
+    ) -> Option<u32> {
+        let seen = self.seen.get_mut(&signature)?;
         seen.open = seen.open.saturating_sub(1);
         if let Some(result) = result
             && seen.result.replace(result).is_some_and(|last| last != result)
@@ -178,5 +184,6 @@ impl Repeats {
             seen.count = 0;
         }
         seen.count = seen.count.saturating_add(1);
+        Some(seen.count).filter(|count| *count >= guard.end_at)
     }
 }

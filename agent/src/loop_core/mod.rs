@@ -41,6 +41,7 @@ mod end;
 mod event;
 mod guard;
 mod large;
+mod live;
 mod waiting;
 
 pub use agent_loop::AgentLoop;

@@ -180,19 +180,18 @@ impl Ledger {
         walk: impl Iterator<Item = usize>,
         wanted: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // By id: the message, and its calls without a result, the first one last.
-        let mut open: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
-        let mut orphans = HashSet::new();
+        // By id the message that was walked past last; by both its calls without a result, the first one last.
+        let mut last: HashMap<&str, usize> = HashMap::new();
+        let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
         for at in walk {
             let Some(message) = messages.get(at) else { continue };
             if let Some(slots) = self.calls.get(&at) {
                 let calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
                 let calls: Vec<_> = calls.map(|call| call.id.as_str()).enumerate().collect();
                 for (slot, id) in calls.into_iter().rev() {
-                    let (place, free) = open.entry(id).or_insert((at, Vec::new()));
-                    if *place != at {
-                        (*place, *free) = (at, Vec::new());
-                    }
+                    last.insert(id, at);
+                    let free = free.entry((at, id)).or_default();
                     free.extend(slots.get(slot).is_some_and(|slot| slot.result.is_none()).then_some(slot));
                 }
             }
@@ -200,16 +199,23 @@ impl Ledger {
             if wanted.is_some_and(|wanted| !wanted.contains(&at)) {
                 continue;
             }
-            let Some((place, free)) = open.get_mut(&*result.call_id) else {
-                orphans.insert(at);
-                continue;
-            };
-            let slots = self.calls.get_mut(place);
-            if let Some(slot) = free.pop().and_then(|slot| slots?.get_mut(slot)) {
+            match last.get(&*result.call_id) {
+                Some(place) => claims.push((at, *place, &*result.call_id)),
+                None => {
+                    orphans.insert(at);
+                }
+            }
+        }
+        // The first result counts, whichever way the walk went.
+        claims.sort_unstable();
+        for (at, place, id) in claims {
+            let slot = free.get_mut(&(place, id)).and_then(Vec::pop);
+            let slots = self.calls.get_mut(&place);
+            if let Some(slot) = slot.and_then(|slot| slots?.get_mut(slot)) {
                 slot.result = Some(at);
                 self.kept.insert(at);
             } else {
-                self.repairs.push(Repair::DuplicateDropped { call_id: result.call_id.clone() });
+                self.repairs.push(Repair::DuplicateDropped { call_id: id.to_owned() });
             }
         }
         orphans

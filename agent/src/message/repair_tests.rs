@@ -102,6 +102,18 @@ fn a_result_goes_to_the_nearest_call_before_it() {
 }
 
 #[test]
+fn of_two_results_before_their_call_the_first_counts() {
+    let (words, repairs) = repaired([result("a", "1"), result("a", "2"), asks(["a"])]);
+    assert_eq!(words, "[a] a=1");
+    assert_eq!(repairs.len(), 2, "{repairs:?}");
+    let (words, _) = repaired([result("a", "1"), result("a", "2"), result("a", "3"), asks(["a", "a"])]);
+    assert_eq!(words, "[a a_2] a=1 a_2=2");
+    // A call that has its result already takes no other.
+    let (words, _) = repaired([result("a", "0"), asks(["a"]), result("a", "1")]);
+    assert_eq!(words, "[a] a=1");
+}
+
+#[test]
 fn calls_of_failed_replies_need_no_results() {
     let mut failed = AssistantMessage::new([call("a")]);
     failed.stop_reason = StopReason::Error;

@@ -434,6 +434,11 @@ impl Assistant {
         self.shared.steered.notified().await;
     }
 
+    /// Whether a message waits that steers.
+    pub(super) fn is_steering_queued(&self) -> bool {
+        !self.state().steering.is_empty()
+    }
+
     /// Begins a run; gives the queued messages that it began with.
     ///
     /// # Errors
@@ -459,6 +464,7 @@ impl Assistant {
             }
             core.set_tools(&config.rules.tools);
             core.mute(is_muted);
+            core.live();
             state.conversation = Conversation::new();
             for message in messages {
                 state.steering.push_message(message);
@@ -493,6 +499,7 @@ impl Assistant {
         };
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
+        core.live();
         if !polls {
             core = core.without_first_poll();
         }

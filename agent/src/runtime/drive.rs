@@ -153,14 +153,11 @@ impl Driver {
         loop {
             self.emit().await;
             self.let_others().await;
-            let Some(effect) = self.core(|core, _| core.next()) else { return false };
-            if matches!(effect, Effect::Done(_)) {
-                return false;
-            }
-            if self.stop.is_now() {
+            if self.stop.is_now() && self.core(|core, _| core.end().is_none()).unwrap_or_default() {
                 self.abort();
                 continue;
             }
+            let Some(effect) = self.core(|core, _| core.next()) else { return false };
             match effect {
                 Effect::Poll { queue, .. } => self.poll(queue),
                 Effect::CallModel { key, messages } => Box::pin(self.ask(key, messages)).await,
@@ -270,11 +267,20 @@ impl Driver {
         true
     }
 
-    /// Tells everybody what has happened.
+    /// Tells everybody what has happened, and what follows from it without a wait.
     pub(super) async fn emit(&mut self) {
-        while let Some(Some((event, listeners))) =
-            self.core(|core, rest| Some((core.take_event()?, rest.listeners.clone())))
-        {
+        loop {
+            let next = self.core(|core, rest| Some((core.take_event()?, rest.listeners.clone())));
+            let Some(Some((event, listeners))) = next else {
+                // Somebody who was told may have stopped the run or sent a message: that counts more.
+                let has_step = self.core(|core, _| core.has_step()).unwrap_or_default();
+                if !has_step || self.stop.is_now() {
+                    break;
+                }
+                self.is_steered();
+                self.core(|core, _| core.step());
+                continue;
+            };
             let event = Arc::new(event);
             for listener in listeners.iter() {
                 if let Some(wait) = listener.tell(&event) {

@@ -42,6 +42,7 @@ impl Driver {
                 return;
             }
         }
+        self.is_steered();
         // All of them are known by now.
         self.answer(Answer::Prepared(vec![Prepared::Ready(Ready::default()); count]));
     }
@@ -73,6 +74,8 @@ impl Driver {
             Ok(checked) => checked,
             Err(reply) => return Some(Prepared::Ended(CallEnd::new(reply))),
         };
+        let policy = tool.policy();
+        let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let (mut is_replaced, mut must_ask) = (false, false);
         let assistant = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
         let assistant = assistant.filter(|message| matches!(**message, Message::Assistant(_)));
@@ -94,14 +97,14 @@ impl Driver {
                     let outcome = ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason };
                     let mut end = CallEnd::new(outcome);
                     end.control = control;
+                    end.signature =
+                        guards.then(|| Signature::of(&call.name, &checked.value(&*tool, &call.args)));
                     return Some(Prepared::Ended(end));
                 }
                 Err(error) => return Some(ended(hook_error(&error.to_string()))),
             }
         }
         let mut ready = Ready::default();
-        let policy = tool.policy();
-        let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let caches = self.caches(&*tool);
         let (plan, text) = (checked.plan(&*tool), checked.text(&call.args));
         let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, text)));

@@ -302,7 +302,7 @@ impl RunHandle {
 
     /// The run as it stands, to be stored; none when it is not the one that goes on.
     pub fn snapshot(&self) -> Option<AgentLoop> {
-        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.clone())).flatten()
+        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()
     }
 }
 

@@ -24,6 +24,8 @@ use crate::{
 struct Running {
     ord: u32,
     body: BoxFuture<'static, CallEnd>,
+    /// Whether the body was polled.
+    is_begun: bool,
     end: Option<CallEnd>,
 }
 
@@ -51,7 +53,7 @@ impl Driver {
         } else {
             self.stop.cancel.clone()
         };
-        let (mut is_stopped, mut is_steered) = (false, false);
+        let (mut is_stopped, mut is_steered, mut is_cancelled) = (false, false, false);
         loop {
             if !is_stopped && self.stop.is_now() {
                 is_stopped = true;
@@ -62,6 +64,8 @@ impl Driver {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await;
                 if policy == SteeringPolicy::CancelRunning {
+                    // What it stops was not aborted, whatever comes while it is waited for.
+                    is_cancelled = !token.is_cancelled();
                     token.cancel("a new message came");
                 }
             }
@@ -87,7 +91,7 @@ impl Driver {
                     let Some(at) = running.iter().position(|running| running.end.is_some()) else { continue };
                     let ended = running.remove(at);
                     if let Some(mut end) = ended.end {
-                        if token.is_cancelled() && !self.stop.cancel.is_cancelled() {
+                        if is_cancelled {
                             mark_steered(&mut end.outcome);
                         }
                         self.note(Note::CallEnded(ended.ord, end));
@@ -114,18 +118,18 @@ impl Driver {
         let mut stopped = std::pin::pin!(self.stop.wait());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // In call order, so that bodies which end at the same instant are told in that order.
+            // In call order, so that bodies which end at the same instant are told in that order. One that has ended
+            // is told before the others go on, but all that have a place begin.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
+                    && !(has_ended && std::mem::replace(&mut running.is_begun, true))
                     && let Poll::Ready(end) = running.body.as_mut().poll(cx)
                 {
                     running.end = Some(end);
                 }
-                if running.end.is_some() {
-                    has_ended = true;
-                    break;
-                }
+                running.is_begun = true;
+                has_ended |= running.end.is_some();
             }
             let news = updates.as_ref().map(|updates| updates.take(cx)).unwrap_or_default();
             if !news.is_empty() {
@@ -167,7 +171,7 @@ impl Driver {
         let caches = tool.is_some_and(|tool| self.caches(&**tool));
         let keeper = (caches || self.config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper);
-        Running { ord: key.ord, body: Box::pin(body), end: None }
+        Running { ord: key.ord, body: Box::pin(body), is_begun: false, end: None }
     }
 }
 

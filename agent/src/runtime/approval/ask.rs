@@ -1,7 +1,11 @@
 //! The driver: asking whether calls may run, and going on when it was said later.
 
+use std::pin::pin;
+
+use futures_util::future::{Either, join_all, select};
+
 use super::{Decision, Resumption};
-use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note};
+use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
 use crate::message::ToolArguments;
 use crate::runtime::drive::Driver;
 use crate::runtime::prepare::check;
@@ -11,17 +15,42 @@ use crate::{FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome};
 impl Driver {
     /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
     pub(in crate::runtime) async fn approve(&mut self, requests: Vec<(StepKey, ApprovalRequest)>) -> bool {
+        if self.is_steered() {
+            self.core(|core, _| core.ask_no_more());
+            return false;
+        }
         let Some(approver) = self.config.approver.clone() else { return self.suspend().await };
         let asked = requests.iter().map(|(_, request)| {
             let (approver, request) = (approver.clone(), request.clone());
             async move { approver(request).await }
         });
         let asked: Vec<_> = asked.collect();
-        let decisions =
-            self.hook(|| Box::pin(async move { Ok(futures_util::future::join_all(asked).await) })).await;
-        let decisions = match decisions {
+        let watches = self.config.rules.steering != SteeringPolicy::AfterBatch;
+        let assistant = self.assistant.clone();
+        let decisions = self.hook(|| {
+            Box::pin(async move {
+                let mut decided = join_all(asked);
+                loop {
+                    if !watches {
+                        return Ok(Some(decided.await));
+                    }
+                    match select(decided, pin!(assistant.steered())).await {
+                        Either::Left((decisions, _)) => return Ok(Some(decisions)),
+                        Either::Right((_, _)) if assistant.is_steering_queued() => return Ok(None),
+                        // One that was heard before.
+                        Either::Right((_, open)) => decided = open,
+                    }
+                }
+            })
+        });
+        let decisions = match decisions.await {
             None => return false,
-            Some(Ok(decisions)) => decisions,
+            Some(Ok(None)) => {
+                self.is_steered();
+                self.core(|core, _| core.ask_no_more());
+                return false;
+            }
+            Some(Ok(Some(decisions))) => decisions,
             Some(Err(error)) => {
                 let text = format!("the decision could not be made: {error}");
                 vec![Decision::Deny(text); requests.len()]
