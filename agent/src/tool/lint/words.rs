@@ -24,16 +24,22 @@ pub(super) fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Without the endings of verbs and plurals: `gets`, `getting` and `get` are one word.
+/// Without the endings of verbs and plurals: `gets`, `getting` and `get` are one word, and so are `file` and `files`.
 fn stem(word: &str) -> String {
-    for ending in ["ing", "es", "ed", "s"] {
-        if let Some(rest) = word.strip_suffix(ending)
-            && rest.chars().count() >= 3
-        {
-            return rest.to_owned();
-        }
+    let without = |word: &str, ending: &str| {
+        word.strip_suffix(ending).filter(|rest| rest.chars().count() >= 3).map(str::to_owned)
+    };
+    let inflected = ["ing", "es", "ed", "s"].iter().find_map(|ending| without(word, ending));
+    let word = inflected.unwrap_or_else(|| word.to_owned());
+    let mut word = without(&word, "e").unwrap_or(word);
+    let mut last = word.chars().rev();
+    if let (Some(one), Some(other)) = (last.next(), last.next())
+        && one == other
+        && word.chars().count() > 3
+    {
+        word.pop();
     }
-    word.to_owned()
+    word
 }
 
 /// Words that say nothing about what is meant.
@@ -106,6 +112,10 @@ mod tests {
     fn forms_of_a_word_are_one() {
         assert_eq!(stems("gets files"), stems("get file"));
         assert_eq!(stems("listing"), stems("lists"));
+        for forms in [["get", "gets", "getting"], ["pass", "passes", "passing"], ["move", "moves", "moving"]]
+        {
+            assert!(forms.iter().all(|form| stems(form) == stems(forms[0])), "{forms:?}");
+        }
         assert_ne!(stems("is"), stems("i"));
     }
 
