@@ -92,11 +92,11 @@ impl ChatDecoder {
         }
         self.take_usage(chunk.get("x_groq").and_then(|groq| groq.get("usage")));
         self.take_usage(chunk.get("usage"));
-        match chunk.get("error") {
-            None | Some(Value::Null) => Ok(()),
-            Some(_) => {
+        match error_in(chunk) {
+            None => Ok(()),
+            Some(error) => {
                 self.flush(out);
-                Err(errors::of_event(chunk))
+                Err(errors::of_event(&error))
             }
         }
     }
@@ -322,21 +322,28 @@ impl Decoder for ChatDecoder {
             self.is_done = true;
             return Ok(());
         }
-        let chunk = failure::event_json(event)?;
+        let chunk = match failure::event_json(event) {
+            // Nothing but usage may follow.
+            Err(_) if self.finish.is_some() => return Ok(()),
+            chunk => chunk?,
+        };
         if event.event == "error" && chunk.get("error").is_none() {
             self.flush(out);
             return Err(errors::of_event(&serde_json::json!({ "error": chunk })));
         }
-        self.chunk(&chunk, out)
+        match &chunk {
+            Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, out)),
+            chunk => self.chunk(chunk, out),
+        }
     }
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.is_done || self.finish.is_some() {
+        if self.has_choice && (self.is_done || self.finish.is_some()) {
             self.complete(out);
             return Ok(());
         }
         self.flush(out);
-        let error = if self.has_choice || self.is_started {
+        let error = if (self.has_choice || self.is_started) && !self.is_done {
             "the stream ended before the reply did: no `finish_reason`, no `[DONE]`"
         } else {
             "the stream has no reply in it"
@@ -351,13 +358,26 @@ impl Decoder for ChatDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        self.chunk(&value, out)?;
+        // An error may come in a list.
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
+        self.chunk(value, out)?;
         if !self.has_choice {
             return Err(failure::no_reply(body, "it has no `choices`"));
         }
         self.complete(out);
         Ok(())
     }
+}
+
+/// The error in a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
+fn error_in(chunk: &Value) -> Option<Value> {
+    let said = |value: &Value| value.get("error").filter(|error| !error.is_null()).cloned();
+    let of_choice = || said(chunk.get("choices")?.get(0)?);
+    if said(chunk).is_some() || text(chunk, "object") == Some("error") {
+        return Some(chunk.clone());
+    }
+    let error = chunk.get("x_groq").and_then(said).or_else(of_choice)?;
+    Some(serde_json::json!({ "error": error }))
 }
 
 fn stop_reason(word: Option<&str>) -> StopReason {
