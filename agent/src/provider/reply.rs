@@ -103,7 +103,7 @@ impl ReplyReader {
                 self.form = Form::Body;
                 return Ok(());
             }
-            self.form = Form::Stream(SseParser::new().with_max_event(self.limits.event));
+            self.form = Form::Stream(SseParser::new().with_max_event(self.limits.event).with_stray_json());
             &std::mem::take(&mut self.body)
         } else {
             chunk
@@ -169,8 +169,19 @@ fn decode(
     event: &SseEvent<'_>,
     out: &mut Vec<ModelEvent>,
 ) {
-    if outcome.is_ok() {
-        *outcome = decoder.event(event, out);
+    let text = event.data.trim();
+    if outcome.is_err() || decoder.is_complete() || (text.is_empty() && event.event != "error") {
+        return;
+    }
+    *outcome = decoder.event(event, out);
+    // An error in plain words is one all the same.
+    if event.event == "error"
+        && !text.is_empty()
+        && let Err(error) = outcome
+        && error.kind() == ModelErrorKind::Protocol
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+    {
+        *outcome = Err(failure::of_text(text));
     }
 }
 

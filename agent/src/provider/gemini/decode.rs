@@ -221,7 +221,18 @@ impl Decoder for GeminiDecoder {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let chunk = failure::event_json(event)?;
+        let chunk = match failure::event_json(event) {
+            // Nothing but usage may follow.
+            Err(_) if self.is_over() => return Ok(()),
+            chunk => chunk?,
+        };
+        if event.event == "error" && chunk.get("error").is_none() {
+            self.tell_usage(out);
+            return Err(errors::of_event(&chunk));
+        }
+        if let Value::Array(chunks) = &chunk {
+            return chunks.iter().try_for_each(|chunk| self.chunk(chunk, &chunk.to_string(), out));
+        }
         if !chunk.is_object() {
             return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
         }

@@ -451,3 +451,22 @@ fn a_call_that_is_open_at_a_broken_end_has_no_whole_arguments() {
     assert_eq!(calls(&[begun.clone(), piece(true), finished("STOP")])[0].1, r#"{"p":"/home"#);
     assert_eq!(calls(&[begun, piece(false), finished("STOP")])[0].1, r#"{"p":"/home"}"#);
 }
+
+#[test]
+fn errors_in_a_stream_are_read_in_every_form() {
+    let error = json!({"code": 503, "status": "UNAVAILABLE", "message": "Busy."});
+    let begun = stream(&[chunk(&[json!({"text": "Hi"})])]);
+    for odd in [
+        format!("data: {}\n\n", json!([{"error": error}])),
+        format!("event: error\ndata: {error}\n\n"),
+        format!("{}\n", json!({"error": error})),
+        format!("{:#}\n\n", json!([{"error": error}])),
+    ] {
+        let (partial, failed) = read(&api(), "test", 200, (begun.clone() + &odd).as_bytes());
+        let failed = failed.unwrap();
+        assert_eq!((failed.kind(), failed.message()), (K::Overloaded, "Busy."), "{odd}");
+        assert_eq!(partial.text(), "Hi");
+    }
+    let finished = begun + "data:\n\n" + &stream(&[finished("STOP")]) + "data: over\n\n";
+    assert_eq!(reply(&api(), &finished).text(), "Hi");
+}
