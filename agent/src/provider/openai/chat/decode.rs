@@ -125,7 +125,7 @@ impl ChatDecoder {
             _ => {}
         }
         self.refusal.push_str(text(message, "refusal").unwrap_or_default());
-        self.keep_state(message);
+        self.keep_state(message, is_whole);
         let calls = message.get("tool_calls").and_then(Value::as_array);
         for (place, call) in (0u64..).zip(calls.into_iter().flatten()) {
             let index = if is_whole { Some(place) } else { call.get("index").and_then(Value::as_u64) };
@@ -189,7 +189,7 @@ impl ChatDecoder {
         }
     }
 
-    fn keep_state(&mut self, message: &Value) {
+    fn keep_state(&mut self, message: &Value, is_whole: bool) {
         for key in STATE_FIELDS {
             let Some(value) = message.get(key) else { continue };
             let says_something = match value {
@@ -202,7 +202,11 @@ impl ChatDecoder {
                 continue;
             }
             match (self.message_data.get_mut(key), value) {
+                (Some(Value::Array(list)), Value::Array(more)) if key == "reasoning_details" && !is_whole => {
+                    more.iter().for_each(|detail| add_detail(list, detail));
+                }
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
+                (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => add_sound(known, more),
                 _ => {
                     self.message_data.insert(key.to_owned(), value.clone());
                 }
@@ -366,6 +370,56 @@ impl Decoder for ChatDecoder {
         }
         self.complete(out);
         Ok(())
+    }
+}
+
+/// A piece of what `OpenRouter` tells of the reasoning: pieces of one kind that follow each other are one. Their `index` does
+/// not tell blocks apart, but a signature ends one.
+fn add_detail(list: &mut Vec<Value>, piece: &Value) {
+    let goes_on = |last: &Object| {
+        let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));
+        let is_same = |key: &str| both(key).is_none_or(|(one, other)| one == other);
+        let adds_text = some_text(piece, "text").is_some() || some_text(piece, "summary").is_some();
+        let is_signed =
+            last.get("signature").is_some_and(|value| value.as_str().is_some_and(|s| !s.is_empty()));
+        last.get("type").and_then(Value::as_str) == text(piece, "type")
+            && is_same("id")
+            && is_same("data")
+            && is_same("signature")
+            && !(is_signed && adds_text)
+    };
+    let last = list.last_mut().and_then(Value::as_object_mut).filter(|last| goes_on(last));
+    let (Some(last), Some(piece)) = (last, piece.as_object()) else {
+        list.push(piece.clone());
+        return;
+    };
+    for (key, value) in piece {
+        match (last.get_mut(key), value) {
+            (Some(Value::String(text)), Value::String(more)) if key == "text" || key == "summary" => {
+                text.push_str(more);
+            }
+            (Some(Value::Null) | None, _) => {
+                last.insert(key.clone(), value.clone());
+            }
+            (Some(Value::String(known)), Value::String(_)) if known.is_empty() => {
+                last.insert(key.clone(), value.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A piece of the sound of a message: what is told in pieces grows, what is told once stays.
+fn add_sound(known: &mut Object, more: &Object) {
+    for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
+        match (known.get_mut(key), value) {
+            (Some(Value::String(text)), Value::String(more)) if key == "data" || key == "transcript" => {
+                text.push_str(more);
+            }
+            _ => {
+                known.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 

@@ -494,3 +494,43 @@ fn a_field_that_is_too_long_is_not_the_conversation() {
     let long = error(json!({"error": {"message": "Your input exceeds the context window of this model."}}));
     assert_eq!(long.kind(), K::ContextTooLong);
 }
+
+#[test]
+fn what_is_told_in_pieces_goes_back_as_one() {
+    let detail = |detail: Value| delta(json!({"reasoning_details": [detail]}));
+    let chunks = [
+        detail(json!({"type": "reasoning.text", "text": "Hm", "index": 0, "signature": null})),
+        detail(json!({"type": "reasoning.text", "text": ". ", "index": 0})),
+        detail(json!({"type": "reasoning.text", "signature": "S1", "index": 1})),
+        detail(json!({"type": "reasoning.text", "text": "So.", "index": 0})),
+        detail(json!({"type": "reasoning.encrypted", "data": "A", "id": "r1"})),
+        detail(json!({"type": "reasoning.encrypted", "data": "B", "id": "r2"})),
+        delta(json!({"audio": {"id": "a", "data": "UklG", "transcript": "Good "}})),
+        delta(json!({"audio": {"data": "RgAB", "transcript": "day"}})),
+        delta(json!({"audio": {"expires_at": 7}})),
+        delta(json!({"content": "x"})),
+        finish("stop"),
+    ];
+    let data = reply(&api(), &done(&chunks)).provider_data.unwrap().data;
+    let details = json!([
+        {"type": "reasoning.text", "text": "Hm. ", "index": 0, "signature": "S1"},
+        {"type": "reasoning.text", "text": "So.", "index": 0},
+        {"type": "reasoning.encrypted", "data": "A", "id": "r1"},
+        {"type": "reasoning.encrypted", "data": "B", "id": "r2"},
+    ]);
+    assert_eq!(data["reasoning_details"], details);
+    let sound = json!({"id": "a", "data": "UklGRgAB", "transcript": "Good day", "expires_at": 7});
+    assert_eq!(data["audio"], sound);
+}
+
+#[test]
+fn a_cut_within_an_event_keeps_what_a_cut_between_events_keeps() {
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
+    let whole = stream(&[delta(json!({"refusal": "No."})), usage]);
+    for body in [whole.clone(), whole + "data: {\"choi"] {
+        let (partial, error) = read(&api(), "test", 200, body.as_bytes());
+        let error = error.unwrap();
+        assert!(error.kind() == K::Protocol && error.is_retryable(), "{error:?}");
+        assert_eq!((partial.refusal().as_deref(), partial.usage.input), (Some("No."), 3));
+    }
+}
