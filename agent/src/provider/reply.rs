@@ -143,12 +143,14 @@ impl ReplyReader {
                 let mut outcome = Ok(());
                 let decoder = &mut self.decoder;
                 parser.finish(|event| decode(decoder, &mut outcome, &event, out));
-                // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
-                let outcome = outcome.map_err(|error| match error.kind() {
-                    ModelErrorKind::Protocol => error.with_retryable(true),
-                    _ => error,
-                });
-                outcome.and_then(|()| self.decoder.finish(out))
+                match outcome {
+                    // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
+                    // What the decoder holds on to is told all the same.
+                    Err(error) if error.kind() == ModelErrorKind::Protocol => {
+                        self.decoder.finish(out).map_err(|_| error.with_retryable(true))
+                    }
+                    outcome => outcome.and_then(|()| self.decoder.finish(out)),
+                }
             }
             _ => self.decoder.body(&self.body, out),
         };

@@ -19,6 +19,8 @@ pub(super) struct ResponsesDecoder {
     items: Vec<Item>,
     parts: usize,
     is_refused: bool,
+    /// Refusals while they grow, by item and by place in it.
+    refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<End>,
 }
@@ -57,6 +59,7 @@ impl ResponsesDecoder {
             items: Vec::new(),
             parts: 0,
             is_refused: false,
+            refusals: Vec::new(),
             is_started: false,
             end: None,
         }
@@ -177,6 +180,28 @@ impl ResponsesDecoder {
         self.tell(at, number, delta, out);
     }
 
+    /// A refusal is told as a whole: by its item's last word, or as far as it came.
+    fn refuse(&mut self, event: &Value) {
+        let at = self.item_of(event, "message");
+        let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
+        let delta = text(event, "delta").unwrap_or_default();
+        match self.refusals.iter_mut().find(|(place, _)| *place == (at, index)) {
+            Some((_, refusal)) => refusal.push_str(delta),
+            None => self.refusals.push(((at, index), delta.to_owned())),
+        }
+    }
+
+    fn tell_refusals(&mut self, out: &mut Vec<ModelEvent>) {
+        for ((at, _), refusal) in std::mem::take(&mut self.refusals) {
+            if refusal.is_empty() || self.items.get(at).is_some_and(|item| item.is_done) {
+                continue;
+            }
+            self.is_refused = true;
+            out.push(ModelEvent::Part { content_index: self.parts, part: Part::refusal(refusal) });
+            self.parts += 1;
+        }
+    }
+
     /// The last word on an item.
     fn done(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let parts = items::read(&self.provider, value.clone(), Source::Reply);
@@ -261,6 +286,7 @@ impl ResponsesDecoder {
         self.start(response, out);
         let output = response.get("output").and_then(Value::as_array);
         self.reconcile(output.map(Vec::as_slice).unwrap_or_default(), out);
+        self.tell_refusals(out);
         let usage = response.get("usage").filter(|usage| usage.is_object()).map(|raw| usage(raw.clone()));
         let by_kind = kind.strip_prefix("response.").filter(|word| END_WORDS.contains(word));
         let status = by_kind.filter(|word| *word == "failed").or(some_text(response, "status")).or(by_kind);
@@ -315,6 +341,7 @@ impl Decoder for ResponsesDecoder {
             "response.output_text.delta" => {
                 self.delta(&value, "message", Place::Content, "content_index", out);
             }
+            "response.refusal.delta" => self.refuse(&value),
             "response.reasoning_summary_text.delta" => {
                 self.delta(&value, "reasoning", Place::Summary, "summary_index", out);
             }
@@ -359,6 +386,7 @@ impl Decoder for ResponsesDecoder {
             self.complete(out);
             return Ok(());
         }
+        self.tell_refusals(out);
         let error = if self.is_started || !self.items.is_empty() {
             "the stream ended before the reply did: no `response.completed`"
         } else {

@@ -468,3 +468,22 @@ fn the_type_of_the_last_event_tells_the_end_where_the_response_does_not() {
         assert_eq!(reply(&api(), &stream(&[event])).stop_reason, reason);
     }
 }
+
+#[test]
+fn a_refusal_is_told_as_far_as_it_came() {
+    let piece = |delta: &str| json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": delta});
+    let mut events = vec![piece("I ca"), piece("nnot.")];
+    let (partial, error) = read(&api(), "test", 200, stream(&events).as_bytes());
+    assert_eq!((partial.refusal().as_deref(), error.unwrap().kind()), (Some("I cannot."), K::Protocol));
+    let part = json!({"type": "refusal", "refusal": "I cannot."});
+    let item = json!({"type": "message", "id": "m", "role": "assistant", "content": [part]});
+    events.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item}));
+    for with_item in [true, false] {
+        let end =
+            json!({"type": "response.completed", "response": {"status": "completed", "usage": usage()}});
+        let events = [&events[..if with_item { 3 } else { 2 }], &[end]].concat();
+        let whole = reply(&api(), &stream(&events));
+        assert_eq!(whole.refusal().as_deref(), Some("I cannot."));
+        assert_eq!((whole.content.len(), whole.stop_reason), (1, StopReason::ContentFilter));
+    }
+}
