@@ -24,7 +24,7 @@ pub(crate) fn decode(options: &Options, file: &str, body: &[u8]) -> Result<Value
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut error = None;
     while let Some(event) = runtime.block_on(stream.next()) {
-        error = event.err();
+        error = error.or(event.err());
     }
     Ok(line(file, &stream.into_partial(), error.as_ref()))
 }

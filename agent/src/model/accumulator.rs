@@ -195,11 +195,12 @@ impl Accumulator {
 
     fn whole(&mut self, index: usize, part: Part, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
         if index != self.open.len() {
-            self.end(index, out);
-            let old = self.part(index)?;
-            if std::mem::discriminant(&old.content) != std::mem::discriminant(&part.content) {
+            let kind = std::mem::discriminant(&self.part(index)?.content);
+            if kind != std::mem::discriminant(&part.content) {
                 return Err(ModelError::protocol(format!("part {index} of the reply changed its kind")));
             }
+            self.end(index, out);
+            let old = self.part(index)?;
             let id = old.as_tool_call().map(|call| call.id.clone());
             let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;

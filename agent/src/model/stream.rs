@@ -148,6 +148,8 @@ impl ModelStream {
 
     fn fail(&mut self, error: ModelError) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         self.events = None;
+        // Nothing follows an error.
+        self.ready.clear();
         self.error = Some(error.clone());
         Poll::Ready(Some(Err(error)))
     }

@@ -178,6 +178,18 @@ fn contradictions_and_broken_replies_are_protocol_errors() {
 }
 
 #[test]
+fn nothing_follows_an_error() {
+    let part = E::Part { content_index: 0, part: Part::refusal("no") };
+    let mut stream = stream([Ok(text(0, "Hi")), Ok(part), Ok(stop(StopReason::Stop))]);
+    let mut seen = Vec::new();
+    while let Some(event) = now(stream.next()) {
+        seen.push(event.is_ok());
+    }
+    assert_eq!(seen, [true, true, false]);
+    assert_eq!(stream.into_partial().text(), "Hi");
+}
+
+#[test]
 fn an_error_keeps_what_had_arrived_and_ends_the_stream() {
     let lost = ModelError::new(ModelErrorKind::Connection, "lost");
     let mut stream = stream([Ok(text(0, "The answer is")), Err(lost), Ok(text(0, " 42"))]);

@@ -71,6 +71,46 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
     }
 }
 
+/// The body of an error: JSON, the first JSON of an event stream, or plain text as a string; nothing of a page.
+pub(super) fn error_body(body: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if let Ok(value) = serde_json::from_str(text) {
+        return value;
+    }
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    if let Some(value) = data.filter_map(|data| serde_json::from_str(data.trim()).ok()).next() {
+        return value;
+    }
+    let is_words = !text.is_empty() && !text.starts_with(['<', '{', '[']);
+    if is_words { Value::String(text.chars().take(MAX_WORDS).collect()) } else { Value::Null }
+}
+
+/// Shown of an error that is plain text, in characters.
+const MAX_WORDS: usize = 1000;
+
+/// The words of an error, wherever a server put them.
+pub(super) fn message_of(body: &Value) -> Option<String> {
+    fn find(value: &Value, depth: usize) -> Option<String> {
+        match value {
+            Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+            _ if depth == 0 => None,
+            Value::Array(list) => list.iter().find_map(|value| find(value, depth - 1)),
+            Value::Object(map) => ["error", "message", "detail", "errors", "msg"]
+                .iter()
+                .find_map(|key| find(map.get(*key)?, depth - 1)),
+            _ => None,
+        }
+    }
+    find(body, 6)
+}
+
+/// The error of an event that is called so and is no JSON.
+pub(super) fn of_text(text: &str) -> ModelError {
+    let said = Said { message: Some(text.trim().chars().take(MAX_WORDS).collect()), ..Said::default() };
+    of_event(said, &Value::String(text.to_owned()))
+}
+
 /// Headers that name a request, the providers' own first.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];

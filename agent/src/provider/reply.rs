@@ -103,7 +103,7 @@ impl ReplyReader {
                 self.form = Form::Body;
                 return Ok(());
             }
-            self.form = Form::Stream(SseParser::new().with_max_event(self.limits.event));
+            self.form = Form::Stream(SseParser::new().with_max_event(self.limits.event).with_stray_json());
             &std::mem::take(&mut self.body)
         } else {
             chunk
@@ -143,12 +143,14 @@ impl ReplyReader {
                 let mut outcome = Ok(());
                 let decoder = &mut self.decoder;
                 parser.finish(|event| decode(decoder, &mut outcome, &event, out));
-                // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
-                let outcome = outcome.map_err(|error| match error.kind() {
-                    ModelErrorKind::Protocol => error.with_retryable(true),
-                    _ => error,
-                });
-                outcome.and_then(|()| self.decoder.finish(out))
+                match outcome {
+                    // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
+                    // What the decoder holds on to is told all the same.
+                    Err(error) if error.kind() == ModelErrorKind::Protocol => {
+                        self.decoder.finish(out).map_err(|_| error.with_retryable(true))
+                    }
+                    outcome => outcome.and_then(|()| self.decoder.finish(out)),
+                }
             }
             _ => self.decoder.body(&self.body, out),
         };
@@ -169,8 +171,19 @@ fn decode(
     event: &SseEvent<'_>,
     out: &mut Vec<ModelEvent>,
 ) {
-    if outcome.is_ok() {
-        *outcome = decoder.event(event, out);
+    let text = event.data.trim();
+    if outcome.is_err() || decoder.is_complete() || (text.is_empty() && event.event != "error") {
+        return;
+    }
+    *outcome = decoder.event(event, out);
+    // An error in plain words is one all the same.
+    if event.event == "error"
+        && !text.is_empty()
+        && let Err(error) = outcome
+        && error.kind() == ModelErrorKind::Protocol
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+    {
+        *outcome = Err(failure::of_text(text));
     }
 }
 

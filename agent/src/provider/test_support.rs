@@ -26,6 +26,7 @@ pub(super) fn read(
         let mut stream = ModelStream::from_events(&StepCx::new(), &info, events);
         let mut error = None;
         while let Some(event) = now(stream.next()) {
+            assert!(error.is_none(), "nothing follows an error");
             error = event.err();
         }
         (stream.into_partial(), error)

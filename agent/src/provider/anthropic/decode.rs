@@ -27,6 +27,8 @@ pub(super) struct AnthropicDecoder {
     /// Blocks that are not finished, by Anthropic's index.
     open: BTreeMap<u64, Open>,
     parts: usize,
+    /// The id of the message, once it began.
+    started: Option<String>,
     is_over: bool,
 }
 
@@ -54,6 +56,18 @@ enum Kind {
     Other,
 }
 
+/// Events whose data has to be read; `message` is what one without a name is called.
+const EVENTS: [&str; 8] = [
+    "message",
+    "error",
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+];
+
 impl AnthropicDecoder {
     pub(super) fn new(provider: &str) -> Self {
         Self {
@@ -64,17 +78,27 @@ impl AnthropicDecoder {
             stop: Stop::default(),
             open: BTreeMap::new(),
             parts: 0,
+            started: None,
             is_over: false,
         }
     }
 
-    fn start(&mut self, message: &Value, out: &mut Vec<ModelEvent>) {
-        self.end_all(out);
-        self.is_over = false;
+    /// The same message may begin again; another within it means that two streams were mixed.
+    fn start(&mut self, message: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let id = text(message, "id").unwrap_or_default();
+        match &self.started {
+            Some(started) if started == id => return Ok(()),
+            Some(started) => {
+                let error = format!("message `{id}` began before `{started}` ended");
+                return Err(ModelError::protocol(error).with_retryable(true));
+            }
+            None => self.started = Some(id.to_owned()),
+        }
         let owned = |key| some_text(message, key).map(str::to_owned);
         out.push(ModelEvent::ReplyStart { response_id: owned("id"), model: owned("model") });
         self.take_usage(message.get("usage"));
         self.take_stop(message);
+        Ok(())
     }
 
     /// Counts are cumulative: what is said later replaces what was said before.
@@ -241,12 +265,23 @@ impl AnthropicDecoder {
 
 impl Decoder for AnthropicDecoder {
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let value = failure::event_json(event)?;
+        if self.is_over || event.data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let value = match failure::event_json(event) {
+            // Signs of life may say anything.
+            Err(_) if !EVENTS.contains(&event.event) => return Ok(()),
+            value => value?,
+        };
         let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
         let kind = some_text(&value, "type").unwrap_or(event.event);
+        let has_error = value.get("error").is_some_and(|error| !error.is_null());
+        if event.event == "error" || kind == "error" || kind.ends_with("_error") || has_error {
+            self.tell_usage(out);
+            return Err(errors::of_event(&value));
+        }
         match kind {
-            // Of several messages in one answer, which only recordings have, the later ones go on where the first ended.
-            "message_start" => self.start(value.get("message").unwrap_or(&Value::Null), out),
+            "message_start" => self.start(value.get("message").unwrap_or(&Value::Null), out)?,
             "content_block_start" => {
                 let block = value.get("content_block").cloned().unwrap_or_default();
                 self.begin(index(), block, out);
@@ -263,10 +298,6 @@ impl Decoder for AnthropicDecoder {
             "message_stop" => {
                 self.end_all(out);
                 self.is_over = true;
-            }
-            "error" => {
-                self.tell_usage(out);
-                return Err(errors::of_event(&value));
             }
             _ => {}
         }
@@ -307,7 +338,7 @@ impl Decoder for AnthropicDecoder {
         }
         let content = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content);
         let Some(content) = content else { return Err(failure::no_reply(body, "it has no `content`")) };
-        self.start(&message, out);
+        self.start(&message, out)?;
         for raw in content {
             let block = serde_json::from_str(raw.get()).unwrap_or_default();
             let input = serde_json::from_str::<Input<'_>>(raw.get()).ok().and_then(|block| block.input);

@@ -9,7 +9,7 @@ use crate::provider::parts::some_text;
 
 /// The error of an answer with an error status.
 pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
-    let body = serde_json::from_slice(answer.body).unwrap_or(Value::Null);
+    let body = failure::error_body(answer.body);
     let error = failure::of_answer(answer, said(&body));
     match some_text(&body, "request_id") {
         Some(id) if error.request_id().is_none() => error.with_request_id(id),
@@ -28,9 +28,10 @@ pub(super) fn of_event(event: &Value) -> ModelError {
 
 /// `{"type": "error", "error": {"type", "message"}, "request_id"}`.
 fn said(body: &Value) -> Said {
-    let Some(error) = body.get("error") else { return Said::default() };
-    let code = some_text(error, "type");
-    let message = some_text(error, "message").or_else(|| error.as_str());
+    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+    let code = some_text(error, "type").filter(|word| *word != "error");
+    let message = failure::message_of(body);
+    let message = message.as_deref();
     let kind = match code {
         Some("authentication_error" | "permission_error" | "billing_error") => Some(K::Auth),
         Some("rate_limit_error") => Some(K::RateLimit),

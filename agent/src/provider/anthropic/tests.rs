@@ -460,3 +460,59 @@ fn code_goes_on_in_its_container() {
     let other = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap();
     assert!(other.body.get("container").is_none());
 }
+
+fn hi(id: &str) -> String {
+    let message = json!({"id": id, "model": "claude-x", "usage": {"input_tokens": 10}});
+    let block = json!({"type": "text", "text": "Hi"});
+    stream(&[
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_stop", "index": 0}),
+    ])
+}
+
+fn end() -> String {
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
+    stream(&[delta, json!({"type": "message_stop"})])
+}
+
+#[test]
+fn what_is_not_of_the_message_is_ignored() {
+    let odd =
+        ["event: ping\ndata: soon\n\n", "event: keepalive\ndata: \n\n", "data:\n\n", "data: [DONE]\n\n"];
+    for odd in odd {
+        assert_eq!(reply(&api(), &(odd.to_owned() + &hi("m") + odd + &end())).text(), "Hi", "{odd}");
+    }
+    let after = ["data: [DONE]\n\n", "data: soon\n\n", "event: error\ndata: {}\n\n", &hi("other")];
+    for after in after {
+        assert_eq!(reply(&api(), &(hi("m") + &end() + after)).text(), "Hi", "{after}");
+    }
+}
+
+#[test]
+fn messages_do_not_mix() {
+    let again = stream(&[json!({"type": "message_start", "message": {"id": "m", "model": "claude-x"}})]);
+    assert_eq!(reply(&api(), &(hi("m") + &again + &end())).text(), "Hi");
+    let call = json!({"type": "tool_use", "id": "t", "name": "f", "input": {}});
+    let call = stream(&[json!({"type": "content_block_start", "index": 1, "content_block": call})]);
+    let body = hi("m") + &call + &hi("other") + &end();
+    let (partial, error) = read(&api(), "test", 200, body.as_bytes());
+    assert_eq!((partial.tool_calls().count(), error.unwrap().kind()), (0, K::Protocol));
+}
+
+#[test]
+fn errors_in_a_stream_are_read_in_every_form() {
+    let error = json!({"type": "overloaded_error", "message": "Busy."});
+    for odd in [
+        format!("data: {}\n\n", json!({"error": error})),
+        format!("data: {error}\n\n"),
+        format!("event: error\ndata: {error}\n\n"),
+        format!("{}\n", json!({"type": "error", "error": error})),
+        format!("{:#}\n\n", json!({"type": "error", "error": error})),
+    ] {
+        let failed = read(&api(), "test", 200, (hi("m") + &odd).as_bytes()).1.unwrap();
+        assert_eq!((failed.kind(), failed.message()), (K::Overloaded, "Busy."), "{odd}");
+    }
+    let plain = hi("m") + "event: error\ndata: upstream is gone\n\n";
+    assert_eq!(read(&api(), "test", 200, plain.as_bytes()).1.unwrap().message(), "upstream is gone");
+}

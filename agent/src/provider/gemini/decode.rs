@@ -104,9 +104,10 @@ impl GeminiDecoder {
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
         if let Some(call) = part.get("functionCall") {
-            let is_piece = call.get("willContinue").is_some() || call.get("partialArgs").is_some();
+            let pieces = call.get("partialArgs").and_then(Value::as_array);
+            let is_piece = goes_on(call) || pieces.is_some_and(|pieces| !pieces.is_empty());
             if is_piece || some_text(call, "name").is_none() {
-                self.piece(part, call, out);
+                self.piece(part, call, args, out);
                 return;
             }
         }
@@ -131,7 +132,8 @@ impl GeminiDecoder {
             }
             _ => {
                 self.open = None;
-                let mut part = parts::read(&self.provider, part.clone(), args, Source::Reply);
+                let part = without_pieces(part);
+                let mut part = parts::read(&self.provider, part, args, Source::Reply);
                 if let Content::ToolCall(call) = &mut part.content
                     && call.args.text() == "{}"
                 {
@@ -148,7 +150,7 @@ impl GeminiDecoder {
     }
 
     /// A piece of a call: its name, values of its arguments, or its end.
-    fn piece(&mut self, part: &Value, call: &Value, out: &mut Vec<ModelEvent>) {
+    fn piece(&mut self, part: &Value, call: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
         self.open = None;
         if some_text(call, "name").is_some() {
             self.end_call(out);
@@ -161,17 +163,25 @@ impl GeminiDecoder {
             }
         }
         if let Some((_, arguments)) = &mut self.call {
+            arguments.merge(call.get("args").unwrap_or(&Value::Null), args);
             let pieces = call.get("partialArgs").and_then(Value::as_array);
             pieces.into_iter().flatten().for_each(|piece| arguments.push(piece));
         }
-        if call.get("willContinue") != Some(&Value::Bool(true)) {
-            self.end_call(out);
+        if !goes_on(call) {
+            self.tell_call(false, out);
         }
     }
 
+    /// The end of a call that did not say so itself: whole, if its last value is.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
+        let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
+        self.tell_call(is_cut, out);
+    }
+
+    fn tell_call(&mut self, is_cut: bool, out: &mut Vec<ModelEvent>) {
         if let Some((content_index, arguments)) = self.call.take() {
-            out.push(ModelEvent::ToolCallDelta { content_index, delta: arguments.into_text() });
+            let delta = if is_cut { arguments.into_cut_text() } else { arguments.into_text() };
+            out.push(ModelEvent::ToolCallDelta { content_index, delta });
             out.push(ModelEvent::ToolCallEnd { content_index });
         }
     }
@@ -181,7 +191,12 @@ impl GeminiDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        self.end_call(out);
+        // A call that is open when the reply breaks off may lack anything.
+        if self.finish.as_deref() == Some("STOP") {
+            self.end_call(out);
+        } else {
+            self.tell_call(true, out);
+        }
         self.tell_usage(out);
         if !self.message_data.is_empty() {
             let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
@@ -206,7 +221,18 @@ impl Decoder for GeminiDecoder {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let chunk = failure::event_json(event)?;
+        let chunk = match failure::event_json(event) {
+            // Nothing but usage may follow.
+            Err(_) if self.is_over() => return Ok(()),
+            chunk => chunk?,
+        };
+        if event.event == "error" && chunk.get("error").is_none() {
+            self.tell_usage(out);
+            return Err(errors::of_event(&chunk));
+        }
+        if let Value::Array(chunks) = &chunk {
+            return chunks.iter().try_for_each(|chunk| self.chunk(chunk, &chunk.to_string(), out));
+        }
         if !chunk.is_object() {
             return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
         }
@@ -248,6 +274,11 @@ impl Decoder for GeminiDecoder {
         self.complete(out);
         Ok(())
     }
+}
+
+/// Whether more of a call is to come.
+fn goes_on(call: &Value) -> bool {
+    call.get("willContinue") == Some(&Value::Bool(true))
 }
 
 /// The part without what is said of its arguments.

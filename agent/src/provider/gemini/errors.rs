@@ -11,7 +11,7 @@ use crate::provider::parts::{some_text, text};
 
 /// The error of an answer with an error status.
 pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
-    let body = serde_json::from_slice(answer.body).unwrap_or(Value::Null);
+    let body = failure::error_body(answer.body);
     failure::of_answer(answer, said(&body))
 }
 
@@ -23,9 +23,10 @@ pub(super) fn of_event(event: &Value) -> ModelError {
 /// `{"error": {"code", "message", "status", "details"}}`, perhaps in a list of one.
 fn said(body: &Value) -> Said {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
-    let Some(error) = body.get("error") else { return Said::default() };
+    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
     let details = || error.get("details").and_then(Value::as_array).into_iter().flatten();
-    let message = some_text(error, "message").or_else(|| error.as_str());
+    let message = failure::message_of(body);
+    let message = message.as_deref();
     let word = some_text(error, "status");
     let bad_key = details().any(|detail| text(detail, "reason") == Some("API_KEY_INVALID"));
     let kind = match word {
@@ -62,4 +63,5 @@ fn retry_delay(detail: &Value) -> Option<Duration> {
 /// There is no code for it, only these words.
 fn is_too_long(message: &str) -> bool {
     message.contains("exceeds the maximum number of tokens")
+        || message.contains("input token count") && message.contains("only supports")
 }

@@ -11,6 +11,8 @@ pub(super) struct PartialArguments {
     root: Value,
     /// The path of the text that goes on.
     open: Option<String>,
+    /// The arguments as they were written, as long as they came whole.
+    written: Option<String>,
 }
 
 /// Deeper paths are not followed.
@@ -20,7 +22,28 @@ const MAX_DEPTH: usize = 64;
 const MAX_INDEX: usize = 10_000;
 
 impl PartialArguments {
+    /// Arguments that came as a value, by themselves or before the pieces: `text` is how they were written.
+    pub(super) fn merge(&mut self, value: &Value, text: Option<String>) {
+        match (&mut self.root, value) {
+            (Value::Object(known), Value::Object(more)) => {
+                known.extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
+                self.written = None;
+            }
+            (_, Value::Null) => {}
+            (root, value) => {
+                *root = value.clone();
+                self.written = text;
+            }
+        }
+    }
+
+    /// Whether a value goes on.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     pub(super) fn push(&mut self, piece: &Value) {
+        self.written = None;
         let path = text(piece, "jsonPath").unwrap_or("$");
         let value = ["stringValue", "numberValue", "boolValue"].iter().find_map(|key| piece.get(*key));
         let value = value.cloned().unwrap_or(Value::Null);
@@ -58,10 +81,20 @@ impl PartialArguments {
 
     /// The text of what came.
     pub(super) fn into_text(self) -> String {
-        match self.root {
-            Value::Null => String::new(),
-            root => root.to_string(),
+        match (self.written, self.root) {
+            (Some(text), _) => text,
+            (None, Value::Null) => String::new(),
+            (None, root) if root.as_object().is_some_and(Map::is_empty) => String::new(),
+            (None, root) => root.to_string(),
         }
+    }
+
+    /// The text of arguments that were cut: without its end, so that nobody takes it for whole.
+    pub(super) fn into_cut_text(self) -> String {
+        let whole = if self.root.is_object() { self.root.to_string() } else { "{}".to_owned() };
+        let text = whole.trim_end_matches(['}', ']']);
+        let text = if self.open.is_some() { text.strip_suffix('"').unwrap_or(text) } else { text };
+        text.to_owned()
     }
 }
 
@@ -124,6 +157,10 @@ mod tests {
         let expected = json!({"city": "Paris", "days": [{"n": 1.5}, {"a b": true}], "none": null, "city2": "y",
             "$.far[99999999]": true});
         assert_eq!(arguments.into_text(), expected.to_string());
+        let mut cut = PartialArguments::default();
+        assert_eq!(PartialArguments::default().into_cut_text(), "{");
+        cut.push(&json!({"jsonPath": "$.a[0].b", "stringValue": "x", "willContinue": true}));
+        assert_eq!(cut.into_cut_text(), r#"{"a":[{"b":"x"#);
         assert_eq!(PartialArguments::default().into_text(), "");
     }
 }

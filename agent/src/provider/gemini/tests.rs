@@ -405,3 +405,68 @@ fn requests_are_read_and_written_again() {
         assert!(api().parse_request("test", &broken).is_err());
     }
 }
+
+fn calls(chunks: &[Value]) -> Vec<(String, String)> {
+    let reply = reply(&api(), &stream(chunks));
+    reply.tool_calls().map(|call| (call.name.clone(), call.args.text().to_owned())).collect()
+}
+
+#[test]
+fn arguments_beside_marks_of_pieces_are_kept() {
+    let own = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    for mark in [
+        json!({"willContinue": false}),
+        json!({"willContinue": null}),
+        json!({"partialArgs": null}),
+        json!({"partialArgs": [], "willContinue": false}),
+    ] {
+        let mut call = json!({"name": "f", "args": {"a": 1.0}});
+        call.as_object_mut().unwrap().extend(mark.as_object().unwrap().clone());
+        let said = calls(&[chunk(&[json!({"functionCall": call})]), finished("STOP")]);
+        assert_eq!(said, [own("f", r#"{"a":1.0}"#)], "{mark}");
+    }
+    let begun = json!({"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": true}});
+    let more = json!({"functionCall": {"partialArgs": [{"jsonPath": "$.b", "numberValue": 2}]}});
+    let said = calls(&[chunk(std::slice::from_ref(&begun)), chunk(&[more]), finished("STOP")]);
+    assert_eq!(said, [own("f", r#"{"a":1,"b":2}"#)]);
+    let end = json!({"functionCall": {}});
+    let said = calls(&[chunk(&[begun]), chunk(&[end]), finished("STOP")]);
+    assert_eq!(said, [own("f", r#"{"a":1}"#)]);
+}
+
+#[test]
+fn a_call_that_is_open_at_a_broken_end_has_no_whole_arguments() {
+    let begun = chunk(&[json!({"functionCall": {"name": "f", "willContinue": true}})]);
+    let piece = |goes_on: bool| {
+        let value = json!({"jsonPath": "$.p", "stringValue": "/home", "willContinue": goes_on});
+        chunk(&[json!({"functionCall": {"partialArgs": [value], "willContinue": true}})])
+    };
+    for word in ["SAFETY", "RECITATION", "MALFORMED_FUNCTION_CALL", "OTHER", "MAX_TOKENS", "NEW"] {
+        for chunks in [vec![], vec![piece(true)], vec![piece(false)]] {
+            let chunks = [vec![begun.clone()], chunks, vec![finished(word)]].concat();
+            let reply = reply(&api(), &stream(&chunks));
+            assert!(reply.tool_calls().all(|call| call.args.value().is_none()), "{word} {chunks:?}");
+        }
+    }
+    assert_eq!(calls(&[begun.clone(), piece(true), finished("STOP")])[0].1, r#"{"p":"/home"#);
+    assert_eq!(calls(&[begun, piece(false), finished("STOP")])[0].1, r#"{"p":"/home"}"#);
+}
+
+#[test]
+fn errors_in_a_stream_are_read_in_every_form() {
+    let error = json!({"code": 503, "status": "UNAVAILABLE", "message": "Busy."});
+    let begun = stream(&[chunk(&[json!({"text": "Hi"})])]);
+    for odd in [
+        format!("data: {}\n\n", json!([{"error": error}])),
+        format!("event: error\ndata: {error}\n\n"),
+        format!("{}\n", json!({"error": error})),
+        format!("{:#}\n\n", json!([{"error": error}])),
+    ] {
+        let (partial, failed) = read(&api(), "test", 200, (begun.clone() + &odd).as_bytes());
+        let failed = failed.unwrap();
+        assert_eq!((failed.kind(), failed.message()), (K::Overloaded, "Busy."), "{odd}");
+        assert_eq!(partial.text(), "Hi");
+    }
+    let finished = begun + "data:\n\n" + &stream(&[finished("STOP")]) + "data: over\n\n";
+    assert_eq!(reply(&api(), &finished).text(), "Hi");
+}

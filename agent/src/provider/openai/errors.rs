@@ -9,7 +9,7 @@ use crate::provider::parts::some_text;
 
 /// The error of an answer with an error status.
 pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
-    let body = serde_json::from_slice(answer.body).unwrap_or(Value::Null);
+    let body = failure::error_body(answer.body);
     failure::of_answer(answer, said(&body))
 }
 
@@ -26,13 +26,7 @@ fn said(body: &Value) -> Said {
         None | Some(Value::Null) => body,
         Some(error) => error,
     };
-    let message = error
-        .as_str()
-        .or_else(|| some_text(error, "message"))
-        .or_else(|| some_text(error, "detail"))
-        .or_else(|| some_text(body, "message"))
-        .map(str::to_owned)
-        .or_else(|| error.get("detail").filter(|detail| !detail.is_null()).map(Value::to_string));
+    let message = failure::message_of(body);
     let number = |key| error.get(key).and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
     let status = number("status_code").or_else(|| number("code")).or_else(|| number("status"));
     let status =
@@ -55,7 +49,7 @@ fn said(body: &Value) -> Said {
 
 fn kind(word: &str) -> Option<K> {
     Some(match word {
-        "context_length_exceeded" | "string_above_max_length" => K::ContextTooLong,
+        "context_length_exceeded" => K::ContextTooLong,
         "content_filter" | "content_policy_violation" | "ResponsibleAIPolicyViolation" => K::ContentFilter,
         "invalid_api_key" | "authentication_error" | "permission_error" | "account_deactivated" => K::Auth,
         "rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota" | "tokens" | "requests" => {
@@ -64,7 +58,13 @@ fn kind(word: &str) -> Option<K> {
         "overloaded_error" | "engine_overloaded_error" | "engine_overloaded" | "overloaded" => K::Overloaded,
         "server_error" | "internal_server_error" | "api_error" | "internal_error" => K::Server,
         "timeout" | "timeout_error" => K::Timeout,
-        "invalid_request_error" | "model_not_found" | "tool_use_failed" => K::InvalidRequest,
+        "invalid_request_error"
+        | "model_not_found"
+        | "tool_use_failed"
+        | "string_above_max_length"
+        | "invalid_prompt"
+        | "invalid_image"
+        | "vector_store_timeout" => K::InvalidRequest,
         _ => return None,
     })
 }
@@ -76,6 +76,8 @@ fn is_too_long(message: &str) -> bool {
         "context length exceeded",
         "exceeds the available context size",
         "exceed context limit",
+        "exceeds the context window of this model",
+        "Input is too long for requested model",
     ]
     .iter()
     .any(|words| message.contains(words))

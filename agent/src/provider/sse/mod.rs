@@ -48,7 +48,12 @@ pub struct SseParser {
     /// Whether the last byte was a CR: a LF that follows belongs to it.
     after_cr: bool,
     max_event: usize,
+    /// Lines of JSON that stand in the stream without `data:`, if they are kept.
+    stray: Option<Vec<u8>>,
 }
+
+/// Longer JSON without `data:` is not read, in bytes.
+const MAX_STRAY: usize = 64 << 10;
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +96,14 @@ impl SseParser {
             at_start: true,
             after_cr: false,
             max_event: MAX_EVENT,
+            stray: None,
         }
+    }
+
+    /// Hands out JSON that stands in the stream by itself, in one line or several: so servers tell errors.
+    pub(super) fn with_stray_json(mut self) -> Self {
+        self.stray = Some(Vec::new());
+        self
     }
 
     /// Sets how long a line, and the data of an event, may be, in bytes.
@@ -144,7 +156,8 @@ impl SseParser {
         if line.is_empty() || self.read_line(&line, &mut here, &mut on).is_ok() {
             self.dispatch(&mut here, &mut on);
         }
-        *self = Self { max_event: self.max_event, ..Self::new() };
+        let stray = self.stray.take().map(|_| Vec::new());
+        *self = Self { max_event: self.max_event, stray, ..Self::new() };
     }
 
     /// The first line and what follows its end, if its end is there.
@@ -192,14 +205,27 @@ impl SseParser {
         } else if let Some(value) = line.strip_prefix(b"event:") {
             here.event = Some(without_space(value));
         } else {
-            self.read_field(line, here)?;
+            self.read_field(line, here, on)?;
         }
         Ok(())
     }
 
     /// The fields that are rare, and those without a colon.
     #[cold]
-    fn read_field<'c>(&mut self, line: &'c [u8], here: &mut Here<'c>) -> Result<(), SseError> {
+    fn read_field<'c>(
+        &mut self,
+        line: &'c [u8],
+        here: &mut Here<'c>,
+        on: &mut impl FnMut(SseEvent<'_>),
+    ) -> Result<(), SseError> {
+        if self
+            .stray
+            .as_ref()
+            .is_some_and(|stray| !stray.is_empty() || line.starts_with(b"{") || line.starts_with(b"["))
+        {
+            self.keep_stray(line, here, on);
+            return Ok(());
+        }
         let (name, value) = match line.iter().position(|&byte| byte == b':') {
             Some(0) => return Ok(()), // a comment
             Some(at) => (&line[..at], without_space(&line[at + 1..])),
@@ -215,6 +241,24 @@ impl SseParser {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A line of JSON without `data:`; what ends with it is an event, after the one that it stands in.
+    fn keep_stray(&mut self, line: &[u8], here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
+        let Some(mut stray) = self.stray.take() else { return };
+        stray.extend_from_slice(line);
+        stray.push(b'\n');
+        if stray.len() > MAX_STRAY {
+            stray.clear();
+        } else if line.trim_ascii_end().ends_with(b"}") || line.trim_ascii_end().ends_with(b"]") {
+            let text = str::from_utf8(&stray).unwrap_or_default().trim();
+            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+                self.dispatch(here, on);
+                on(SseEvent { event: "message", data: text, id: &self.last_id, is_lossy: false });
+                stray.clear();
+            }
+        }
+        self.stray = Some(stray);
     }
 
     #[inline]
@@ -258,6 +302,7 @@ impl SseParser {
         self.data.clear();
         self.has_data = false;
         self.event.clear();
+        self.stray.iter_mut().for_each(Vec::clear);
     }
 }
 

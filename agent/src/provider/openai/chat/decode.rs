@@ -92,11 +92,11 @@ impl ChatDecoder {
         }
         self.take_usage(chunk.get("x_groq").and_then(|groq| groq.get("usage")));
         self.take_usage(chunk.get("usage"));
-        match chunk.get("error") {
-            None | Some(Value::Null) => Ok(()),
-            Some(_) => {
+        match error_in(chunk) {
+            None => Ok(()),
+            Some(error) => {
                 self.flush(out);
-                Err(errors::of_event(chunk))
+                Err(errors::of_event(&error))
             }
         }
     }
@@ -125,7 +125,7 @@ impl ChatDecoder {
             _ => {}
         }
         self.refusal.push_str(text(message, "refusal").unwrap_or_default());
-        self.keep_state(message);
+        self.keep_state(message, is_whole);
         let calls = message.get("tool_calls").and_then(Value::as_array);
         for (place, call) in (0u64..).zip(calls.into_iter().flatten()) {
             let index = if is_whole { Some(place) } else { call.get("index").and_then(Value::as_u64) };
@@ -189,7 +189,7 @@ impl ChatDecoder {
         }
     }
 
-    fn keep_state(&mut self, message: &Value) {
+    fn keep_state(&mut self, message: &Value, is_whole: bool) {
         for key in STATE_FIELDS {
             let Some(value) = message.get(key) else { continue };
             let says_something = match value {
@@ -202,7 +202,11 @@ impl ChatDecoder {
                 continue;
             }
             match (self.message_data.get_mut(key), value) {
+                (Some(Value::Array(list)), Value::Array(more)) if key == "reasoning_details" && !is_whole => {
+                    more.iter().for_each(|detail| add_detail(list, detail));
+                }
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
+                (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => add_sound(known, more),
                 _ => {
                     self.message_data.insert(key.to_owned(), value.clone());
                 }
@@ -322,21 +326,28 @@ impl Decoder for ChatDecoder {
             self.is_done = true;
             return Ok(());
         }
-        let chunk = failure::event_json(event)?;
+        let chunk = match failure::event_json(event) {
+            // Nothing but usage may follow.
+            Err(_) if self.finish.is_some() => return Ok(()),
+            chunk => chunk?,
+        };
         if event.event == "error" && chunk.get("error").is_none() {
             self.flush(out);
             return Err(errors::of_event(&serde_json::json!({ "error": chunk })));
         }
-        self.chunk(&chunk, out)
+        match &chunk {
+            Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, out)),
+            chunk => self.chunk(chunk, out),
+        }
     }
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.is_done || self.finish.is_some() {
+        if self.has_choice && (self.is_done || self.finish.is_some()) {
             self.complete(out);
             return Ok(());
         }
         self.flush(out);
-        let error = if self.has_choice || self.is_started {
+        let error = if (self.has_choice || self.is_started) && !self.is_done {
             "the stream ended before the reply did: no `finish_reason`, no `[DONE]`"
         } else {
             "the stream has no reply in it"
@@ -351,13 +362,76 @@ impl Decoder for ChatDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        self.chunk(&value, out)?;
+        // An error may come in a list.
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
+        self.chunk(value, out)?;
         if !self.has_choice {
             return Err(failure::no_reply(body, "it has no `choices`"));
         }
         self.complete(out);
         Ok(())
     }
+}
+
+/// A piece of what `OpenRouter` tells of the reasoning: pieces of one kind that follow each other are one. Their `index` does
+/// not tell blocks apart, but a signature ends one.
+fn add_detail(list: &mut Vec<Value>, piece: &Value) {
+    let goes_on = |last: &Object| {
+        let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));
+        let is_same = |key: &str| both(key).is_none_or(|(one, other)| one == other);
+        let adds_text = some_text(piece, "text").is_some() || some_text(piece, "summary").is_some();
+        let is_signed =
+            last.get("signature").is_some_and(|value| value.as_str().is_some_and(|s| !s.is_empty()));
+        last.get("type").and_then(Value::as_str) == text(piece, "type")
+            && is_same("id")
+            && is_same("data")
+            && is_same("signature")
+            && !(is_signed && adds_text)
+    };
+    let last = list.last_mut().and_then(Value::as_object_mut).filter(|last| goes_on(last));
+    let (Some(last), Some(piece)) = (last, piece.as_object()) else {
+        list.push(piece.clone());
+        return;
+    };
+    for (key, value) in piece {
+        match (last.get_mut(key), value) {
+            (Some(Value::String(text)), Value::String(more)) if key == "text" || key == "summary" => {
+                text.push_str(more);
+            }
+            (Some(Value::Null) | None, _) => {
+                last.insert(key.clone(), value.clone());
+            }
+            (Some(Value::String(known)), Value::String(_)) if known.is_empty() => {
+                last.insert(key.clone(), value.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A piece of the sound of a message: what is told in pieces grows, what is told once stays.
+fn add_sound(known: &mut Object, more: &Object) {
+    for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
+        match (known.get_mut(key), value) {
+            (Some(Value::String(text)), Value::String(more)) if key == "data" || key == "transcript" => {
+                text.push_str(more);
+            }
+            _ => {
+                known.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// The error in a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
+fn error_in(chunk: &Value) -> Option<Value> {
+    let said = |value: &Value| value.get("error").filter(|error| !error.is_null()).cloned();
+    let of_choice = || said(chunk.get("choices")?.get(0)?);
+    if said(chunk).is_some() || text(chunk, "object") == Some("error") {
+        return Some(chunk.clone());
+    }
+    let error = chunk.get("x_groq").and_then(said).or_else(of_choice)?;
+    Some(serde_json::json!({ "error": error }))
 }
 
 fn stop_reason(word: Option<&str>) -> StopReason {

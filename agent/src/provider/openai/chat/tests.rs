@@ -185,7 +185,6 @@ fn endings_are_read() {
     // Any one of the two marks of the end is enough.
     assert_eq!(reply(&api(), &stream(&[delta(json!({"content": "x"})), finish("stop")])).text(), "x");
     assert_eq!(reply(&api(), &done(&[delta(json!({"content": "x"}))])).stop_reason, StopReason::Stop);
-    assert_eq!(reply(&api(), "data: [DONE]\n\n").stop_reason, StopReason::Stop);
     let (partial, error) = read(&api(), "test", 200, stream(&[delta(json!({"content": "x"}))]).as_bytes());
     assert_eq!((partial.text().as_str(), error.unwrap().kind()), ("x", K::Protocol));
 
@@ -457,5 +456,81 @@ fn requests_are_read_and_written_again() {
         json!({"model": "m", "messages": [{"role": "x"}]}),
     ] {
         assert!(api().parse_request("test", &broken).is_err());
+    }
+}
+
+#[test]
+fn errors_are_found_wherever_servers_put_them() {
+    let error = json!({"message": "It broke.", "code": "server_error"});
+    let whole = json!({"object": "error", "message": "It broke.", "code": "server_error"});
+    let choice = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "error", "error": error}]});
+    for last in [whole, choice, json!({"x_groq": {"error": error}}), json!([{"error": error}])] {
+        for body in [done(&[delta(json!({"content": "x"})), last.clone()]), last.to_string()] {
+            let (_, failed) = read(&api(), "test", 200, body.as_bytes());
+            let failed = failed.unwrap();
+            assert_eq!((failed.message(), failed.code()), ("It broke.", Some("server_error")), "{body}");
+        }
+    }
+    let raw = format!("{}{{\"error\": \"boom\"}}\n", stream(&[delta(json!({"content": "x"}))]));
+    for body in [raw.as_str(), "event: error\ndata: boom\n\n"] {
+        assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().message(), "boom");
+    }
+    // No reply is no empty reply.
+    for body in
+        ["data: [DONE]\n\n", "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n"]
+    {
+        assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().kind(), K::Protocol, "{body}");
+    }
+    let quiet = stream(&[delta(json!({"content": "x"}))]) + "data:\n\n" + &done(&[finish("stop")]);
+    assert_eq!(reply(&api(), &quiet).text(), "x");
+}
+
+#[test]
+fn a_field_that_is_too_long_is_not_the_conversation() {
+    let error = |body: Value| api().error(&Answer::new(400, &[], body.to_string().as_bytes()));
+    let of_code = |code: &str| error(json!({"error": {"message": "m", "code": code}})).kind();
+    assert_eq!(of_code("string_above_max_length"), K::InvalidRequest);
+    assert_eq!(of_code("context_length_exceeded"), K::ContextTooLong);
+    let long = error(json!({"error": {"message": "Your input exceeds the context window of this model."}}));
+    assert_eq!(long.kind(), K::ContextTooLong);
+}
+
+#[test]
+fn what_is_told_in_pieces_goes_back_as_one() {
+    let detail = |detail: Value| delta(json!({"reasoning_details": [detail]}));
+    let chunks = [
+        detail(json!({"type": "reasoning.text", "text": "Hm", "index": 0, "signature": null})),
+        detail(json!({"type": "reasoning.text", "text": ". ", "index": 0})),
+        detail(json!({"type": "reasoning.text", "signature": "S1", "index": 1})),
+        detail(json!({"type": "reasoning.text", "text": "So.", "index": 0})),
+        detail(json!({"type": "reasoning.encrypted", "data": "A", "id": "r1"})),
+        detail(json!({"type": "reasoning.encrypted", "data": "B", "id": "r2"})),
+        delta(json!({"audio": {"id": "a", "data": "UklG", "transcript": "Good "}})),
+        delta(json!({"audio": {"data": "RgAB", "transcript": "day"}})),
+        delta(json!({"audio": {"expires_at": 7}})),
+        delta(json!({"content": "x"})),
+        finish("stop"),
+    ];
+    let data = reply(&api(), &done(&chunks)).provider_data.unwrap().data;
+    let details = json!([
+        {"type": "reasoning.text", "text": "Hm. ", "index": 0, "signature": "S1"},
+        {"type": "reasoning.text", "text": "So.", "index": 0},
+        {"type": "reasoning.encrypted", "data": "A", "id": "r1"},
+        {"type": "reasoning.encrypted", "data": "B", "id": "r2"},
+    ]);
+    assert_eq!(data["reasoning_details"], details);
+    let sound = json!({"id": "a", "data": "UklGRgAB", "transcript": "Good day", "expires_at": 7});
+    assert_eq!(data["audio"], sound);
+}
+
+#[test]
+fn a_cut_within_an_event_keeps_what_a_cut_between_events_keeps() {
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
+    let whole = stream(&[delta(json!({"refusal": "No."})), usage]);
+    for body in [whole.clone(), whole + "data: {\"choi"] {
+        let (partial, error) = read(&api(), "test", 200, body.as_bytes());
+        let error = error.unwrap();
+        assert!(error.kind() == K::Protocol && error.is_retryable(), "{error:?}");
+        assert_eq!((partial.refusal().as_deref(), partial.usage.input), (Some("No."), 3));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::items;
+use super::items::{self, Place};
 use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
@@ -19,6 +19,8 @@ pub(super) struct ResponsesDecoder {
     items: Vec<Item>,
     parts: usize,
     is_refused: bool,
+    /// Refusals while they grow, by item and by place in it.
+    refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<End>,
 }
@@ -40,18 +42,15 @@ struct Grown {
     told: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Summary,
-    Content,
-}
-
 struct End {
     reason: StopReason,
     detail: Option<String>,
     raw: Option<String>,
     usage: Option<Usage>,
 }
+
+/// Types of the last event that say how the response ended.
+const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
     pub(super) fn new(provider: &str) -> Self {
@@ -60,6 +59,7 @@ impl ResponsesDecoder {
             items: Vec::new(),
             parts: 0,
             is_refused: false,
+            refusals: Vec::new(),
             is_started: false,
             end: None,
         }
@@ -180,20 +180,42 @@ impl ResponsesDecoder {
         self.tell(at, number, delta, out);
     }
 
+    /// A refusal is told as a whole: by its item's last word, or as far as it came.
+    fn refuse(&mut self, event: &Value) {
+        let at = self.item_of(event, "message");
+        let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
+        let delta = text(event, "delta").unwrap_or_default();
+        match self.refusals.iter_mut().find(|(place, _)| *place == (at, index)) {
+            Some((_, refusal)) => refusal.push_str(delta),
+            None => self.refusals.push(((at, index), delta.to_owned())),
+        }
+    }
+
+    fn tell_refusals(&mut self, out: &mut Vec<ModelEvent>) {
+        for ((at, _), refusal) in std::mem::take(&mut self.refusals) {
+            if refusal.is_empty() || self.items.get(at).is_some_and(|item| item.is_done) {
+                continue;
+            }
+            self.is_refused = true;
+            out.push(ModelEvent::Part { content_index: self.parts, part: Part::refusal(refusal) });
+            self.parts += 1;
+        }
+    }
+
     /// The last word on an item.
     fn done(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let parts = items::read(&self.provider, value.clone(), Source::Reply);
         let Some(item) = self.items.get_mut(at).filter(|item| !item.is_done) else { return };
         item.is_done = true;
         let mut grown = std::mem::take(&mut item.parts);
-        let summaries = value.get("summary").and_then(Value::as_array).map_or(0, Vec::len) as u64;
-        for (number, mut part) in (0u64..).zip(parts) {
-            let place = match number.checked_sub(summaries) {
-                None => (Place::Summary, number),
-                Some(number) => (Place::Content, number),
-            };
+        let told_kind = item.kind.clone();
+        let places = items::places(value);
+        for (number, mut part) in parts.into_iter().enumerate() {
+            let place = places.get(number).copied().unwrap_or((Place::Content, number as u64));
             let found = grown.iter().position(|part| part.place == Some(place));
             let found = found.or_else(|| grown.iter().position(|part| part.place.is_none()));
+            // What was told as text stays text, whatever the last word says.
+            let found = found.filter(|_| is_of_kind(&part, &told_kind));
             let Some(Grown { content_index, told, .. }) = found.map(|at| grown.remove(at)) else {
                 let content_index = self.parts;
                 self.parts += 1;
@@ -257,29 +279,39 @@ impl ResponsesDecoder {
     }
 
     /// The end of a reply, or its failure.
-    fn over(&mut self, response: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    ///
+    /// `event` is what the response came in, or the response itself; its type tells how it ended where the response does not.
+    fn over(&mut self, event: &Value, kind: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let response = event.get("response").filter(|response| response.is_object()).unwrap_or(event);
         self.start(response, out);
         let output = response.get("output").and_then(Value::as_array);
         self.reconcile(output.map(Vec::as_slice).unwrap_or_default(), out);
+        self.tell_refusals(out);
         let usage = response.get("usage").filter(|usage| usage.is_object()).map(|raw| usage(raw.clone()));
-        let status = some_text(response, "status");
-        let error = response.get("error").filter(|error| !error.is_null());
+        let by_kind = kind.strip_prefix("response.").filter(|word| END_WORDS.contains(word));
+        let status = by_kind.filter(|word| *word == "failed").or(some_text(response, "status")).or(by_kind);
+        let said = |value: &Value| value.get("error").is_some_and(|error| !error.is_null());
+        let error = [response, event].into_iter().find(|value| said(value));
         if error.is_some() || status == Some("failed") {
             out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
             return Err(match error {
-                Some(_) => errors::of_event(response),
+                Some(error) => errors::of_event(error),
+                None if some_text(event, "message").is_some() => errors::of_event(&as_error(event)),
                 None => errors::of_event(&serde_json::json!({"error": {"message": "the response failed"}})),
             });
         }
-        let incomplete = response.get("incomplete_details").and_then(|details| some_text(details, "reason"));
-        let reason = match (status, incomplete) {
+        let incomplete =
+            |value: &'_ Value| value.get("incomplete_details")?.get("reason")?.as_str().map(str::to_owned);
+        let incomplete =
+            incomplete(response).or_else(|| incomplete(event)).filter(|reason| !reason.is_empty());
+        let reason = match (status, incomplete.as_deref()) {
             (_, Some("max_output_tokens" | "max_tokens")) => StopReason::MaxTokens,
             (_, Some("content_filter")) => StopReason::ContentFilter,
             (None | Some("completed"), None) if self.is_refused => StopReason::ContentFilter,
             (None | Some("completed"), None) => StopReason::Stop,
             (_, Some(other)) | (Some(other), None) => StopReason::Other(other.to_owned()),
         };
-        let raw = incomplete.or(status).map(str::to_owned);
+        let raw = incomplete.or(status.map(str::to_owned));
         self.end = Some(End { reason, detail: None, raw, usage });
         Ok(())
     }
@@ -302,12 +334,14 @@ impl Decoder for ResponsesDecoder {
             return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
         }
         let response = || value.get("response").unwrap_or(&Value::Null);
-        match some_text(&value, "type").unwrap_or(event.event) {
+        let kind = some_text(&value, "type").unwrap_or(event.event);
+        match kind {
             "response.created" | "response.queued" | "response.in_progress" => self.start(response(), out),
             "response.output_item.added" => self.begin(&value, out),
             "response.output_text.delta" => {
                 self.delta(&value, "message", Place::Content, "content_index", out);
             }
+            "response.refusal.delta" => self.refuse(&value),
             "response.reasoning_summary_text.delta" => {
                 self.delta(&value, "reasoning", Place::Summary, "summary_index", out);
             }
@@ -337,7 +371,7 @@ impl Decoder for ResponsesDecoder {
             | "response.incomplete"
             | "response.failed"
             | "response.done"
-            | "response.cancelled" => self.over(response(), out)?,
+            | "response.cancelled" => self.over(&value, kind, out)?,
             "error" => return Err(errors::of_event(&as_error(&value))),
             _ if value.get("error").is_some_and(|error| !error.is_null()) => {
                 return Err(errors::of_event(&value));
@@ -352,6 +386,7 @@ impl Decoder for ResponsesDecoder {
             self.complete(out);
             return Ok(());
         }
+        self.tell_refusals(out);
         let error = if self.is_started || !self.items.is_empty() {
             "the stream ended before the reply did: no `response.completed`"
         } else {
@@ -371,9 +406,19 @@ impl Decoder for ResponsesDecoder {
         if !has_error && !response.get("output").is_some_and(Value::is_array) {
             return Err(failure::no_reply(body, "it has no `output`"));
         }
-        self.over(&response, out)?;
+        self.over(&response, "", out)?;
         self.complete(out);
         Ok(())
+    }
+}
+
+/// Whether a part is what was told of an item of this kind.
+fn is_of_kind(part: &Part, kind: &str) -> bool {
+    match kind {
+        "reasoning" => matches!(part.content, Content::Thinking { .. }),
+        "function_call" => matches!(part.content, Content::ToolCall(_)),
+        "message" => matches!(part.content, Content::Text(_)),
+        _ => matches!(part.content, Content::ProviderTool(_)),
     }
 }
 

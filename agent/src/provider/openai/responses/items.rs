@@ -40,7 +40,8 @@ fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
 fn call(provider: &str, item: &Value, source: Source) -> Option<Part> {
     let Value::Object(mut fields) = item.clone() else { return None };
     fields.shift_remove("type");
-    let (id, name) = (take_text(&mut fields, "call_id")?, take_text(&mut fields, "name")?);
+    let id = take_text(&mut fields, "call_id").or_else(|| (source == Source::Reply).then(String::new))?;
+    let name = take_text(&mut fields, "name")?;
     let arguments = match fields.shift_remove("arguments") {
         Some(Value::String(text)) => ToolArguments::from(text),
         None | Some(Value::Null) => ToolArguments::default(),
@@ -64,7 +65,9 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
     if text(item, "role").is_some_and(|role| role != "assistant") {
         return None;
     }
-    let content = match fields.shift_remove("content")? {
+    let is_reply = source == Source::Reply;
+    let content = match fields.shift_remove("content").or_else(|| is_reply.then_some(Value::Null))? {
+        Value::Null if is_reply => Vec::new(),
         Value::String(said) => {
             let part = Part::text(said);
             fields.shift_remove("role");
@@ -81,12 +84,22 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
     };
     let mut parts = Vec::new();
     for value in content {
-        let Value::Object(mut rest) = value else { return None };
-        let kind = take_text(&mut rest, "type")?;
-        let read = match kind.as_str() {
-            "output_text" => Content::Text(take_text(&mut rest, "text")?),
-            "refusal" => Content::Refusal(take_text(&mut rest, "refusal")?),
-            _ => return None,
+        if is_reply && !says_something(&value) {
+            continue;
+        }
+        let Some((read, mut rest)) = said(&value, is_reply) else {
+            if !is_reply {
+                return None;
+            }
+            // What the message has beside words stays in its place.
+            let mut data = Object::new();
+            if parts.is_empty() {
+                data.insert("item".to_owned(), std::mem::take(&mut fields).into());
+            } else {
+                data.insert("more".to_owned(), true.into());
+            }
+            parts.push(Part::opaque(provider, value).with_provider_data(ProviderData::new(provider, data)));
+            continue;
         };
         if source == Source::Reply {
             // A field that says nothing is no state; but the API's types want the annotations back.
@@ -112,6 +125,53 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
         parts.push(Part::text("").with_provider_data(ProviderData::new(provider, data)));
     }
     Some(parts)
+}
+
+/// What a part of a message says, and its further fields. A reply may leave its text out, or call it otherwise.
+fn said(value: &Value, is_reply: bool) -> Option<(Content, Object)> {
+    let mut rest = value.as_object()?.clone();
+    let kind = take_text(&mut rest, "type")?;
+    let content = match kind.as_str() {
+        "output_text" => match take_text(&mut rest, "text") {
+            Some(text) => Content::Text(text),
+            None if is_reply && rest.get("text").is_none_or(Value::is_null) => Content::Text(String::new()),
+            None => return None,
+        },
+        "refusal" => Content::Refusal(take_text(&mut rest, "refusal")?),
+        "text" if is_reply => {
+            rest.insert("type".to_owned(), kind.into());
+            Content::Text(take_text(&mut rest, "text")?)
+        }
+        _ => return None,
+    };
+    Some((content, rest))
+}
+
+/// Whether a part of a message is more than an empty place.
+fn says_something(part: &Value) -> bool {
+    let is_no_refusal =
+        text(part, "type") == Some("refusal") && part.get("refusal").is_none_or(Value::is_null);
+    !part.is_null() && !is_no_refusal
+}
+
+/// Where the parts of an item stand in it: in its summary, or in its content, by their numbers there.
+pub(super) fn places(item: &Value) -> Vec<(Place, u64)> {
+    let is_reasoning = text(item, "type") == Some("reasoning");
+    let of = |place: Place, key: &str| -> Vec<(Place, u64)> {
+        let list = item.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let numbered = (0u64..).zip(list);
+        let kept =
+            |part: &Value| if is_reasoning { text(part, "text").is_some() } else { says_something(part) };
+        numbered.filter(|(_, part)| kept(part)).map(|(number, _)| (place, number)).collect()
+    };
+    [of(Place::Summary, "summary"), of(Place::Content, "content")].concat()
+}
+
+/// The list of an item that a part stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Summary,
+    Content,
 }
 
 /// What the provider ran itself, in neutral words.
@@ -188,7 +248,18 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
                 }
             }
             Content::ProviderTool(_) => items.extend(rest.cloned()),
-            Content::Opaque(opaque) if opaque.provider == provider => items.push(opaque.value.clone()),
+            Content::Opaque(opaque) if opaque.provider == provider => match rest {
+                Some(data) if data.get("item").is_some() => {
+                    let mut item = data.get("item").and_then(Value::as_object).cloned().unwrap_or_default();
+                    item.insert("content".to_owned(), json!([opaque.value]));
+                    items.push(item.into());
+                }
+                Some(data) if data.get("more").is_some() => {
+                    let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
+                    content.into_iter().for_each(|content| content.push(opaque.value.clone()));
+                }
+                _ => items.push(opaque.value.clone()),
+            },
             _ => {}
         }
     }
@@ -217,7 +288,7 @@ fn begun_message(part: &Part, said: &str, data: &Value) -> Value {
     let mut item = data.get("item").and_then(Value::as_object).cloned().unwrap_or_default();
     let content = if data.get("plain").is_some() {
         said.into()
-    } else if data.get("empty").is_some() {
+    } else if data.get("empty").is_some() && said.is_empty() {
         json!([])
     } else {
         json!([message_part(part, said, data)])

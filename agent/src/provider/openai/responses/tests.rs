@@ -385,3 +385,105 @@ fn requests_are_read_and_written_again() {
         assert!(api().parse_request("test", &broken).is_err());
     }
 }
+
+/// One message whose text was told as `Hi`, with this as its last word.
+fn ended_as(item: &Value) -> Vec<Value> {
+    let begun = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+    vec![
+        json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
+        json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hi"}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed",
+            "response": {"id": "r", "status": "completed", "output": [item], "usage": usage()}}),
+    ]
+}
+
+#[test]
+fn odd_parts_of_a_message_leave_its_text_and_usage() {
+    let hi = json!({"type": "output_text", "text": "Hi", "annotations": []});
+    for content in [
+        json!([hi, {"type": "output_hologram", "x": 1}]),
+        json!([{"type": "output_text", "text": null}]),
+        json!([hi, null]),
+        json!([hi, {"type": "refusal", "refusal": null}]),
+        json!([{"type": "text", "text": "Hi"}]),
+        json!([hi, {"type": "refusal", "refusal": "No."}]),
+        json!([{"type": "refusal", "refusal": "No."}]),
+        json!([null, {"type": "output_hologram"}]),
+        json!(7),
+        Value::Null,
+    ] {
+        let mut item = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content});
+        let streamed = reply(&api(), &stream(&ended_as(&item)));
+        assert_eq!((streamed.text().as_str(), streamed.usage.output), ("Hi", 40), "{content}");
+        let is_refused = content.to_string().contains("No.");
+        assert_eq!(streamed.refusal().is_some(), is_refused, "{content}");
+        let whole = json!({"id": "r", "status": "completed", "output": [item], "usage": usage()});
+        assert_eq!(reply(&api(), &whole.to_string()).usage.output, 40, "{content}");
+        if content.to_string().contains("x") && content[1]["x"] == 1 {
+            let request = ModelRequest::new([Message::from(streamed)]);
+            assert_eq!(body(&api(), "model", &request)["input"], json!([item]));
+        }
+        item.as_object_mut().unwrap().remove("content");
+        assert_eq!(reply(&api(), &stream(&ended_as(&item))).text(), "Hi");
+    }
+}
+
+#[test]
+fn a_call_keeps_the_id_that_its_end_leaves_out() {
+    let item = |id: Value| json!({"type": "function_call", "id": "fc_1", "call_id": id, "name": "f", "arguments": "{\"a\":1}"});
+    let events = [
+        json!({"type": "response.output_item.added", "output_index": 0, "item": item(json!("call_9"))}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item(Value::Null)}),
+        json!({"type": "response.completed", "response": {"status": "completed", "usage": usage()}}),
+    ];
+    let told = reply(&api(), &stream(&events));
+    let call = told.tool_calls().next().unwrap();
+    assert_eq!((call.id.as_str(), call.args.text()), ("call_9", "{\"a\":1}"));
+}
+
+#[test]
+fn the_type_of_the_last_event_tells_the_end_where_the_response_does_not() {
+    let error = json!({"code": "server_error", "message": "It broke."});
+    for event in [
+        json!({"type": "response.failed", "response": {"error": error}}),
+        json!({"type": "response.failed", "error": error}),
+        json!({"type": "response.failed", "response": {"id": "r"}, "error": error}),
+        json!({"type": "response.failed", "code": "server_error", "message": "It broke."}),
+    ] {
+        let (_, failed) = read(&api(), "test", 200, stream(std::slice::from_ref(&event)).as_bytes());
+        let failed = failed.unwrap();
+        assert_eq!((failed.code(), failed.message()), (Some("server_error"), "It broke."), "{event}");
+    }
+    let (_, failed) = read(&api(), "test", 200, stream(&[json!({"type": "response.failed"})]).as_bytes());
+    assert!(failed.is_some());
+    for (event, reason) in [
+        (json!({"type": "response.incomplete"}), StopReason::Other("incomplete".into())),
+        (
+            json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}}),
+            StopReason::MaxTokens,
+        ),
+        (json!({"type": "response.cancelled", "response": {}}), StopReason::Other("cancelled".into())),
+    ] {
+        assert_eq!(reply(&api(), &stream(&[event])).stop_reason, reason);
+    }
+}
+
+#[test]
+fn a_refusal_is_told_as_far_as_it_came() {
+    let piece = |delta: &str| json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": delta});
+    let mut events = vec![piece("I ca"), piece("nnot.")];
+    let (partial, error) = read(&api(), "test", 200, stream(&events).as_bytes());
+    assert_eq!((partial.refusal().as_deref(), error.unwrap().kind()), (Some("I cannot."), K::Protocol));
+    let part = json!({"type": "refusal", "refusal": "I cannot."});
+    let item = json!({"type": "message", "id": "m", "role": "assistant", "content": [part]});
+    events.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item}));
+    for with_item in [true, false] {
+        let end =
+            json!({"type": "response.completed", "response": {"status": "completed", "usage": usage()}});
+        let events = [&events[..if with_item { 3 } else { 2 }], &[end]].concat();
+        let whole = reply(&api(), &stream(&events));
+        assert_eq!(whole.refusal().as_deref(), Some("I cannot."));
+        assert_eq!((whole.content.len(), whole.stop_reason), (1, StopReason::ContentFilter));
+    }
+}
