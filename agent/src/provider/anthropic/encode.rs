@@ -170,6 +170,9 @@ impl Encoder<'_> {
             if self.protocol.version == AnthropicVersion::V2026_10_21
                 || thinks
                 || models::refuses_sampling(&self.model.model)
+                || (name == "top_p"
+                    && self.request.temperature.is_some()
+                    && models::takes_one_sampling_setting(&self.model.model))
             {
                 tracing::warn!(
                     setting = name,

@@ -43,6 +43,11 @@ pub(super) fn refuses_sampling(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (4, 7))
 }
 
+/// Whether a model refuses `temperature` and `top_p` together.
+pub(super) fn takes_one_sampling_setting(model: &str) -> bool {
+    version(model).is_some_and(|version| version == (4, 5) || version == (4, 6))
+}
+
 /// The effort that stands for a level.
 ///
 /// Source: Anthropic's page on [effort](https://platform.claude.com/docs/en/build-with-claude/effort): `low` to `high` and `max`

@@ -516,3 +516,15 @@ fn errors_in_a_stream_are_read_in_every_form() {
     let plain = hi("m") + "event: error\ndata: upstream is gone\n\n";
     assert_eq!(read(&api(), "test", 200, plain.as_bytes()).1.unwrap().message(), "upstream is gone");
 }
+
+#[test]
+fn one_sampling_setting_goes_out_where_two_are_refused() {
+    let mut request = ModelRequest::new([Message::user("Hi")]);
+    (request.temperature, request.top_p) = (Some(0.5), Some(0.9));
+    for (model, both) in
+        [("claude-sonnet-4-5", false), ("claude-sonnet-4-6", false), ("claude-sonnet-4-0", true)]
+    {
+        let sent = body(&api(), model, &request);
+        assert_eq!((sent["temperature"].as_f64(), sent.get("top_p").is_some()), (Some(0.5), both), "{model}");
+    }
+}
