@@ -144,7 +144,7 @@ fn what_the_whole_has_against_a_value_joins_the_report() {
         "anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "string"}}, "required": ["b"]}],
         "unevaluatedProperties": false
     });
-    let keep = PlanOptions::default().unknown(agent::args::UnknownKeys::Keep);
+    let keep = PlanOptions::default().unknown(UnknownKeys::Keep);
     let plan = Plan::compile("t", &schema, keep).unwrap_or_else(|e| panic!("{e}"));
     assert!(plan.parse::<Value>(r#"{"n": "1", "a": "x", "b": "y"}"#).is_ok());
     assert_eq!(told(plan.parse(r#"{"n": "1", "a": "x", "c": 1}"#)), ["/c: unknown parameter"]);

@@ -78,8 +78,8 @@ pub(super) fn error_body(body: &[u8]) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }
-    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-    if let Some(value) = data.filter_map(|data| serde_json::from_str(data.trim()).ok()).next() {
+    let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    if let Some(value) = data.find_map(|data| serde_json::from_str(data.trim()).ok()) {
         return value;
     }
     let is_words = !text.is_empty() && !text.starts_with(['<', '{', '[']);

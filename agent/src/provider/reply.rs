@@ -172,12 +172,13 @@ fn decode(
     out: &mut Vec<ModelEvent>,
 ) {
     let text = event.data.trim();
-    if outcome.is_err() || decoder.is_complete() || (text.is_empty() && event.event != "error") {
+    if outcome.is_err() || (text.is_empty() && event.event != "error") {
         return;
     }
     *outcome = decoder.event(event, out);
     // An error in plain words is one all the same.
     if event.event == "error"
+        && !decoder.is_complete()
         && !text.is_empty()
         && let Err(error) = outcome
         && error.kind() == ModelErrorKind::Protocol

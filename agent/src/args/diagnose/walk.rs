@@ -30,6 +30,7 @@ const MAX_NESTED: usize = 600;
 const MAX_ALLOWED_LISTS: usize = 100;
 
 #[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Findings {
     pub(crate) count: usize,
     /// Of these, integers that JSON Schema knows and nothing here can carry.

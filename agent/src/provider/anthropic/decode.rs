@@ -88,12 +88,13 @@ impl AnthropicDecoder {
         let id = text(message, "id").unwrap_or_default();
         match &self.started {
             Some(started) if started == id => return Ok(()),
-            Some(started) => {
+            Some(started) if !self.is_over => {
                 let error = format!("message `{id}` began before `{started}` ended");
                 return Err(ModelError::protocol(error).with_retryable(true));
             }
-            None => self.started = Some(id.to_owned()),
+            _ => self.started = Some(id.to_owned()),
         }
+        self.is_over = false;
         let owned = |key| some_text(message, key).map(str::to_owned);
         out.push(ModelEvent::ReplyStart { response_id: owned("id"), model: owned("model") });
         self.take_usage(message.get("usage"));
@@ -265,16 +266,20 @@ impl AnthropicDecoder {
 
 impl Decoder for AnthropicDecoder {
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.is_over || event.data.trim() == "[DONE]" {
+        if event.data.trim() == "[DONE]" {
             return Ok(());
         }
         let value = match failure::event_json(event) {
-            // Signs of life may say anything.
-            Err(_) if !EVENTS.contains(&event.event) => return Ok(()),
+            // Signs of life may say anything, and so may what follows the end.
+            Err(_) if self.is_over || !EVENTS.contains(&event.event) => return Ok(()),
             value => value?,
         };
         let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
         let kind = some_text(&value, "type").unwrap_or(event.event);
+        // Of several messages in one answer, which only recordings have, the later ones go on where the first ended.
+        if self.is_over && kind != "message_start" {
+            return Ok(());
+        }
         let has_error = value.get("error").is_some_and(|error| !error.is_null());
         if event.event == "error" || kind == "error" || kind.ends_with("_error") || has_error {
             self.tell_usage(out);

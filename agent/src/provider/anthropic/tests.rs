@@ -483,7 +483,8 @@ fn what_is_not_of_the_message_is_ignored() {
     for odd in odd {
         assert_eq!(reply(&api(), &(odd.to_owned() + &hi("m") + odd + &end())).text(), "Hi", "{odd}");
     }
-    let after = ["data: [DONE]\n\n", "data: soon\n\n", "event: error\ndata: {}\n\n", &hi("other")];
+    let after =
+        ["data: [DONE]\n\n", "data: soon\n\n", "event: error\ndata: {}\n\n", "event: error\ndata: x\n\n"];
     for after in after {
         assert_eq!(reply(&api(), &(hi("m") + &end() + after)).text(), "Hi", "{after}");
     }

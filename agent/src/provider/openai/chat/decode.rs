@@ -203,7 +203,9 @@ impl ChatDecoder {
             }
             match (self.message_data.get_mut(key), value) {
                 (Some(Value::Array(list)), Value::Array(more)) if key == "reasoning_details" && !is_whole => {
-                    more.iter().for_each(|detail| add_detail(list, detail));
+                    for detail in more {
+                        add_detail(list, detail);
+                    }
                 }
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
                 (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => add_sound(known, more),
@@ -388,21 +390,21 @@ fn add_detail(list: &mut Vec<Value>, piece: &Value) {
             && is_same("signature")
             && !(is_signed && adds_text)
     };
-    let last = list.last_mut().and_then(Value::as_object_mut).filter(|last| goes_on(last));
-    let (Some(last), Some(piece)) = (last, piece.as_object()) else {
+    let before = list.last_mut().and_then(Value::as_object_mut).filter(|before| goes_on(before));
+    let (Some(before), Some(piece)) = (before, piece.as_object()) else {
         list.push(piece.clone());
         return;
     };
     for (key, value) in piece {
-        match (last.get_mut(key), value) {
+        match (before.get_mut(key), value) {
             (Some(Value::String(text)), Value::String(more)) if key == "text" || key == "summary" => {
                 text.push_str(more);
             }
             (Some(Value::Null) | None, _) => {
-                last.insert(key.clone(), value.clone());
+                before.insert(key.clone(), value.clone());
             }
             (Some(Value::String(known)), Value::String(_)) if known.is_empty() => {
-                last.insert(key.clone(), value.clone());
+                before.insert(key.clone(), value.clone());
             }
             _ => {}
         }

@@ -256,7 +256,9 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
                 }
                 Some(data) if data.get("more").is_some() => {
                     let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
-                    content.into_iter().for_each(|content| content.push(opaque.value.clone()));
+                    if let Some(content) = content {
+                        content.push(opaque.value.clone());
+                    }
                 }
                 _ => items.push(opaque.value.clone()),
             },

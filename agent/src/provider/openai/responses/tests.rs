@@ -420,7 +420,7 @@ fn odd_parts_of_a_message_leave_its_text_and_usage() {
         assert_eq!(streamed.refusal().is_some(), is_refused, "{content}");
         let whole = json!({"id": "r", "status": "completed", "output": [item], "usage": usage()});
         assert_eq!(reply(&api(), &whole.to_string()).usage.output, 40, "{content}");
-        if content.to_string().contains("x") && content[1]["x"] == 1 {
+        if content.to_string().contains('x') && content[1]["x"] == 1 {
             let request = ModelRequest::new([Message::from(streamed)]);
             assert_eq!(body(&api(), "model", &request)["input"], json!([item]));
         }
