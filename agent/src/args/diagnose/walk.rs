@@ -33,7 +33,7 @@ const MAX_ALLOWED_LISTS: usize = 100;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Findings {
     pub(crate) count: usize,
-    /// Of these, integers that JSON Schema knows and nothing here can carry.
+    /// Of these, integers to JSON Schema that cannot be carried here, or not for sure.
     pub(crate) too_wide: usize,
     /// The type at the root itself is wrong.
     pub(crate) clash: bool,
@@ -243,7 +243,12 @@ impl<'w, 'o> Walk<'w, 'o> {
                 self.bend_by(bool_from_text(text, node.rules.within_strict()).is_none());
             }
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
-                Digits::NotInteger => self.wrong(id, doc),
+                Digits::NotInteger => {
+                    // Written as a float so large that it may have been rounded: an integer to JSON Schema all the same.
+                    let is_whole = || doc.as_f64().is_some_and(|number| number.fract() == 0.0);
+                    self.found.too_wide += usize::from(matches!(doc.shape, Shape::Number) && is_whole());
+                    self.wrong(id, doc);
+                }
                 Digits::Int(int) if spec.takes(int) => {}
                 // Of a schema that sets no bound: not out of its range, but nothing here can carry it.
                 digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
