@@ -101,6 +101,7 @@ impl SseParser {
     }
 
     /// Hands out JSON that stands in the stream by itself, in one line or several: so servers tell errors.
+    #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
         self.stray = Some(Vec::new());
         self
