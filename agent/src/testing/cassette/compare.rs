@@ -17,7 +17,22 @@ struct Difference<'v> {
     asked: Option<&'v Value>,
 }
 
-/// The request with the fewest differences, with its number from 1.
+impl Difference<'_> {
+    /// How much differs, from 10 to 100: texts that begin and end alike are near.
+    fn distance(&self) -> usize {
+        let (Some(Value::String(one)), Some(Value::String(other))) = (self.recorded, self.asked) else {
+            return 100;
+        };
+        let longer = one.len().max(other.len()).max(1);
+        let begin = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+        let rest = one.len().min(other.len()) - begin;
+        let end = one.bytes().rev().zip(other.bytes().rev()).take(rest);
+        let end = end.take_while(|(one, other)| one == other).count();
+        100 - 90 * (begin + end) / longer
+    }
+}
+
+/// The request that differs least, with its number from 1.
 pub(super) fn nearest<'v>(
     recorded: impl Iterator<Item = &'v Value>,
     asked: &Value,
@@ -26,7 +41,7 @@ pub(super) fn nearest<'v>(
     all.min_by_key(|(_, recorded)| {
         let mut found = Vec::new();
         collect("", recorded, asked, &mut found);
-        found.len()
+        found.iter().map(Difference::distance).sum::<usize>()
     })
 }
 
