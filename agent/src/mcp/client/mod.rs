@@ -198,12 +198,14 @@ fn place_name(config: &ClientConfig) -> String {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoTools for Client {
     fn into_tools(self) -> ToolSet {
         self.tools()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoTools for &Client {
     fn into_tools(self) -> ToolSet {
         self.tools()
