@@ -7,7 +7,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let docs = Client::connect(ClientConfig::http("https://docs.example/mcp").name("docs")).await?;
 //! let files = Client::connect(ClientConfig::command("mcp-server-files").arg("/srv").name("files")).await?;
-//! println!("{}", docs.report());
+//! println!("{}", docs.report().await);
 //! // A model sees `docs__search`, `files__read_file`, ….
 //! let registry = Registry::new(tools![{ docs }, { files }])?;
 //! # Ok(()) }

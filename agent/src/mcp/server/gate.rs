@@ -99,7 +99,7 @@ pub(super) enum Phase {
 /// let server = Server::new(tools![]);
 /// let handle = server.handle();
 /// tokio::spawn(async move {
-///     let _ = tokio::signal::ctrl_c().await;
+///     tokio::time::sleep(Duration::from_secs(3600)).await;  // or until a signal comes
 ///     handle.shutdown(Duration::from_secs(10)).await;
 /// });
 /// server.serve(([127, 0, 0, 1], 8080)).await?;
