@@ -54,3 +54,4 @@ mod tool_builder;
 mod tool_combine;
 mod tool_context;
 mod tool_lint;
+mod trace_support;

@@ -9,9 +9,10 @@ use agent::message::Usage;
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ScriptedModel, reply};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Dispatch, Event, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::assistant_support::assistant;
+use crate::trace_support::hear;
 
 #[derive(Clone, Debug, Default)]
 struct Span {
@@ -96,7 +97,7 @@ fn model() -> ScriptedModel {
 
 async fn traced(capture: bool) -> Traces {
     let traces = Traces::default();
-    let _guard = tracing::dispatcher::set_default(&Dispatch::new(traces.clone()));
+    let _guard = hear(traces.clone());
     let builder = assistant(&model()).request(|request| request.with_max_tokens(500));
     let builder = if capture { builder.capture_content() } else { builder };
     builder.build().unwrap().prompt(SECRET).session_id("s-1").await.unwrap();
@@ -177,7 +178,7 @@ async fn what_is_said_is_traced_where_the_application_asks_for_it() {
 async fn a_request_that_fails_says_so_without_the_words_of_the_provider() {
     let traces = Traces::default();
     {
-        let _guard = tracing::dispatcher::set_default(&Dispatch::new(traces.clone()));
+        let _guard = hear(traces.clone());
         let error = ModelError::new(ModelErrorKind::Connection, SECRET);
         let assistant = assistant(&ScriptedModel::new([reply().error(error)])).build().unwrap();
         assistant.prompt("go").await.unwrap_err();

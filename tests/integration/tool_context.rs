@@ -196,8 +196,7 @@ async fn log_later() {
 #[tokio::test(flavor = "current_thread")]
 async fn bodies_log_in_the_span_of_their_call() {
     let logs = Arc::new(Logs::default());
-    let dispatch = tracing::Dispatch::new(Shared(logs.clone()));
-    let _guard = tracing::dispatcher::set_default(&dispatch);
+    let _guard = crate::trace_support::hear(Shared(logs.clone()));
     text(tools![log_later], "log_later", "").await;
     {
         let spans = logs.spans.lock().expect("sound");
