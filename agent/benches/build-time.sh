@@ -5,6 +5,8 @@
 # machine do not spoil.
 # Usage: [ROUNDS=1] agent/benches/build-time.sh [TOOLS [check|debug|release|lto]]     40 and release; writes to a scratch folder
 set -eu
+# A build of the whole crate: nothing is kept from the round before.
+export CARGO_INCREMENTAL=0
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -1,6 +1,7 @@
 //! Schemas from elsewhere.
 
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions, UnknownKeys};
+use agent::schema::{Dialect, render};
 use serde_json::{Value, json};
 
 fn compile(schema: &Value) -> Plan {
@@ -87,6 +88,50 @@ fn references_that_lead_nowhere() {
         Plan::compile("t", &turns, PlanOptions::default()).expect_err("turns in place").keyword(),
         "$ref"
     );
+}
+
+#[test]
+fn a_tool_may_take_a_schema() {
+    for (address, definitions) in [
+        ("http://json-schema.org/draft-07/schema", "definitions"),
+        ("https://json-schema.org/draft/2020-12/schema", "$defs"),
+    ] {
+        for reference in [address.to_owned(), format!("{address}#")] {
+            let plan = one(json!({"$ref": reference}));
+            takes(&plan, &json!(true), &json!(true));
+            let schema = json!({"type": ["object"], "properties": {"a": {"minLength": 1, "x-own": [1]}}, "$id": "urn:a"});
+            takes(&plan, &schema, &schema);
+            let wrong = json!({"type": "strng", "properties": {"a": {"minLength": -1, "items": 5}}});
+            let want = [
+                ("/v/properties/a/items", "type"),
+                ("/v/properties/a/minLength", "range"),
+                ("/v/type", "enum"),
+            ];
+            let error = plan.parse::<Value>(&json!({"v": wrong}).to_string()).expect_err("refused");
+            let mut got = issues(&error);
+            got.sort_unstable();
+            assert_eq!(got, want, "{error}");
+            assert!(error.to_text().contains("did you mean \"string\"?"), "{error}");
+        }
+        let part = one(json!({"$ref": format!("{address}#/{definitions}/nonNegativeInteger")}));
+        takes(&part, &json!(3), &json!(3));
+        refuses(&part, &json!(-3), &[("/v", "range")]);
+        // What the document says of that address itself counts.
+        let own = json!({"type": "object", "properties": {"v": {"$ref": address}},
+            "$defs": {"own": {"$id": address, "type": "integer"}}});
+        takes(&compile(&own), &json!(3), &json!(3));
+        let everything = json!({"$ref": address});
+        let root = compile(&everything);
+        assert_eq!(root.schema(), &everything);
+        assert!(
+            root.parse::<Value>(r#"{"type": "array"}"#).is_ok()
+                && root.parse::<Value>(r#"{"type": 5}"#).is_err()
+        );
+        for dialect in Dialect::ALL {
+            let shown = render(&root, dialect).schema.to_string();
+            assert!(!shown.contains("\\u0000"), "{dialect:?}: {shown}");
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Places of a document by their names: `$id`, `$anchor`. References to them become pointers, before anything is compiled.
+//! The metaschemas are places of every document that names them: a tool may take a schema.
 
 use super::compile::Result;
 use super::error::SchemaError;
@@ -6,14 +7,20 @@ use super::uri;
 use crate::args::text::push_segment;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A schema nested deeper than this is refused, as `serde_json` refuses deeper text.
 const MAX_DEPTH: usize = 256;
 /// More values than this are no schema of a tool.
 const MAX_VALUES: usize = 500_000;
+/// What is known by its address without being fetched. The vocabularies of 2020-12 are one schema here, and any further key
+/// is allowed, as the specification has it.
+const METASCHEMAS: [(&str, &str); 2] = [
+    ("http://json-schema.org/draft-07/schema", include_str!("metaschemas/draft-07.json")),
+    ("https://json-schema.org/draft/2020-12/schema", include_str!("metaschemas/2020-12.json")),
+];
 
-/// The document with every reference as a pointer into it.
+/// The document with every reference as a pointer into it, and the metaschemas that it refers to among its definitions.
 pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
@@ -22,8 +29,30 @@ pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'
         return Ok(Cow::Borrowed(root));
     }
     let mut out = root.clone();
+    if !places.wanted.is_empty() && with_metaschemas(&mut out, &places) {
+        places = Places { lone_references, ..Places::default() };
+        places.collect(&out, &mut String::new(), &Place::default(), true)?;
+    }
     places.point(&mut out, &mut String::new(), &Place::default(), true)?;
     Ok(Cow::Owned(out))
+}
+
+/// Puts those that are wanted, and not in the document, among its definitions. Was there any?
+fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
+    let Some(map) = document.as_object_mut() else { return false };
+    let Value::Object(definitions) = map.entry("$defs").or_insert_with(|| Map::new().into()) else {
+        return false;
+    };
+    let mut any = false;
+    for (address, text) in METASCHEMAS {
+        if places.wanted.contains(address) && !places.resources.contains_key(address) {
+            // The text is ours: a test reads both.
+            let Ok(metaschema) = serde_json::from_str(text) else { continue };
+            definitions.insert(format!("\0{address}"), metaschema);
+            any = true;
+        }
+    }
+    any
 }
 
 /// Without recursion: what follows may recurse.
@@ -65,6 +94,8 @@ struct Places {
     anchors: HashMap<(String, String), String>,
     /// How often a `$dynamicAnchor` of that name is there.
     dynamic: HashMap<String, usize>,
+    /// Metaschemas that are referred to.
+    wanted: HashSet<&'static str>,
 }
 
 /// What the value of a keyword is.
@@ -148,6 +179,10 @@ impl Places {
             let reference = map.get(keyword).and_then(Value::as_str);
             self.rewrite |=
                 reference.is_some_and(|r| keyword == "$dynamicRef" || r != "#" && !r.starts_with("#/"));
+            if let Some(reference) = reference {
+                let base = uri::resolve(&place.base, uri::split(reference).0);
+                self.wanted.extend(METASCHEMAS.iter().map(|(address, _)| *address).filter(|a| *a == base));
+            }
         }
         each_below(map, pointer, known, |value, pointer, known| self.collect(value, pointer, &place, known))
     }

@@ -211,7 +211,8 @@ impl Plan {
     ///
     /// A few rules are the engine's own: the arguments are one JSON object whatever the schema says of its root; an integer
     /// fits in 64 bits; a float of 2⁵³ and more is no integer, because it may have been rounded; a metaschema in
-    /// `$schema` is not read.
+    /// `$schema` is not read. Nothing is ever fetched: a `$ref` leads into the document, or to the metaschema of draft-07 or
+    /// 2020-12 (a tool may take a schema).
     ///
     /// An object without `additionalProperties` is open in JSON Schema. Here it takes the keys it lists, those that its
     /// conditions speak about, and no others, unless it lists none or the options say
