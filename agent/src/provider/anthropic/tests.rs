@@ -12,7 +12,7 @@ use crate::message::{
 use crate::model::{
     ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebSearch,
 };
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{assert_round_trip, body, read, reply};
 
 fn api() -> AnthropicMessages {
     AnthropicMessages::default()

@@ -9,13 +9,13 @@ use super::{errors, parts};
 use crate::message::{Content, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::parts::{Object, Source, some_text, text};
+use crate::provider::parts::{Object, Source, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
 /// What a candidate says about its content, kept for reading.
-const STATE_FIELDS: [&str; 4] =
-    ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings"];
+const STATE_FIELDS: [&str; 5] =
+    ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
 /// Reads one answer.
 ///
@@ -93,16 +93,17 @@ impl GeminiDecoder {
                 }
             }
         }
-        match chunk.get("error") {
-            None | Some(Value::Null) => Ok(()),
-            Some(_) => {
-                self.tell_usage(out);
-                Err(errors::of_event(chunk))
-            }
+        match failure::error_in(chunk) {
+            None => Ok(()),
+            Some(_) => Err(errors::of_event(chunk)),
         }
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
+        // Servers leave empty places: `null`, `{}`, `{"text": null}`.
+        if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
+            return;
+        }
         if let Some(call) = part.get("functionCall") {
             let pieces = call.get("partialArgs").and_then(Value::as_array);
             let is_piece = goes_on(call) || pieces.is_some_and(|pieces| !pieces.is_empty());
@@ -186,8 +187,13 @@ impl GeminiDecoder {
         }
     }
 
-    fn tell_usage(&mut self, out: &mut Vec<ModelEvent>) {
+    /// What was gathered and not told yet.
+    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         out.extend(self.usage.take().map(|raw| ModelEvent::Usage { usage: usage(raw) }));
+        if !self.message_data.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
+            out.push(ModelEvent::MessageData { data });
+        }
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
@@ -197,11 +203,7 @@ impl GeminiDecoder {
         } else {
             self.tell_call(true, out);
         }
-        self.tell_usage(out);
-        if !self.message_data.is_empty() {
-            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
-            out.push(ModelEvent::MessageData { data });
-        }
+        self.tell_rest(out);
         let (reason, raw) = match (self.finish.take(), self.blocked.take()) {
             (Some(word), _) => (stop_reason(&word), Some(word)),
             (None, Some(word)) => (StopReason::ContentFilter, Some(word)),
@@ -226,8 +228,7 @@ impl Decoder for GeminiDecoder {
             Err(_) if self.is_over() => return Ok(()),
             chunk => chunk?,
         };
-        if event.event == "error" && chunk.get("error").is_none() {
-            self.tell_usage(out);
+        if event.event == "error" && failure::error_in(&chunk).is_none() {
             return Err(errors::of_event(&chunk));
         }
         if let Value::Array(chunks) = &chunk {
@@ -244,13 +245,20 @@ impl Decoder for GeminiDecoder {
             self.complete(out);
             return Ok(());
         }
-        self.tell_usage(out);
         let error = if self.has_candidate {
             "the stream ended before the reply did: no `finishReason`"
         } else {
             "the stream has no reply in it"
         };
         Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        self.tell_rest(out);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_over()
     }
 
     /// There is no last word: usage may follow the reason for the end.
@@ -357,15 +365,13 @@ fn stop_reason(word: &str) -> StopReason {
 
 /// Gemini counts thoughts apart; here `output` is all of it. What tools at the provider added to the prompt is input.
 fn usage(raw: Value) -> Usage {
-    let count = |key: &str| raw.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let count = |key: &str| count_at(&raw, &[key]).unwrap_or_default();
     let reasoning = count("thoughtsTokenCount");
     let input = count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount"));
     let mut usage = Usage::new(input, count("candidatesTokenCount").saturating_add(reasoning));
     usage.reasoning = reasoning;
     usage.cache_read = count("cachedContentTokenCount");
-    if let Some(total) = raw.get("totalTokenCount").and_then(Value::as_u64) {
-        usage.total = total;
-    }
+    usage.total = count_at(&raw, &["totalTokenCount"]).unwrap_or(usage.total);
     usage.raw = Some(raw);
     usage
 }

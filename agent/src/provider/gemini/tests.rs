@@ -9,7 +9,7 @@ use crate::ToolDefinition;
 use crate::args::{Plan, PlanOptions};
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage};
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{assert_round_trip, body, read, reply};
 
 fn api() -> Gemini {
     Gemini::default()

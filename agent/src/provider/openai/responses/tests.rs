@@ -10,7 +10,7 @@ use crate::message::{
     ToolResultMessage,
 };
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{assert_round_trip, body, read, reply};
 
 fn api() -> OpenAiResponses {
     OpenAiResponses::default()
@@ -380,8 +380,7 @@ fn requests_are_read_and_written_again() {
     );
     assert_eq!(request.messages.iter().find_map(|message| message.as_tool_result()).unwrap().tool, "f");
     assert_round_trip(&api(), &json!({"model": "gpt-4o", "input": "Hi", "stream": true}));
-    for broken in [json!([]), json!({"input": "x"}), json!({"model": "m"}), json!({"model": "m", "input": 5})]
-    {
+    for broken in [json!([]), json!({"input": "x"}), json!({"model": "m", "input": 5})] {
         assert!(api().parse_request("test", &broken).is_err());
     }
 }
