@@ -18,8 +18,9 @@ fn increment(a: u32) -> String {
 
 /// Text, then a call, as each protocol streams it; in the order of [`Server::all`].
 fn streams() -> [String; 4] {
-    let join =
-        |events: &[&str], end: &str| events.iter().map(|event| format!("data: {event}{end}")).collect();
+    let join = |events: &[&str], end: &str| {
+        events.iter().map(|event| format!("data: {event}{end}")).collect::<Vec<_>>().concat()
+    };
     [
         join(
             &[

@@ -2,7 +2,9 @@
 //! there.
 
 use agent::message::{Content, Message, StopReason};
-use agent::model::{Model as _, ModelError, ModelErrorKind as K, ModelEvent, ModelInfo, ModelRequest, StepCx};
+use agent::model::{
+    Model as _, ModelError, ModelErrorKind as K, ModelEvent, ModelInfo, ModelRequest, StepCx,
+};
 use agent::provider::sse::SseEvent;
 use agent::provider::{Answer, Catalogue, Decoder, HttpRequest, Protocol, ProviderEntry};
 use agent::schema::Dialect;
@@ -136,5 +138,7 @@ async fn a_provider_is_one_protocol_and_one_row() {
     let mut stream = model.stream(&StepCx::new(), &hi());
     while stream.next().await.is_some() {}
     let partial = stream.into_partial();
-    assert!(matches!(&partial.content[..], [part] if matches!(&part.content, Content::Text(text) if text == "I ad")));
+    assert!(
+        matches!(&partial.content[..], [part] if matches!(&part.content, Content::Text(text) if text == "I ad"))
+    );
 }

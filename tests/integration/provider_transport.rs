@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent::message::{AssistantMessage, Message};
-use agent::model::{
-    ArgumentChange, Model as _, ModelError, ModelEvent, ModelRequest, StepCx,
-};
+use agent::model::{ArgumentChange, Model as _, ModelError, ModelEvent, ModelRequest, StepCx};
 use agent::provider::http::{ApiKey, HttpModel, HttpModelBuilder, HttpOptions};
 use agent::{CancelToken, Registry, tool, tools};
 use tokio::net::{TcpSocket, TcpStream};
@@ -165,8 +163,9 @@ fn write(path: String, lines: Vec<String>) -> usize {
 async fn arguments_are_told_while_they_arrive() {
     let args = r#"{"path": "a.txt", "lines": ["one", "two"]}"#;
     let (one, two) = args.split_at(12);
-    let sse =
-        |events: &[agent::Value]| events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>();
+    let sse = |events: &[agent::Value]| {
+        events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat()
+    };
     let json = |text: &str| serde_json::from_str::<agent::Value>(text).unwrap();
     let call = |args: &str| agent::json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "write", "arguments": args}}]}}]});
     let chat = (

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::message::{Part, ProviderData};
-use crate::model::{ModelError, ModelErrorKind, ToolChoice};
+use crate::message::{Content, Part, ProviderData};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, ToolChoice};
 use crate::provider::parts::{Object, add_rest};
 
 pub(super) fn invalid(what: impl Into<String>) -> ModelError {
@@ -40,6 +40,29 @@ pub(super) fn said(role: &str, content: Value, data: Option<&Value>) -> Option<V
     message.insert("content".into(), content);
     add_rest(&mut message, rest);
     Some(message.into())
+}
+
+/// Media that another model made, as parts of a message of the user: here the assistant cannot show any.
+pub(super) fn made_elsewhere(
+    content: &[Part],
+    model: &ModelInfo,
+    write: impl Fn(&Part) -> Option<Value>,
+) -> Vec<Value> {
+    let takes = model.capabilities;
+    let mut shown = Vec::new();
+    for part in content.iter().filter(|part| part.provider_data_of(&model.provider).is_none()) {
+        let (what, is_taken) = match &part.content {
+            Content::Image(_) => ("a picture", takes.images),
+            Content::Document(_) => ("a document", takes.documents),
+            Content::Audio(_) => ("a recording", takes.audio),
+            _ => continue,
+        };
+        let written = write(part).filter(|_| is_taken);
+        let words = if written.is_some() { ":" } else { ", which cannot be shown here." };
+        shown.extend(write(&Part::text(format!("The assistant made {what}{words}"))));
+        shown.extend(written);
+    }
+    shown
 }
 
 /// What a message says, taken out of its fields; a content that says nothing stays where it is.

@@ -12,7 +12,8 @@ use crate::model::{ModelErrorKind as K, ModelInfo, ModelRequest};
 use crate::provider::Protocol;
 
 fn sse(events: &[Value]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    let events: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    events.concat()
 }
 
 /// All calls: id, name, arguments.
@@ -137,6 +138,13 @@ fn chat_pictures_beside_the_content_are_parts_and_go_back() {
     assert_eq!(other["messages"][0], json!({"role": "assistant", "content": "Here."}));
     assert_eq!(other["messages"][1]["role"], "user");
     assert_eq!(other["messages"][1]["content"][1]["image_url"]["url"], "data:image/png;base64,AQI=");
+    let mut blind = ModelInfo::new("other", "openai-responses", "m");
+    let responses = crate::provider::openai::OpenAiResponses::default();
+    let seen = responses.encode(&blind, &request).unwrap().body["input"].clone();
+    assert_eq!(seen[1]["content"][1]["image_url"], "data:image/png;base64,AQI=");
+    blind.capabilities.images = false;
+    let told = responses.encode(&blind, &request).unwrap().body["input"][1].to_string();
+    assert!(told.contains("a picture, which cannot be shown here") && !told.contains("AQI="), "{told}");
 }
 
 #[cfg(feature = "openai")]

@@ -201,7 +201,9 @@ impl ChatDecoder {
                 let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
                 Part::new(Content::Image(media)).with_provider_data(data)
             }
-            None => Part::opaque(self.provider.as_str(), rest),
+            // It stood in no list of the content.
+            None => Part::opaque(self.provider.as_str(), rest)
+                .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };
         out.push(ModelEvent::Part { content_index: self.parts, part });
         self.parts += 1;

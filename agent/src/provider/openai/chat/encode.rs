@@ -227,7 +227,8 @@ impl Encoder<'_> {
                         EchoThinking::Never => false,
                     };
                     messages.extend(self.assistant(assistant, echoes)?);
-                    self.show_made(&assistant.content, &mut shown)?;
+                    let write = |part: &Part| write(part, &self.model.provider).ok().flatten();
+                    shown.extend(content::made_elsewhere(&assistant.content, self.model, write));
                 }
                 Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
                 Message::Unknown(_) => {}
@@ -237,17 +238,6 @@ impl Encoder<'_> {
             messages.push(json!({"role": "user", "content": shown}));
         }
         Ok(messages)
-    }
-
-    /// Media that another model made: the user shows them, because the assistant cannot.
-    fn show_made(&self, content: &[Part], shown: &mut Vec<Value>) -> Result<(), ModelError> {
-        let provider = self.model.provider.as_str();
-        for part in content.iter().filter(|part| part.provider_data_of(provider).is_none() && is_media(part))
-        {
-            shown.push(json!({"type": "text", "text": "What the assistant made:"}));
-            shown.extend(self.part(part)?);
-        }
-        Ok(())
     }
 
     fn part(&self, part: &Part) -> Result<Option<Value>, ModelError> {

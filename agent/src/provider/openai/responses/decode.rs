@@ -535,16 +535,14 @@ fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEven
 
 /// `{"type": "error", "code", "message", "param"}`, or with an `error` inside: as other answers have it.
 fn as_error(event: &Value) -> Value {
-    match failure::error_in(event) {
-        Some(_) => event.clone(),
-        None => {
-            let mut error = event.clone();
-            if let Some(error) = error.as_object_mut() {
-                error.shift_remove("type");
-            }
-            serde_json::json!({ "error": error })
-        }
+    if failure::error_in(event).is_some() {
+        return event.clone();
     }
+    let mut error = event.clone();
+    if let Some(error) = error.as_object_mut() {
+        error.shift_remove("type");
+    }
+    serde_json::json!({ "error": error })
 }
 
 /// Cached input is part of the input here, reasoning part of the output.

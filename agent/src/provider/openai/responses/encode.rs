@@ -182,6 +182,11 @@ impl Encoder<'_> {
                 Message::Assistant(assistant) => {
                     let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
                     input.extend(items::write(&assistant.content, provider, stored, is_own));
+                    let write = |part: &Part| write(part, provider).ok().flatten();
+                    let shown = content::made_elsewhere(&assistant.content, self.model, write);
+                    if !shown.is_empty() {
+                        input.push(json!({"role": "user", "content": shown}));
+                    }
                 }
                 Message::ToolResult(result) => input.push(self.tool_result(result)?),
                 Message::Unknown(_) => {}
