@@ -165,6 +165,23 @@ impl ReplyReader {
     /// The answer broke off for this reason: the connection was reset, or nothing came for too long. What was read of it and
     /// not told yet is told.
     ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
+    /// use agent::provider::{ReplyReader, openai::OpenAiChat};
+    ///
+    /// let (api, model) = (OpenAiChat::default(), ModelInfo::new("openai", "openai-chat", "gpt-5"));
+    /// let mut reader = ReplyReader::new(&api, &model, 200, Vec::new());
+    /// let chunk = br#"data: {"choices":[{"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":3}}"#;
+    /// let mut events = Vec::new();
+    /// reader.push(&[&chunk[..], b"\n\n"].concat(), &mut events).unwrap();
+    /// let reset = ModelError::new(ModelErrorKind::Connection, "the connection broke");
+    /// let error = reader.break_off(&api, reset, &mut events).unwrap_err();
+    /// assert!(error.is_connection());
+    /// assert!(matches!(events.last(), Some(ModelEvent::Usage { usage }) if usage.input == 3));
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The reason, unless the reply had said how it ended: then it is whole. Of an answer with an error status, what the
     /// status and the beginning of the body say.

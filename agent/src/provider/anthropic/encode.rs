@@ -320,7 +320,9 @@ impl Encoder<'_> {
                 Message::Custom(custom) => {
                     let role = if custom.kind == "system" { "system" } else { "user" };
                     let parts = custom.for_model.as_deref().unwrap_or_default();
-                    self.user(&mut messages, role, parts, None, takes_results && role == "user")?;
+                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
+                    let rest = data.and_then(|data| data.get("message"));
+                    self.user(&mut messages, role, parts, rest, takes_results && role == "user")?;
                     takes_results = false;
                 }
                 Message::Assistant(assistant) => {

@@ -175,7 +175,8 @@ impl Reader<'_> {
             }
             "system" => {
                 let parts = self.parts(content);
-                let custom = CustomMessage::new("system", Value::Null).with_for_model(parts);
+                let mut custom = CustomMessage::new("system", Value::Null).with_for_model(parts);
+                custom.provider_data = data(fields, false);
                 self.messages.push(custom.into());
             }
             other => return Err(invalid(format!("Anthropic has no role `{other}`"))),

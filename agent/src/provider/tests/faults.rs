@@ -142,6 +142,17 @@ fn a_connection_that_breaks_at_any_byte_takes_nothing_that_came() {
     }
 }
 
+#[cfg(feature = "gemini")]
+#[test]
+fn a_broken_connection_is_no_end_where_ends_are_not_told() {
+    let lenient = crate::provider::gemini::Gemini::default().with_lenient_end();
+    let reset = ModelError::new(ModelErrorKind::Connection, "reset");
+    let text = br#"data: {"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#;
+    assert!(handed_out(&lenient, text, None).2.is_none());
+    let (_, partial, error) = handed_out(&lenient, text, Some(&reset));
+    assert_eq!((partial.text().as_str(), error.unwrap().kind()), ("Hi", ModelErrorKind::Connection));
+}
+
 #[test]
 fn an_answer_with_an_error_status_says_what_it_is_though_it_breaks_off() {
     let reset = ModelError::new(ModelErrorKind::Connection, "reset");

@@ -128,6 +128,9 @@ fn anthropic() {
             json!([{"role": "assistant", "content": [{"type": "mcp_tool_use", "id": "m", "name": "x", "server_name": "s", "input": {}},
             {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": false}]}, {"role": "user", "content": "go on"}]),
         ),
+        said(
+            json!([{"role": "system", "content": [{"type": "text", "text": "s"}], "new": 1}, {"role": "user", "content": "a", "new": 2}]),
+        ),
         json!({"model": "claude-x", "max_tokens": 5, "messages": [], "stream": null, "system": null, "tools": null}),
     ] {
         assert_round_trip(&api, &given);

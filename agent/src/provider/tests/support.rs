@@ -4,6 +4,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 
+use crate::ToolDefinition;
+use crate::args::{Plan, PlanOptions};
 use crate::message::AssistantMessage;
 use crate::model::{ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::provider::{Protocol, ReplyReader};
@@ -60,6 +62,12 @@ pub(in crate::provider) fn assert_round_trip(protocol: &dyn Protocol, given: &Va
     let (model, request) = protocol.parse_request("test", given).unwrap();
     assert_eq!(body(protocol, &model, &request), *given);
     request
+}
+
+/// A tool with these parameters.
+pub(in crate::provider) fn tool(name: &str, schema: &Value) -> ToolDefinition {
+    let plan = Plan::compile(name, schema, PlanOptions::default()).unwrap();
+    ToolDefinition::new(plan, "Does it.").unwrap()
 }
 
 /// Everything here is ready at once.

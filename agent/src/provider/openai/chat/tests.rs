@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ToolDefinition;
-use crate::args::{Plan, PlanOptions};
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
-use crate::provider::tests::support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 
 fn api() -> OpenAiChat {
     OpenAiChat::default()
@@ -281,7 +280,7 @@ fn errors_are_told_apart_in_all_their_forms() {
 fn tool(name: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"],
         "additionalProperties": false});
-    ToolDefinition::new(Plan::compile(name, &schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+    support::tool(name, &schema)
 }
 
 #[test]
