@@ -88,8 +88,14 @@ impl GeminiDecoder {
                 self.detail = owned(candidate, "finishMessage").or(self.detail.take());
             }
             for key in STATE_FIELDS {
-                if let Some(value) = candidate.get(key).filter(|value| says_something(value)) {
-                    self.message_data.insert(key.to_owned(), value.clone());
+                let Some(value) = candidate.get(key).filter(|value| says_something(value)) else { continue };
+                match (self.message_data.get_mut(key), value) {
+                    (Some(Value::Object(known)), Value::Object(more)) if key == "citationMetadata" => {
+                        add_citations(known, more);
+                    }
+                    _ => {
+                        self.message_data.insert(key.to_owned(), value.clone());
+                    }
                 }
             }
         }
@@ -297,6 +303,20 @@ fn without_pieces(part: &Value) -> Value {
         call.shift_remove("partialArgs");
     }
     part
+}
+
+/// The citations of another chunk: those that are known and more, or those of its own text.
+fn add_citations(known: &mut Object, more: &Object) {
+    for (key, value) in more {
+        match (known.get_mut(key), value) {
+            (Some(Value::Array(list)), Value::Array(more)) if !more.starts_with(list) => {
+                list.extend(more.iter().cloned());
+            }
+            _ => {
+                known.insert(key.clone(), value.clone());
+            }
+        }
+    }
 }
 
 fn says_something(value: &Value) -> bool {

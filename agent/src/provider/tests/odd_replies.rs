@@ -174,6 +174,8 @@ fn chat_counts_and_signs_of_life_are_read_in_every_form() {
         "cache_read_input_tokens": 4, "cache_creation_input_tokens": 2});
     let text = chunk(&json!({"content": "Hi"}), None);
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage});
+    let only = json!({"choices": [{"index": 1, "message": {"content": "Hi"}, "finish_reason": "stop"}]});
+    assert_eq!(reply(&api, &only.to_string()).text(), "Hi");
     let usage = reply(&api, &(sse(&[text]) + "event: ping\ndata: ping\n\n" + &sse(&[end]))).usage;
     assert_eq!(
         [usage.input, usage.output, usage.total, usage.cache_read, usage.cache_write],
@@ -381,4 +383,14 @@ fn gemini_empty_places_are_no_parts_and_a_continuation_is_kept() {
     assert_eq!((reply.text().as_str(), reply.content.len()), ("Hi", 1));
     assert_eq!((reply.usage.input, reply.usage.output), (10, 5));
     assert_eq!(reply.provider_data.unwrap().data["continuationToken"], "TOK");
+    let cited = |uris: &[&str], finish: Option<&str>| {
+        let sources: Vec<Value> = uris.iter().map(|uri| json!({"uri": uri})).collect();
+        json!({"candidates": [{"citationMetadata": {"citationSources": sources}, "finishReason": finish}]})
+    };
+    for last in [&["b", "c"][..], &["a", "b", "c"]] {
+        let cited = [cited(&["a"], None), cited(last, Some("STOP"))];
+        let data = super::support::reply(&api, &sse(&cited)).provider_data.unwrap().data;
+        let uris = data["citationMetadata"]["citationSources"].as_array().unwrap();
+        assert_eq!(uris.iter().map(|source| source["uri"].clone()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
 }

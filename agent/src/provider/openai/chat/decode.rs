@@ -79,7 +79,12 @@ impl ChatDecoder {
         let choices = chunk.get("choices").and_then(Value::as_array);
         // Only one answer was asked for.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
-        if let Some(choice) = choices.and_then(|choices| choices.iter().find(first)) {
+        let numbered = choices.and_then(|choices| choices.iter().find(first));
+        // The one choice of a body is the answer, whatever its number.
+        let only = || {
+            choices.and_then(|list| list.first().filter(|c| list.len() == 1 && c.get("message").is_some()))
+        };
+        if let Some(choice) = numbered.or_else(only) {
             self.has_choice = true;
             if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
                 self.message(delta, false, out);
