@@ -16,6 +16,8 @@ pub(crate) enum Step {
     Wait(Duration),
     /// The connection is cut with bytes still promised.
     Reset,
+    /// The connection is reset, at once.
+    Abort,
     /// Nothing more comes, and the connection stays.
     Stall,
 }
@@ -124,6 +126,10 @@ async fn serve(mut stream: TcpStream, steps: Vec<Step>, seen: Arc<Mutex<Vec<Stri
             Step::Wait(time) => tokio::time::sleep(time).await,
             Step::Reset => {
                 drop(stream);
+                return;
+            }
+            Step::Abort => {
+                drop(stream.set_zero_linger());
                 return;
             }
             Step::Stall => {

@@ -299,6 +299,9 @@ pub struct CustomMessage {
     /// What the model is told, as if the user had said it; nothing when none.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
+    /// What the provider wants back with the message as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
     /// Fields this version does not know, kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -307,7 +310,8 @@ pub struct CustomMessage {
 impl CustomMessage {
     /// A message that no model sees.
     pub fn new(kind: impl Into<String>, data: impl Into<Value>) -> Self {
-        Self { kind: kind.into(), data: data.into(), for_model: None, extra: Map::new() }
+        let (kind, data) = (kind.into(), data.into());
+        Self { kind, data, for_model: None, provider_data: None, extra: Map::new() }
     }
 
     /// Says what the model is told.

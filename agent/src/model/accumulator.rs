@@ -186,6 +186,19 @@ impl Accumulator {
         Ok(())
     }
 
+    /// An open call whose arguments would read as `{}` gets the beginning of an object instead, which nobody takes for whole.
+    fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
+        let is_open = self.open.get(index) == Some(&true);
+        let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)
+        else {
+            return;
+        };
+        if is_open && call.args.text() == "{}" {
+            call.args.push_str("{");
+            out.push_back(ModelEvent::ToolCallDelta { content_index: index, delta: "{".to_owned() });
+        }
+    }
+
     fn end(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let open = self.open.get_mut(index).map(std::mem::take);
         if let (Some(true), Some(part)) = (open, self.message.content.get(index)) {
@@ -240,7 +253,12 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
+        // What the provider withholds, or fails at, may lack anything: an open call without arguments is none without them.
+        let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
+            if is_broken {
+                self.leave_open(index, out);
+            }
             self.end(index, out);
         }
         self.stopped = true;

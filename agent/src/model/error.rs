@@ -87,6 +87,26 @@ impl ModelErrorKind {
         }
     }
 
+    const ALL: [Self; 12] = [
+        Self::Auth,
+        Self::RateLimit,
+        Self::Overloaded,
+        Self::Server,
+        Self::InvalidRequest,
+        Self::ContextTooLong,
+        Self::ContentFilter,
+        Self::Connection,
+        Self::Timeout,
+        Self::Protocol,
+        Self::Aborted,
+        Self::Other,
+    ];
+
+    /// The kind of this [name](Self::name); [`Other`](Self::Other) for words that are none.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(Self::Other)
+    }
+
     /// The kind as a word for logs and programs, for example `rate_limit`.
     pub fn name(self) -> &'static str {
         match self {
@@ -359,6 +379,14 @@ mod tests {
             let shown = format!("{error:?}");
             assert!(!shown.contains("sk") && !shown.contains("xs…"), "{before}: {shown}");
         }
+    }
+
+    #[test]
+    fn kinds_are_read_by_their_names() {
+        for kind in ModelErrorKind::ALL {
+            assert_eq!(ModelErrorKind::from_name(kind.name()), kind);
+        }
+        assert_eq!(ModelErrorKind::from_name("sunset"), ModelErrorKind::Other);
     }
 
     #[test]

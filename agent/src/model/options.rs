@@ -83,7 +83,8 @@ impl ManagedTool {
     }
 
     /// The error of a provider that does not have it.
-    #[cfg(any(feature = "anthropic", feature = "gemini", feature = "openai"))]
+    #[cfg(feature = "http")]
+    #[allow(dead_code, reason = "only providers refuse")]
     pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
         let name = self.name();
         let whose = match self {

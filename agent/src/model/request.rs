@@ -62,7 +62,8 @@ pub struct ModelRequest {
     /// What the provider is told about the request, for its own reports: a user id, tags.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by provider; its adapter adds them to the request body. A
-    /// key replaces what the adapter wrote there; null removes it, and is sent where the adapter wrote nothing.
+    /// key replaces what the adapter wrote there; null removes it, and is sent where the adapter wrote nothing, or where
+    /// the list `$null` names the key.
     pub provider_options: Map<String, Value>,
 }
 

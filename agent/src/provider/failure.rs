@@ -1,9 +1,6 @@
 //! What the errors of all providers have in common.
 
-#![cfg_attr(
-    not(all(feature = "anthropic", feature = "gemini", feature = "openai")),
-    allow(dead_code, reason = "not every protocol needs all of it")
-)]
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
 use std::time::{Duration, SystemTime};
 
@@ -38,10 +35,21 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
+/// The kind of an answer. Some servers have one word for all errors: then the status knows better.
+fn kind_of(status: u16, said: Option<ModelErrorKind>) -> ModelErrorKind {
+    use ModelErrorKind as K;
+    let by_status = kind_of_status(status);
+    match (said, by_status) {
+        (Some(K::Server), _) if status < 500 => by_status,
+        (Some(K::InvalidRequest), K::Auth | K::RateLimit) => by_status,
+        (said, _) => said.unwrap_or(by_status),
+    }
+}
+
 /// The error of an answer: what was said in it, its status, and its headers.
 pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
     let status = answer.status;
-    let kind = said.kind.unwrap_or_else(|| kind_of_status(status));
+    let kind = kind_of(status, said.kind);
     let text = String::from_utf8_lossy(answer.body);
     let message = said.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| {
         let looks_like = if text.trim_start().starts_with('<') { "an HTML page" } else { "no error object" };
@@ -89,6 +97,17 @@ pub(super) fn error_body(body: &[u8]) -> Value {
 /// Shown of an error that is plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
+/// The error in an object, if it says one: servers also write `null`, `false`, `""` and `{}` where there is none.
+pub(super) fn error_in(value: &Value) -> Option<&Value> {
+    value.get("error").filter(|error| match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    })
+}
+
 /// The words of an error, wherever a server put them.
 pub(super) fn message_of(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
@@ -96,9 +115,11 @@ pub(super) fn message_of(body: &Value) -> Option<String> {
             Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
             _ if depth == 0 => None,
             Value::Array(list) => list.iter().find_map(|value| find(value, depth - 1)),
-            Value::Object(map) => ["error", "message", "detail", "errors", "msg"]
-                .iter()
-                .find_map(|key| find(map.get(*key)?, depth - 1)),
+            Value::Object(map) => {
+                ["error_description", "error", "message", "detail", "errors", "msg", "Message"]
+                    .iter()
+                    .find_map(|key| find(map.get(*key)?, depth - 1))
+            }
             _ => None,
         }
     }

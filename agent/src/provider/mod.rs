@@ -23,11 +23,11 @@
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "http")]
+mod call_ids;
+#[cfg(feature = "http")]
 mod catalogue;
 #[cfg(feature = "http")]
 mod failure;
-#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
-mod fault_tests;
 #[cfg(feature = "gemini")]
 pub mod gemini;
 #[cfg(feature = "http")]
@@ -44,9 +44,7 @@ mod reply;
 mod schema;
 pub mod sse;
 #[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
-mod switching_tests;
-#[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
-mod test_support;
+mod tests;
 #[cfg(feature = "http")]
 mod tools;
 

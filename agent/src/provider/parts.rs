@@ -1,9 +1,6 @@
 //! Between provider JSON and parts, as all protocols need it.
 
-#![cfg_attr(
-    not(all(feature = "anthropic", feature = "gemini", feature = "openai")),
-    allow(dead_code, reason = "not every protocol needs all of it")
-)]
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
 use serde_json::{Map, Value};
 
@@ -31,6 +28,22 @@ pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
 /// A string field that is not empty.
 pub(super) fn some_text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     text(value, key).filter(|text| !text.is_empty())
+}
+
+/// A count of tokens. Some servers write it as a float, or as a text.
+pub(super) fn count(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => {
+            number.as_u64().or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
+        }
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The count at the end of a path of fields.
+pub(super) fn count_at(value: &Value, path: &[&str]) -> Option<u64> {
+    path.iter().try_fold(value, |value, key| value.get(key)).and_then(count)
 }
 
 /// What a request is made again from, beyond the neutral words; what a reply is answered with. In a request also
@@ -61,6 +74,11 @@ pub(super) fn add_rest(object: &mut Object, rest: Option<&Value>) {
             }
         }
     }
+}
+
+/// What this provider gave with a message.
+pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Option<&'d Value> {
+    data.filter(|data| data.provider == provider).map(|data| &data.data)
 }
 
 /// Text that a part comes to for a model which takes nothing but text.
@@ -100,13 +118,39 @@ pub(super) fn media_from_url(url: &str) -> Media {
     data.unwrap_or_else(|| Media::url(url))
 }
 
+/// The option that lists the keys to be sent as null.
+const NULLS: &str = "$null";
+
 /// A body with what the caller added for this provider: its keys replace ours. Null removes one; where there is none it is
-/// sent.
+/// sent, and where `$null` names the key.
 pub(super) fn add_options(body: &mut Object, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
-    for (key, value) in options {
+    for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
         if !(value.is_null() && body.shift_remove(key).is_some()) {
             body.insert(key.clone(), value.clone());
+        }
+    }
+    set_nulls(body, options);
+}
+
+/// Whether the options say that a key is sent as null.
+pub(super) fn is_null(options: &Value, key: &str) -> bool {
+    options.get(NULLS).and_then(Value::as_array).is_some_and(|nulls| nulls.iter().any(|null| null == key))
+}
+
+fn set_nulls(body: &mut Object, options: &Object) {
+    let nulls = options.get(NULLS).and_then(Value::as_array).into_iter().flatten();
+    for key in nulls.filter_map(Value::as_str) {
+        body.insert(key.to_owned(), Value::Null);
+    }
+}
+
+/// Notes that a key is null where something else would be written.
+fn note_null(options: &mut Object, key: &str) {
+    match options.get_mut(NULLS) {
+        Some(Value::Array(nulls)) => nulls.push(key.into()),
+        _ => {
+            options.insert(NULLS.to_owned(), Value::Array(vec![key.into()]));
         }
     }
 }
@@ -116,8 +160,13 @@ pub(super) fn add_options(body: &mut Object, options: Option<&Value>) {
 pub(super) fn options_for(given: &Object, encoded: &Object, messages: &str) -> Option<Value> {
     let mut options = Object::new();
     for (key, value) in given {
-        if key != messages && encoded.get(key) != Some(value) {
-            options.insert(key.clone(), value.clone());
+        match encoded.get(key) {
+            Some(known) if known == value => {}
+            Some(_) if value.is_null() => note_null(&mut options, key),
+            _ if key == messages => {}
+            _ => {
+                options.insert(key.clone(), value.clone());
+            }
         }
     }
     for key in encoded.keys().filter(|key| !given.contains_key(*key)) {
@@ -129,7 +178,7 @@ pub(super) fn options_for(given: &Object, encoded: &Object, messages: &str) -> O
 /// Like [`add_options`], but objects are merged key by key, at every depth.
 pub(super) fn merge_options(body: &mut Object, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
-    for (key, value) in options {
+    for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
         match (body.get_mut(key), value) {
             (Some(_), Value::Null) => {
                 body.shift_remove(key);
@@ -140,6 +189,7 @@ pub(super) fn merge_options(body: &mut Object, options: Option<&Value>) {
             }
         }
     }
+    set_nulls(body, options);
 }
 
 /// Like [`options_for`], for [`merge_options`].
@@ -148,6 +198,7 @@ pub(super) fn merge_options_for(given: &Object, encoded: &Object, messages: &str
     for (key, value) in given.iter().filter(|(key, _)| *key != messages) {
         match (encoded.get(key), value) {
             (Some(known), value) if known == value => {}
+            (Some(_), Value::Null) => note_null(&mut options, key),
             (Some(Value::Object(known)), Value::Object(inner)) => {
                 options.extend(merge_options_for(inner, known, "").map(|inner| (key.clone(), inner)));
             }
@@ -179,13 +230,22 @@ mod tests {
     #[test]
     fn options_say_what_differs_and_nothing_of_messages() {
         let object = |value: Value| value.as_object().unwrap().clone();
-        let given = object(json!({"a": 1, "b": {"c": 2}, "messages": [1]}));
-        let encoded = object(json!({"a": 1, "b": 3, "d": 4, "messages": []}));
+        let given = object(json!({"a": 1, "b": {"c": 2}, "e": null, "f": null, "messages": [1]}));
+        let encoded = object(json!({"a": 1, "b": 3, "d": 4, "e": 5, "messages": []}));
         let options = options_for(&given, &encoded, "messages").unwrap();
-        assert_eq!(options, json!({"b": {"c": 2}, "d": null}));
-        let mut again = encoded;
+        assert_eq!(options, json!({"b": {"c": 2}, "$null": ["e"], "f": null, "d": null}));
+        let mut again = encoded.clone();
         add_options(&mut again, Some(&options));
-        assert_eq!(Value::Object(again), json!({"a": 1, "b": {"c": 2}, "messages": []}));
+        assert_eq!(
+            Value::Object(again),
+            json!({"a": 1, "b": {"c": 2}, "e": null, "f": null, "messages": []})
+        );
+
+        let (given, encoded) = (json!({"x": given}), json!({"x": encoded}));
+        let options = merge_options_for(&object(given.clone()), &object(encoded.clone()), "").unwrap();
+        let mut again = object(encoded);
+        merge_options(&mut again, Some(&options));
+        assert_eq!(Value::Object(again), given);
     }
 
     #[test]

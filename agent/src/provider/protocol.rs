@@ -60,11 +60,19 @@ pub trait Decoder: Send {
     /// The event says that the provider failed, or is not what the protocol says.
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
-    /// The stream has ended.
+    /// The stream has ended as streams do.
     ///
     /// # Errors
     /// It ended too early.
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// The stream broke off, or said that the provider failed: tells what was read and not told yet, such as usage, and no
+    /// end.
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>);
+
+    /// Whether the reply said how it ended: usage alone may be missing, so that a connection that breaks now takes nothing
+    /// of it.
+    fn has_ended(&self) -> bool;
 
     /// Whether the stream said its last word: nothing that follows is waited for.
     fn is_complete(&self) -> bool;

@@ -1,5 +1,7 @@
 //! One answer of a provider, from its bytes to events.
 
+use serde::de::IgnoredAny;
+
 use super::protocol::{Answer, Decoder, Protocol};
 use super::sse::{SseEvent, SseParser};
 use super::{failure, sse};
@@ -57,6 +59,9 @@ enum Form {
     Body,
 }
 
+/// A byte order mark.
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// Kept of the body of an error; far more than is shown.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
@@ -91,15 +96,22 @@ impl ReplyReader {
         self.read = self.read.saturating_add(chunk.len());
         if self.read > self.limits.body {
             let max = self.limits.body;
-            return Err(self.named(ModelError::protocol(format!("the answer is longer than {max} bytes"))));
+            return Err(
+                self.failed(ModelError::protocol(format!("the answer is longer than {max} bytes")), out)
+            );
         }
         let chunk = if matches!(self.form, Form::Unknown) {
             self.body.extend_from_slice(chunk);
+            if BOM.starts_with(&self.body) {
+                return Ok(());
+            }
+            let begin = if self.body.starts_with(BOM) { BOM.len() } else { 0 };
             // Headers lie; the first byte that is not blank does not.
-            let Some(first) = self.body.iter().find(|byte| !byte.is_ascii_whitespace()) else {
+            let Some(first) = self.body.iter().skip(begin).find(|byte| !byte.is_ascii_whitespace()) else {
                 return Ok(());
             };
             if matches!(first, b'{' | b'[' | b'<') {
+                self.body.drain(..begin);
                 self.form = Form::Body;
                 return Ok(());
             }
@@ -115,7 +127,7 @@ impl ReplyReader {
                 let parsed = parser.push(chunk, |event| decode(decoder, &mut outcome, &event, out));
                 outcome
                     .and(parsed.map_err(|error| ModelError::protocol(error.to_string()).with_source(error)))
-                    .map_err(|error| self.named(error))
+                    .map_err(|error| self.failed(error, out))
             }
             _ if is_success(self.status) || self.body.len() < MAX_ERROR_BODY => {
                 self.body.extend_from_slice(chunk);
@@ -138,29 +150,77 @@ impl ReplyReader {
         if !is_success(self.status) {
             return Err(protocol.error(&Answer::new(self.status, &self.headers, &self.body)));
         }
-        let result = match &mut self.form {
-            Form::Stream(parser) => {
-                let mut outcome = Ok(());
-                let decoder = &mut self.decoder;
-                parser.finish(|event| decode(decoder, &mut outcome, &event, out));
-                match outcome {
-                    // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
-                    // What the decoder holds on to is told all the same.
-                    Err(error) if error.kind() == ModelErrorKind::Protocol => {
-                        self.decoder.finish(out).map_err(|_| error.with_retryable(true))
-                    }
-                    outcome => outcome.and_then(|()| self.decoder.finish(out)),
-                }
+        let last = self.last_event(out);
+        let result = match (&self.form, last) {
+            // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
+            (Form::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
+                self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
+            (Form::Stream(_), last) => last.and_then(|()| self.decoder.finish(out)),
             _ => self.decoder.body(&self.body, out),
         };
-        result.map_err(|error| self.named(error))
+        result.map_err(|error| self.failed(error, out))
     }
 
-    /// With the status and the provider's id of the request, where the error does not have them.
-    fn named(&self, error: ModelError) -> ModelError {
-        let answer = Answer::new(self.status, &self.headers, b"");
-        failure::with_request_id(error, &answer)
+    /// The answer broke off for this reason: the connection was reset, or nothing came for too long. What was read of it and
+    /// not told yet is told.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
+    /// use agent::provider::{ReplyReader, openai::OpenAiChat};
+    ///
+    /// let (api, model) = (OpenAiChat::default(), ModelInfo::new("openai", "openai-chat", "gpt-5"));
+    /// let mut reader = ReplyReader::new(&api, &model, 200, Vec::new());
+    /// let chunk = br#"data: {"choices":[{"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":3}}"#;
+    /// let mut events = Vec::new();
+    /// reader.push(&[&chunk[..], b"\n\n"].concat(), &mut events).unwrap();
+    /// let reset = ModelError::new(ModelErrorKind::Connection, "the connection broke");
+    /// let error = reader.break_off(&api, reset, &mut events).unwrap_err();
+    /// assert!(error.is_connection());
+    /// assert!(matches!(events.last(), Some(ModelEvent::Usage { usage }) if usage.input == 3));
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The reason, unless the reply had said how it ended: then it is whole. Of an answer with an error status, what the
+    /// status and the beginning of the body say.
+    pub fn break_off(
+        mut self,
+        protocol: &dyn Protocol,
+        reason: ModelError,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if !is_success(self.status) {
+            return self.finish(protocol, out).map_err(|error| error.with_source(reason));
+        }
+        // What was cut cannot be read; what the provider said of itself counts more than how the connection ended.
+        let said = self.last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
+        let result = match (&self.form, said) {
+            (_, Some(error)) => Err(error),
+            (Form::Stream(_), None) if self.decoder.has_ended() => self.decoder.finish(out),
+            (Form::Body, None) if serde_json::from_slice::<IgnoredAny>(&self.body).is_ok() => {
+                self.decoder.body(&self.body, out)
+            }
+            _ => Err(reason),
+        };
+        result.map_err(|error| self.failed(error, out))
+    }
+
+    /// The event that a stream ended in without a blank line, if it ended in one.
+    fn last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let mut outcome = Ok(());
+        if let Form::Stream(parser) = &mut self.form {
+            let decoder = &mut self.decoder;
+            parser.finish(|event| decode(decoder, &mut outcome, &event, out));
+        }
+        outcome
+    }
+
+    /// The error, with the provider's id of the request where it has none; what the decoder holds on to is told before it.
+    fn failed(&mut self, error: ModelError, out: &mut Vec<ModelEvent>) -> ModelError {
+        self.decoder.abandon(out);
+        failure::with_request_id(error, &Answer::new(self.status, &self.headers, b""))
     }
 }
 
@@ -182,7 +242,7 @@ fn decode(
         && !text.is_empty()
         && let Err(error) = outcome
         && error.kind() == ModelErrorKind::Protocol
-        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+        && serde_json::from_str::<IgnoredAny>(text).is_err()
     {
         *outcome = Err(failure::of_text(text));
     }

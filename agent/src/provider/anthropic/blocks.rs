@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments};
+use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::parts::{
     Object, Source, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
 };
@@ -115,15 +116,21 @@ pub(super) struct Place {
     pub(super) is_2026: bool,
 }
 
-/// A part as a block. None for what must not or need not go to Anthropic: empty text, thinking and tools of others.
+/// A part as a block. None for what must not or need not go to Anthropic: text of white space alone, which Anthropic writes and
+/// does not take back, thinking and tools of others.
 ///
 /// # Errors
 /// What the part is, for a kind that Anthropic does not take.
-pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<Value>, &'static str> {
+pub(super) fn write(
+    part: &Part,
+    provider: &str,
+    place: Place,
+    ids: &CallIds,
+) -> Result<Option<Value>, &'static str> {
     let rest = part.provider_data_of(provider);
     let mut block = match &part.content {
         Content::Text(text) | Content::Refusal(text) => {
-            if text.is_empty() && rest.is_none() {
+            if text.trim().is_empty() && rest.is_none() {
                 return Ok(None);
             }
             object(json!({"type": "text", "text": text}))
@@ -139,7 +146,7 @@ pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<
             }
         }
         Content::ToolCall(call) => {
-            let (id, input) = (safe_id(&call.id), arguments_object(&call.args));
+            let (id, input) = (ids.get(&call.id), arguments_object(&call.args));
             object(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}))
         }
         Content::Image(media) => object(json!({"type": "image", "source": write_source(media, "image/png")})),
@@ -157,6 +164,9 @@ pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<
         Content::Audio(_) => return Err("sound"),
         Content::Resource(resource) => {
             let text = resource_text(resource).ok_or("a resource that is no text")?;
+            if text.trim().is_empty() {
+                return Ok(None);
+            }
             object(json!({"type": "text", "text": text}))
         }
         Content::ResourceLink(link) => object(json!({"type": "text", "text": link_text(link)})),
@@ -165,9 +175,11 @@ pub(super) fn write(part: &Part, provider: &str, place: Place) -> Result<Option<
                 return Ok(None);
             }
             let mut block = Object::new();
-            let (id, key) = if tool.output.is_some() { ("tool_use_id", "content") } else { ("id", "input") };
+            let kind = rest.and_then(|rest| rest.get("type")?.as_str());
+            let is_result = tool.output.is_some() || kind.is_some_and(|kind| kind.ends_with("_tool_result"));
+            let (id, key) = if is_result { ("tool_use_id", "content") } else { ("id", "input") };
             block.extend(tool.id.clone().map(|value| (id.to_owned(), value.into())));
-            if tool.output.is_none() {
+            if !is_result {
                 block.insert("name".into(), tool.name.clone().into());
             }
             block.extend(tool.output.clone().or(tool.input.clone()).map(|value| (key.to_owned(), value)));
@@ -197,10 +209,15 @@ pub(super) fn cache_control(mark: CacheMark) -> Value {
     }
 }
 
-/// Anthropic takes `[a-zA-Z0-9_-]+`; ids of other providers may have more. The same id always becomes the same.
-pub(super) fn safe_id(id: &str) -> String {
+/// Anthropic takes `[a-zA-Z0-9_-]+`; ids of other providers may have more.
+pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    id.chars().map(safe).collect()
+    let safe: String = id.chars().map(safe).collect();
+    match (safe.is_empty(), number) {
+        (false, 0) => safe,
+        (true, 0) => "call".to_owned(),
+        (_, number) => format!("{safe}_{}", digest(id, number, 6)),
+    }
 }
 
 fn object(value: Value) -> Map<String, Value> {

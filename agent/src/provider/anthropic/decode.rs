@@ -10,7 +10,7 @@ use super::{blocks, errors};
 use crate::message::{Content, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::parts::{Object, Source, some_text, text};
+use crate::provider::parts::{Object, Source, count, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
@@ -66,6 +66,16 @@ const EVENTS: [&str; 8] = [
     "content_block_stop",
     "message_delta",
     "message_stop",
+];
+
+/// What a block may grow by; others are of the future, and nothing is lost without them.
+const DELTAS: [&str; 6] = [
+    "text_delta",
+    "thinking_delta",
+    "input_json_delta",
+    "signature_delta",
+    "citations_delta",
+    "compaction_delta",
 ];
 
 impl AnthropicDecoder {
@@ -132,7 +142,7 @@ impl AnthropicDecoder {
 
     fn begin(&mut self, index: u64, block: Value, out: &mut Vec<ModelEvent>) {
         // A block that begins again was never ended.
-        self.end(index, out);
+        self.end(index, true, out);
         let content_index = self.parts;
         self.parts += 1;
         let Value::Object(mut block) = block else {
@@ -176,12 +186,16 @@ impl AnthropicDecoder {
     }
 
     fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let kind = text(delta, "type").unwrap_or_default();
         let Some(open) = self.open.get_mut(&index) else {
+            if !DELTAS.contains(&kind) {
+                return Ok(());
+            }
             return Err(ModelError::protocol(format!("block {index} of the reply was not begun")));
         };
         let content_index = open.content_index;
         let owned = |key| text(delta, key).unwrap_or_default().to_owned();
-        match (text(delta, "type").unwrap_or_default(), open.kind) {
+        match (kind, open.kind) {
             ("text_delta", Kind::Text) => {
                 out.push(ModelEvent::TextDelta { content_index, delta: owned("text") });
             }
@@ -212,7 +226,9 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    fn end(&mut self, index: u64, out: &mut Vec<ModelEvent>) {
+    /// The end of a block; `is_said` if it said so itself. A call that did not may lack anything: whether it is one, the
+    /// reason for the end of the reply tells.
+    fn end(&mut self, index: u64, is_said: bool, out: &mut Vec<ModelEvent>) {
         let Some(Open { content_index, mut block, input, kind }) = self.open.remove(&index) else { return };
         if kind == Kind::Other {
             let input = (!input.is_empty()).then_some(input);
@@ -221,7 +237,8 @@ impl AnthropicDecoder {
             return;
         }
         if kind == Kind::ToolUse {
-            let whole = block.shift_remove("input").filter(|value| *value != Value::Object(Map::new()));
+            let whole = block.shift_remove("input");
+            let whole = whole.filter(|value| !value.is_null() && *value != Value::Object(Map::new()));
             if let (true, Some(value)) = (input.is_empty(), whole) {
                 out.push(ModelEvent::ToolCallDelta { content_index, delta: value.to_string() });
             }
@@ -232,34 +249,35 @@ impl AnthropicDecoder {
             let data = ProviderData::new(self.provider.as_str(), block);
             out.push(ModelEvent::PartData { content_index, data });
         }
-        out.push(match kind {
-            Kind::Thinking => ModelEvent::ThinkingEnd { content_index },
-            Kind::ToolUse => ModelEvent::ToolCallEnd { content_index },
-            _ => ModelEvent::TextEnd { content_index },
+        out.extend(match kind {
+            Kind::Thinking => Some(ModelEvent::ThinkingEnd { content_index }),
+            Kind::ToolUse => is_said.then_some(ModelEvent::ToolCallEnd { content_index }),
+            _ => Some(ModelEvent::TextEnd { content_index }),
         });
     }
 
     fn end_all(&mut self, out: &mut Vec<ModelEvent>) {
         let open: Vec<u64> = self.open.keys().copied().collect();
         for index in open {
-            self.end(index, out);
+            self.end(index, false, out);
         }
     }
 
     /// Everything that is said once the reply is complete.
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        self.tell_usage(out);
-        if !self.message_data.is_empty() {
-            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
-            out.push(ModelEvent::MessageData { data });
-        }
+        self.tell_rest(out);
         let Stop { reason: raw, detail } = std::mem::take(&mut self.stop);
         out.push(ModelEvent::Stop { reason: stop_reason(raw.as_deref()), detail, raw });
     }
 
-    fn tell_usage(&self, out: &mut Vec<ModelEvent>) {
+    /// What was gathered and not told yet.
+    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         if self.has_usage {
             out.push(ModelEvent::Usage { usage: usage(&self.usage) });
+        }
+        if !self.message_data.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
+            out.push(ModelEvent::MessageData { data });
         }
     }
 }
@@ -280,9 +298,8 @@ impl Decoder for AnthropicDecoder {
         if self.is_over && kind != "message_start" {
             return Ok(());
         }
-        let has_error = value.get("error").is_some_and(|error| !error.is_null());
+        let has_error = failure::error_in(&value).is_some();
         if event.event == "error" || kind == "error" || kind.ends_with("_error") || has_error {
-            self.tell_usage(out);
             return Err(errors::of_event(&value));
         }
         match kind {
@@ -294,7 +311,7 @@ impl Decoder for AnthropicDecoder {
             "content_block_delta" => {
                 self.delta(index(), value.get("delta").unwrap_or(&Value::Null), out)?;
             }
-            "content_block_stop" => self.end(index(), out),
+            "content_block_stop" => self.end(index(), true, out),
             "message_delta" => {
                 self.take_stop(value.get("delta").unwrap_or(&Value::Null));
                 self.take_stop(&value);
@@ -314,8 +331,15 @@ impl Decoder for AnthropicDecoder {
             self.complete(out);
             return Ok(());
         }
-        self.tell_usage(out);
         Err(ModelError::protocol("the stream ended before `message_stop`").with_retryable(true))
+    }
+
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        self.tell_rest(out);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_over
     }
 
     fn is_complete(&self) -> bool {
@@ -336,9 +360,7 @@ impl Decoder for AnthropicDecoder {
         }
         let message: Value = serde_json::from_slice(body)
             .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        if text(&message, "type") == Some("error")
-            || message.get("error").is_some_and(|error| !error.is_null())
-        {
+        if text(&message, "type") == Some("error") || failure::error_in(&message).is_some() {
             return Err(errors::of_event(&message));
         }
         let content = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content);
@@ -384,11 +406,11 @@ fn stop_reason(word: Option<&str>) -> StopReason {
 
 /// Anthropic counts cached input apart; here `input` is all of it.
 fn usage(raw: &Object) -> Usage {
-    let count = |key: &str| raw.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
     let input = count("input_tokens").saturating_add(cache_read).saturating_add(cache_write);
     let details = raw.get("output_tokens_details");
-    let reasoning = details.and_then(|details| details.get("thinking_tokens")).and_then(Value::as_u64);
+    let reasoning = details.and_then(|details| count_at(details, &["thinking_tokens"]));
     let mut usage = Usage::new(input, count("output_tokens"));
     (usage.cache_read, usage.cache_write) = (cache_read, cache_write);
     usage.reasoning = reasoning.unwrap_or_default();

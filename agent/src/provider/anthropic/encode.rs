@@ -7,7 +7,8 @@ use super::models::{self, Style};
 use super::{AnthropicMessages, AnthropicVersion};
 use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
-use crate::provider::parts::{Object, add_options, add_rest};
+use crate::provider::call_ids::CallIds;
+use crate::provider::parts::{Object, add_options, add_rest, own_data};
 use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
@@ -26,7 +27,8 @@ pub(super) fn request(
     model: &ModelInfo,
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
-    let encoder = Encoder { protocol, model, request };
+    let ids = CallIds::new(&request.messages, |id, _, number| safe_id(id, number));
+    let encoder = Encoder { protocol, model, request, ids };
     let (body, betas) = encoder.body()?;
     let mut http = HttpRequest::post("/v1/messages", Value::Object(body))
         .with_header("anthropic-version", protocol.version.as_str());
@@ -41,6 +43,7 @@ struct Encoder<'a> {
     protocol: &'a AnthropicMessages,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
+    ids: CallIds,
 }
 
 /// What thinking comes to in a request.
@@ -308,16 +311,18 @@ impl Encoder<'_> {
         for message in &self.request.messages {
             match &**message {
                 Message::User(user) => {
-                    let rest =
-                        user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
-                    let rest = rest.and_then(|data| data.data.get("message"));
-                    self.user(&mut messages, "user", &user.content, rest, takes_results)?;
+                    let data = own_data(&self.model.provider, user.provider_data.as_ref());
+                    let rest = data.and_then(|data| data.get("message"));
+                    let takes = takes_results && !is_apart(data);
+                    self.user(&mut messages, "user", &user.content, rest, takes)?;
                     takes_results = false;
                 }
                 Message::Custom(custom) => {
                     let role = if custom.kind == "system" { "system" } else { "user" };
                     let parts = custom.for_model.as_deref().unwrap_or_default();
-                    self.user(&mut messages, role, parts, None, takes_results && role == "user")?;
+                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
+                    let rest = data.and_then(|data| data.get("message"));
+                    self.user(&mut messages, role, parts, rest, takes_results && role == "user")?;
                     takes_results = false;
                 }
                 Message::Assistant(assistant) => {
@@ -326,8 +331,10 @@ impl Encoder<'_> {
                 }
                 Message::ToolResult(result) => {
                     let block = self.tool_result(result)?;
+                    let takes = takes_results
+                        && !is_apart(own_data(&self.model.provider, result.provider_data.as_ref()));
                     match messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
-                        Some(blocks) if takes_results => blocks.push(block),
+                        Some(blocks) if takes => blocks.push(block),
                         _ => messages.push(json!({"role": "user", "content": [block]})),
                     }
                     takes_results = true;
@@ -335,6 +342,12 @@ impl Encoder<'_> {
                 Message::Unknown(_) => {}
             }
         }
+        if messages.is_empty() && !self.request.messages.is_empty() {
+            return Err(invalid(
+                "nothing of the conversation is left to send: it is all white space".to_owned(),
+            ));
+        }
+        trim_last(&mut messages);
         Ok(messages)
     }
 
@@ -351,6 +364,9 @@ impl Encoder<'_> {
         takes: bool,
     ) -> Result<(), ModelError> {
         let content = self.content(parts, self.place(false))?;
+        if is_blank(&content) {
+            return Ok(());
+        }
         if takes
             && let Some(blocks) = messages.last_mut().and_then(|message| message["content"].as_array_mut())
         {
@@ -358,9 +374,6 @@ impl Encoder<'_> {
                 Value::Array(more) => blocks.extend(more),
                 text => blocks.push(json!({"type": "text", "text": text})),
             }
-            return Ok(());
-        }
-        if content.as_array().is_some_and(Vec::is_empty) || content.as_str() == Some("") {
             return Ok(());
         }
         let mut message = Object::new();
@@ -373,14 +386,14 @@ impl Encoder<'_> {
 
     fn assistant(&self, messages: &mut Vec<Value>, message: &AssistantMessage) -> Result<(), ModelError> {
         let content = self.content(&message.content, self.place(true))?;
-        if content.as_array().is_some_and(Vec::is_empty) || content.as_str() == Some("") {
+        if is_blank(&content) {
             return Ok(());
         }
         let mut wire = Object::new();
         wire.insert("role".into(), "assistant".into());
         wire.insert("content".into(), content);
-        let data = message.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
-        add_rest(&mut wire, data.and_then(|data| data.data.get("message")));
+        let data = own_data(&self.model.provider, message.provider_data.as_ref());
+        add_rest(&mut wire, data.and_then(|data| data.get("message")));
         messages.push(wire.into());
         Ok(())
     }
@@ -395,7 +408,7 @@ impl Encoder<'_> {
         }
         let mut content = Vec::new();
         for part in parts {
-            let block = blocks::write(part, provider, place)
+            let block = blocks::write(part, provider, place, &self.ids)
                 .map_err(|what| invalid(format!("Anthropic does not take {what}")))?;
             content.extend(block);
         }
@@ -405,15 +418,44 @@ impl Encoder<'_> {
     fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
         let mut block = Object::new();
         block.insert("type".into(), "tool_result".into());
-        block.insert("tool_use_id".into(), safe_id(&result.call_id).into());
-        if !result.content.is_empty() {
-            block.insert("content".into(), self.content(&result.content, self.place(false))?);
+        block.insert("tool_use_id".into(), self.ids.get(&result.call_id).into());
+        let content = self.content(&result.content, self.place(false))?;
+        if !is_blank(&content) {
+            block.insert("content".into(), content);
         }
         if result.is_error {
             block.insert("is_error".into(), true.into());
         }
-        let data = result.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
-        add_rest(&mut block, data.map(|data| &data.data));
+        let data = own_data(&self.model.provider, result.provider_data.as_ref());
+        add_rest(&mut block, data.and_then(|data| data.get("block")));
         Ok(block.into())
+    }
+}
+
+/// Whether a message stood by itself, though it could have been part of the one before.
+fn is_apart(data: Option<&Value>) -> bool {
+    data.is_some_and(|data| data.get("apart").is_some())
+}
+
+/// Whether a content says nothing that Anthropic takes.
+fn is_blank(content: &Value) -> bool {
+    match content {
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(blocks) => blocks.is_empty(),
+        _ => false,
+    }
+}
+
+/// What the assistant is to go on with may not end in white space.
+fn trim_last(messages: &mut [Value]) {
+    let Some(last) = messages.last_mut().filter(|message| message["role"] == "assistant") else { return };
+    let content = &mut last["content"];
+    let text = if content.is_array() {
+        content.as_array_mut().and_then(|blocks| blocks.last_mut()?.get_mut("text"))
+    } else {
+        Some(content)
+    };
+    if let Some(Value::String(text)) = text {
+        text.truncate(text.trim_end().len());
     }
 }

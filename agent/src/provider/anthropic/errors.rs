@@ -28,7 +28,7 @@ pub(super) fn of_event(event: &Value) -> ModelError {
 
 /// `{"type": "error", "error": {"type", "message"}, "request_id"}`.
 fn said(body: &Value) -> Said {
-    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+    let error = failure::error_in(body).unwrap_or(body);
     let code = some_text(error, "type").filter(|word| *word != "error");
     let message = failure::message_of(body);
     let message = message.as_deref();

@@ -33,6 +33,10 @@ mod tests;
 ///
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: beside thinking, and under
 /// version `2026-10-21`.
+///
+/// Texts of white space alone are left out, because Anthropic refuses them, also where its own reply had them; so are
+/// messages that are nothing else, and white space at the end of what the assistant is to go on with. A conversation of which
+/// nothing is left is an error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AnthropicMessages {

@@ -109,4 +109,19 @@ mod tests {
         assert_eq!(style("claude-sonnet-4-5"), Style::Budget);
         assert_eq!(style("claude-opus-5"), Style::Adaptive);
     }
+
+    #[test]
+    fn levels_become_budgets_or_efforts() {
+        use Thinking as T;
+        let levels =
+            [T::Minimal, T::Low, T::Medium, T::High, T::XHigh, T::Max, T::Budget(2000), T::Budget(50_000)];
+        assert_eq!(levels.map(budget), [1024, 1024, 8000, 16_000, 24_000, 32_000, 2000, 50_000]);
+        for (model, expected) in [
+            ("claude-opus-4-6", ["low", "low", "medium", "high", "high", "max", "low", "high"]),
+            ("claude-opus-4-7", ["low", "low", "medium", "high", "xhigh", "max", "low", "high"]),
+            ("claude-next", ["low", "low", "medium", "high", "xhigh", "max", "low", "high"]),
+        ] {
+            assert_eq!(levels.map(|level| effort(model, level)), expected, "{model}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{AnthropicMessages, blocks};
 use crate::message::{
@@ -26,7 +26,8 @@ pub(super) fn request(
     let model = text(body, "model").ok_or_else(|| invalid("the request names no `model`"))?;
     let messages = given.get("messages").and_then(Value::as_array);
     let messages = messages.ok_or_else(|| invalid("the request has no `messages`"))?;
-    let mut reader = Reader { provider, tools_of_calls: HashMap::new(), messages: Vec::new() };
+    let mut reader =
+        Reader { provider, tools_of_calls: HashMap::new(), messages: Vec::new(), after_results: false };
     for message in messages {
         reader.message(message)?;
     }
@@ -113,6 +114,8 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
+    /// Whether the message before has results, so that what follows could stand in it.
+    after_results: bool,
 }
 
 impl Reader<'_> {
@@ -123,9 +126,18 @@ impl Reader<'_> {
         };
         let role = take_text(&mut fields, "role").unwrap_or_default();
         let content = fields.shift_remove("content").unwrap_or_default();
-        let rest = (!fields.is_empty()).then(|| {
-            ProviderData::new(self.provider, Map::from_iter([("message".to_owned(), fields.into())]))
-        });
+        let is_apart = std::mem::take(&mut self.after_results) && role == "user";
+        let provider = self.provider;
+        let data = |fields: Object, is_apart: bool| {
+            let mut data = Object::new();
+            if !fields.is_empty() {
+                data.insert("message".to_owned(), fields.into());
+            }
+            if is_apart {
+                data.insert("apart".to_owned(), true.into());
+            }
+            (!data.is_empty()).then(|| ProviderData::new(provider, data))
+        };
         match role.as_str() {
             "assistant" => {
                 let mut assistant = AssistantMessage::new(self.parts(content));
@@ -133,7 +145,7 @@ impl Reader<'_> {
                     self.tools_of_calls.insert(call.id.clone(), call.name.clone());
                 }
                 self.provider.clone_into(&mut assistant.provider);
-                assistant.provider_data = rest;
+                assistant.provider_data = data(fields, false);
                 self.messages.push(assistant.into());
             }
             "user" => {
@@ -141,7 +153,7 @@ impl Reader<'_> {
                     Value::Array(blocks) => blocks,
                     text => {
                         let mut user = UserMessage::new(self.parts(text));
-                        user.provider_data = rest;
+                        user.provider_data = data(fields, is_apart);
                         self.messages.push(user.into());
                         return Ok(());
                     }
@@ -149,10 +161,12 @@ impl Reader<'_> {
                 let others = blocks.iter().position(|block| text(block, "type") != Some("tool_result"));
                 let others = blocks.split_off(others.unwrap_or(blocks.len()));
                 let has_results = !blocks.is_empty();
-                for block in blocks {
-                    let result = self.tool_result(block);
+                let rest = data(fields, is_apart && !has_results);
+                for (at, block) in blocks.into_iter().enumerate() {
+                    let result = self.tool_result(block, is_apart && at == 0);
                     self.messages.push(result.into());
                 }
+                self.after_results = has_results;
                 if !others.is_empty() || !has_results || rest.is_some() {
                     let mut user = UserMessage::new(self.parts(Value::Array(others)));
                     user.provider_data = rest;
@@ -161,7 +175,8 @@ impl Reader<'_> {
             }
             "system" => {
                 let parts = self.parts(content);
-                let custom = CustomMessage::new("system", Value::Null).with_for_model(parts);
+                let mut custom = CustomMessage::new("system", Value::Null).with_for_model(parts);
+                custom.provider_data = data(fields, false);
                 self.messages.push(custom.into());
             }
             other => return Err(invalid(format!("Anthropic has no role `{other}`"))),
@@ -180,7 +195,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tool_result(&self, block: Value) -> ToolResultMessage {
+    fn tool_result(&self, block: Value, is_apart: bool) -> ToolResultMessage {
         let Value::Object(mut fields) = block else {
             return ToolResultMessage::new("", "", OutcomeKind::Completed);
         };
@@ -193,13 +208,22 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let outcome = if failed { OutcomeKind::Failed } else { OutcomeKind::Completed };
         let mut result = ToolResultMessage::new(id, tool, outcome);
-        if fields.get("content").is_some_and(|content| {
-            content.is_string() || content.as_array().is_some_and(|blocks| !blocks.is_empty())
+        // A content that says nothing stays as it was.
+        if fields.get("content").is_some_and(|content| match content {
+            Value::String(text) => !text.trim().is_empty(),
+            content => content.as_array().is_some_and(|blocks| !blocks.is_empty()),
         }) {
             result.content = self.parts(fields.shift_remove("content").unwrap_or_default());
         }
+        let mut data = Object::new();
         if !fields.is_empty() {
-            result.provider_data = Some(ProviderData::new(self.provider, fields));
+            data.insert("block".to_owned(), fields.into());
+        }
+        if is_apart {
+            data.insert("apart".to_owned(), true.into());
+        }
+        if !data.is_empty() {
+            result.provider_data = Some(ProviderData::new(self.provider, data));
         }
         result
     }

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ToolDefinition;
-use crate::args::{Plan, PlanOptions};
 use crate::message::{
     AssistantMessage, CacheMark, Content, Media, Message, OutcomeKind, Part, ProviderData, StopReason,
     ToolResultMessage,
@@ -12,7 +11,7 @@ use crate::message::{
 use crate::model::{
     ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebSearch,
 };
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 
 fn api() -> AnthropicMessages {
     AnthropicMessages::default()
@@ -219,7 +218,7 @@ fn broken_streams_are_errors_and_hand_out_no_call() {
 fn tool(name: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"],
         "additionalProperties": false});
-    ToolDefinition::new(Plan::compile(name, &schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+    support::tool(name, &schema)
 }
 
 #[test]

@@ -9,13 +9,13 @@ use super::{errors, parts};
 use crate::message::{Content, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::parts::{Object, Source, some_text, text};
+use crate::provider::parts::{Object, Source, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
 /// What a candidate says about its content, kept for reading.
-const STATE_FIELDS: [&str; 4] =
-    ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings"];
+const STATE_FIELDS: [&str; 5] =
+    ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
 /// Reads one answer.
 ///
@@ -88,21 +88,28 @@ impl GeminiDecoder {
                 self.detail = owned(candidate, "finishMessage").or(self.detail.take());
             }
             for key in STATE_FIELDS {
-                if let Some(value) = candidate.get(key).filter(|value| says_something(value)) {
-                    self.message_data.insert(key.to_owned(), value.clone());
+                let Some(value) = candidate.get(key).filter(|value| says_something(value)) else { continue };
+                match (self.message_data.get_mut(key), value) {
+                    (Some(Value::Object(known)), Value::Object(more)) if key == "citationMetadata" => {
+                        add_citations(known, more);
+                    }
+                    _ => {
+                        self.message_data.insert(key.to_owned(), value.clone());
+                    }
                 }
             }
         }
-        match chunk.get("error") {
-            None | Some(Value::Null) => Ok(()),
-            Some(_) => {
-                self.tell_usage(out);
-                Err(errors::of_event(chunk))
-            }
+        match failure::error_in(chunk) {
+            None => Ok(()),
+            Some(_) => Err(errors::of_event(chunk)),
         }
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
+        // Servers leave empty places: `null`, `{}`, `{"text": null}`.
+        if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
+            return;
+        }
         if let Some(call) = part.get("functionCall") {
             let pieces = call.get("partialArgs").and_then(Value::as_array);
             let is_piece = goes_on(call) || pieces.is_some_and(|pieces| !pieces.is_empty());
@@ -186,8 +193,13 @@ impl GeminiDecoder {
         }
     }
 
-    fn tell_usage(&mut self, out: &mut Vec<ModelEvent>) {
+    /// What was gathered and not told yet.
+    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         out.extend(self.usage.take().map(|raw| ModelEvent::Usage { usage: usage(raw) }));
+        if !self.message_data.is_empty() {
+            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
+            out.push(ModelEvent::MessageData { data });
+        }
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
@@ -197,11 +209,7 @@ impl GeminiDecoder {
         } else {
             self.tell_call(true, out);
         }
-        self.tell_usage(out);
-        if !self.message_data.is_empty() {
-            let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
-            out.push(ModelEvent::MessageData { data });
-        }
+        self.tell_rest(out);
         let (reason, raw) = match (self.finish.take(), self.blocked.take()) {
             (Some(word), _) => (stop_reason(&word), Some(word)),
             (None, Some(word)) => (StopReason::ContentFilter, Some(word)),
@@ -226,8 +234,7 @@ impl Decoder for GeminiDecoder {
             Err(_) if self.is_over() => return Ok(()),
             chunk => chunk?,
         };
-        if event.event == "error" && chunk.get("error").is_none() {
-            self.tell_usage(out);
+        if event.event == "error" && failure::error_in(&chunk).is_none() {
             return Err(errors::of_event(&chunk));
         }
         if let Value::Array(chunks) = &chunk {
@@ -244,13 +251,20 @@ impl Decoder for GeminiDecoder {
             self.complete(out);
             return Ok(());
         }
-        self.tell_usage(out);
         let error = if self.has_candidate {
             "the stream ended before the reply did: no `finishReason`"
         } else {
             "the stream has no reply in it"
         };
         Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        self.tell_rest(out);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_over()
     }
 
     /// There is no last word: usage may follow the reason for the end.
@@ -289,6 +303,20 @@ fn without_pieces(part: &Value) -> Value {
         call.shift_remove("partialArgs");
     }
     part
+}
+
+/// The citations of another chunk: those that are known and more, or those of its own text.
+fn add_citations(known: &mut Object, more: &Object) {
+    for (key, value) in more {
+        match (known.get_mut(key), value) {
+            (Some(Value::Array(list)), Value::Array(more)) if !more.starts_with(list) => {
+                list.extend(more.iter().cloned());
+            }
+            _ => {
+                known.insert(key.clone(), value.clone());
+            }
+        }
+    }
 }
 
 fn says_something(value: &Value) -> bool {
@@ -357,15 +385,13 @@ fn stop_reason(word: &str) -> StopReason {
 
 /// Gemini counts thoughts apart; here `output` is all of it. What tools at the provider added to the prompt is input.
 fn usage(raw: Value) -> Usage {
-    let count = |key: &str| raw.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let count = |key: &str| count_at(&raw, &[key]).unwrap_or_default();
     let reasoning = count("thoughtsTokenCount");
     let input = count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount"));
     let mut usage = Usage::new(input, count("candidatesTokenCount").saturating_add(reasoning));
     usage.reasoning = reasoning;
     usage.cache_read = count("cachedContentTokenCount");
-    if let Some(total) = raw.get("totalTokenCount").and_then(Value::as_u64) {
-        usage.total = total;
-    }
+    usage.total = count_at(&raw, &["totalTokenCount"]).unwrap_or(usage.total);
     usage.raw = Some(raw);
     usage
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Gemini, GeminiVersion, models, parts};
 use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
-use crate::provider::parts::{Object, merge_options, text};
+use crate::provider::parts::{Object, add_rest, merge_options, own_data, text};
 use crate::provider::{HttpRequest, schema};
 use crate::tool::dialect::tools_in_dialect;
 
@@ -180,29 +180,33 @@ impl Encoder<'_> {
         for message in &self.request.messages {
             let data = match &**message {
                 Message::User(user) => user.provider_data.as_ref(),
+                Message::Assistant(assistant) => assistant.provider_data.as_ref(),
                 Message::ToolResult(result) => result.provider_data.as_ref(),
-                _ => None,
-            };
-            let data = data.filter(|data| data.provider == self.model.provider).map(|data| &data.data);
-            let says = |key: &str| data.is_some_and(|data| data.get(key).is_some());
-            let (role, written, joins) = match &**message {
-                Message::User(user) => ("user", self.parts(&user.content)?, says("joined")),
-                Message::Custom(custom) => {
-                    ("user", self.parts(custom.for_model.as_deref().unwrap_or_default())?, false)
-                }
-                Message::Assistant(assistant) => ("model", self.assistant(assistant)?, false),
-                Message::ToolResult(result) => {
-                    ("user", self.tool_result(result, data)?, takes_results && !says("apart"))
-                }
+                Message::Custom(custom) => custom.provider_data.as_ref(),
                 Message::Unknown(_) => continue,
             };
-            if written.is_empty() {
+            let data = own_data(&self.model.provider, data);
+            let (role, written) = match &**message {
+                Message::User(user) => ("user", self.parts(&user.content)?),
+                Message::Custom(custom) => {
+                    ("user", self.parts(custom.for_model.as_deref().unwrap_or_default())?)
+                }
+                Message::Assistant(assistant) => ("model", self.assistant(assistant)?),
+                Message::ToolResult(result) => ("user", self.tool_result(result, data)?),
+                Message::Unknown(_) => continue,
+            };
+            let rest = data.and_then(|data| data.get("content"));
+            if written.is_empty() && rest.is_none_or(|rest| rest.get("parts").is_none()) {
                 continue;
             }
-            takes_results = matches!(**message, Message::ToolResult(_));
-            match contents.last_mut().and_then(|content| content["parts"].as_array_mut()) {
-                Some(parts) if joins => parts.extend(written),
-                _ => contents.push(json!({"role": role, "parts": written})),
+            let is_result = matches!(**message, Message::ToolResult(_));
+            let joined = data.and_then(|data| data.get("joined")?.as_bool());
+            let joins = joined.unwrap_or(is_result && takes_results) && role == "user";
+            takes_results = is_result;
+            let last = contents.last_mut().filter(|content| joins && content["role"] != "model");
+            match last.and_then(|content| content["parts"].as_array_mut()) {
+                Some(parts) => parts.extend(written),
+                None => contents.push(content(role, written, rest)),
             }
         }
         Ok(contents)
@@ -250,34 +254,50 @@ impl Encoder<'_> {
         let (mut said, mut media) = (Vec::new(), Vec::new());
         for part in &result.content {
             match part.content {
-                Content::Image(_) | Content::Document(_) | Content::Audio(_) => media.push(part.clone()),
+                Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_) => {
+                    media.push(part.clone());
+                }
                 _ => said.push(part.clone()),
             }
         }
-        let mut response = json!({"name": result.tool, "response": answer(&said, result)});
-        let id = data.and_then(|data| data.get("id"));
-        match id {
-            Some(Value::String(id)) => response["id"] = id.as_str().into(),
-            Some(_) => {}
-            None => {
-                if let Some(id) = self.ids.get(&result.call_id) {
-                    response["id"] = id.as_str().into();
-                }
-            }
+        let given = |key: &str| data.and_then(|data| data.get(key));
+        let mut response = Object::new();
+        response.insert("name".into(), result.tool.as_str().into());
+        if given("no_response").is_none() {
+            let answered = given("response").cloned().unwrap_or_else(|| answer(&said, result));
+            response.insert("response".into(), answered);
         }
-        if let Some(given) = data.and_then(|data| data.get("response")) {
-            response["response"] = given.clone();
-        }
+        let id = match given("id") {
+            Some(id) => id.as_str(),
+            None => self.ids.get(&result.call_id).map(String::as_str),
+        };
+        response.extend(id.map(|id| ("id".to_owned(), id.into())));
+        add_rest(&mut response, given("functionResponse"));
         let mut media = self.parts(&media)?;
         // Since Gemini 3 a result holds its media; before, they stand beside it.
         let holds_media = models::version(&self.model.model).is_none_or(|version| version >= (3, 0));
         if holds_media && !media.is_empty() {
-            response["parts"] = std::mem::take(&mut media).into();
+            response.insert("parts".into(), std::mem::take(&mut media).into());
         }
-        let mut written = vec![json!({"functionResponse": response})];
+        let mut part = Object::new();
+        part.insert("functionResponse".into(), response.into());
+        add_rest(&mut part, given("part"));
+        let mut written = vec![Value::Object(part)];
         written.extend(media);
         Ok(written)
     }
+}
+
+/// A content, with what it had beside its role and parts.
+fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
+    let mut content = Object::new();
+    content.insert("role".into(), role.into());
+    content.insert("parts".into(), parts.into());
+    add_rest(&mut content, rest);
+    if content.shift_remove("no_role").is_some() {
+        content.shift_remove("role");
+    }
+    content.into()
 }
 
 /// What a function answered, as Gemini's convention has it: `output`, or `error`.

@@ -23,7 +23,7 @@ pub(super) fn of_event(event: &Value) -> ModelError {
 /// `{"error": {"code", "message", "status", "details"}}`, perhaps in a list of one.
 fn said(body: &Value) -> Said {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
-    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+    let error = failure::error_in(body).unwrap_or(body);
     let details = || error.get("details").and_then(Value::as_array).into_iter().flatten();
     let message = failure::message_of(body);
     let message = message.as_deref();

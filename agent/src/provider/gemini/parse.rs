@@ -12,7 +12,7 @@ use crate::model::{
     ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking, ToolChoice,
 };
 use crate::provider::Protocol as _;
-use crate::provider::parts::{Object, Source, merge_options_for, text};
+use crate::provider::parts::{Object, Source, merge_options_for, take_text, text};
 use crate::provider::tools::read_tool;
 
 fn invalid(what: impl Into<String>) -> ModelError {
@@ -28,8 +28,7 @@ pub(super) fn request(
     let given = body.as_object().ok_or_else(|| invalid("a request is a JSON object"))?;
     let contents = given.get("contents").and_then(Value::as_array);
     let contents = contents.ok_or_else(|| invalid("the request has no `contents`"))?;
-    let mut reader =
-        Reader { provider, calls: VecDeque::new(), minted: 0, messages: Vec::new(), is_results: false };
+    let mut reader = Reader { provider, calls: VecDeque::new(), minted: 0, messages: Vec::new() };
     for content in contents {
         reader.content(content)?;
     }
@@ -70,8 +69,14 @@ pub(super) fn request(
     }
     let model = String::new();
     let info = ModelInfo::new(provider, protocol.api(), model.as_str());
+    // What is cached has its own system prompt and tools, so that none are written beside it.
+    if let Some(cached) = given.get("cachedContent") {
+        request.provider_options.insert(provider.to_owned(), json!({"cachedContent": cached}));
+    }
     let encoded = protocol.encode(&info, &request)?;
-    let encoded = encoded.body.as_object().cloned().unwrap_or_default();
+    request.provider_options.shift_remove(provider);
+    let mut encoded = encoded.body.as_object().cloned().unwrap_or_default();
+    encoded.shift_remove("cachedContent");
     if let Some(options) = merge_options_for(given, &encoded, "contents") {
         request.provider_options.insert(provider.to_owned(), options);
     }
@@ -107,23 +112,47 @@ struct Reader<'a> {
     calls: VecDeque<(String, String)>,
     minted: usize,
     messages: Vec<Message>,
-    /// Whether the content before ended in results.
-    is_results: bool,
+}
+
+/// What a content has beside its usual role and its parts.
+fn rest_of(content: &Value, role: &str) -> Object {
+    let mut rest = content.as_object().cloned().unwrap_or_default();
+    match rest.get("role") {
+        None => drop(rest.insert("no_role".to_owned(), true.into())),
+        Some(given) if given == role => drop(rest.shift_remove("role")),
+        Some(_) => {}
+    }
+    // Nothing to say is said as it was.
+    if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
+        rest.shift_remove("parts");
+    }
+    rest
+}
+
+/// What says where a message stands: at the beginning of a content, or in the one that was begun.
+fn place(rest: Option<Object>, is_result: bool) -> Object {
+    let mut data = Object::new();
+    if rest.is_none() || is_result {
+        data.insert("joined".to_owned(), rest.is_none().into());
+    }
+    if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+        data.insert("content".to_owned(), rest.into());
+    }
+    data
 }
 
 impl Reader<'_> {
     fn content(&mut self, content: &Value) -> Result<(), ModelError> {
         let list = content.get("parts").and_then(Value::as_array).cloned().unwrap_or_default();
         match text(content, "role") {
-            Some("model") => self.reply(list),
-            Some("user" | "function") | None => self.said(list),
+            Some("model") => self.reply(list, rest_of(content, "model")),
+            Some("user" | "function") | None => self.said(list, rest_of(content, "user")),
             Some(other) => return Err(invalid(format!("Gemini has no role `{other}`"))),
         }
         Ok(())
     }
 
-    fn reply(&mut self, list: Vec<Value>) {
-        self.is_results = false;
+    fn reply(&mut self, list: Vec<Value>, rest: Object) {
         self.calls.clear();
         let mut read: Vec<Part> =
             list.into_iter().map(|part| parts::read(self.provider, part, None, Source::Request)).collect();
@@ -137,37 +166,37 @@ impl Reader<'_> {
         }
         let mut message = AssistantMessage::new(read);
         self.provider.clone_into(&mut message.provider);
+        message.provider_data = self.data(place(Some(rest), false));
         self.messages.push(message.into());
     }
 
-    fn said(&mut self, list: Vec<Value>) {
+    fn data(&self, data: Object) -> Option<ProviderData> {
+        (!data.is_empty()).then(|| ProviderData::new(self.provider, data))
+    }
+
+    /// Texts and results of a content of the user: each run of texts is a message, each result one.
+    fn said(&mut self, list: Vec<Value>, rest: Object) {
+        let mut rest = Some(rest);
         let mut said: Vec<Part> = Vec::new();
-        let (mut is_first, mut joined) = (true, false);
         for part in list {
             if part.get("functionResponse").is_none() {
                 said.push(self.part(part));
                 continue;
             }
             if !said.is_empty() {
-                self.push_said(std::mem::take(&mut said), joined);
-                joined = true;
+                self.push_said(std::mem::take(&mut said), rest.take());
             }
-            let is_apart = (is_first && self.is_results) || (!is_first && !self.is_results);
-            let result = self.result(&part, is_apart && !joined);
+            let result = self.result(part, place(rest.take(), true));
             self.messages.push(result.into());
-            (is_first, joined, self.is_results) = (false, true, true);
         }
-        if !said.is_empty() {
-            self.push_said(said, joined);
-            self.is_results = false;
+        if !said.is_empty() || rest.is_some() {
+            self.push_said(said, rest);
         }
     }
 
-    fn push_said(&mut self, said: Vec<Part>, joined: bool) {
+    fn push_said(&mut self, said: Vec<Part>, rest: Option<Object>) {
         let mut user = UserMessage::new(said);
-        if joined {
-            user.provider_data = Some(ProviderData::new(self.provider, json!({"joined": true})));
-        }
+        user.provider_data = self.data(place(rest, false));
         self.messages.push(user.into());
     }
 
@@ -180,32 +209,48 @@ impl Reader<'_> {
         }
     }
 
-    fn result(&mut self, part: &Value, is_apart: bool) -> ToolResultMessage {
-        let response = part.get("functionResponse").unwrap_or(&Value::Null);
-        let name = text(response, "name").unwrap_or_default();
-        let given_id = text(response, "id");
-        let by_id = given_id.and_then(|id| self.calls.iter().position(|(known, _)| known == id));
-        let at = by_id.or_else(|| self.calls.iter().position(|(_, known)| known == name));
+    fn result(&mut self, part: Value, mut data: Object) -> ToolResultMessage {
+        let Value::Object(mut part) = part else {
+            return ToolResultMessage::new("", "", OutcomeKind::Completed);
+        };
+        let mut response = match part.shift_remove("functionResponse") {
+            Some(Value::Object(response)) => response,
+            _ => Object::new(),
+        };
+        let name = take_text(&mut response, "name").unwrap_or_default();
+        let given_id = take_text(&mut response, "id");
+        let by_id = given_id.as_ref().and_then(|id| self.calls.iter().position(|(known, _)| known == id));
+        let at = by_id.or_else(|| self.calls.iter().position(|(_, known)| *known == name));
         let id = at.and_then(|at| self.calls.remove(at)).map(|(id, _)| id);
-        let id = id.or_else(|| given_id.map(str::to_owned)).unwrap_or_default();
-        let answered = response.get("response").unwrap_or(&Value::Null);
-        let failed = text(answered, "error");
+        let id = id.or_else(|| given_id.clone()).unwrap_or_default();
+        let answered = response.shift_remove("response");
+        let said = answered.as_ref().unwrap_or(&Value::Null);
+        let failed = text(said, "error");
         let outcome = if failed.is_some() { OutcomeKind::Failed } else { OutcomeKind::Completed };
-        let said =
-            failed.or_else(|| text(answered, "output")).map_or_else(|| answered.to_string(), str::to_owned);
-        let mut result = ToolResultMessage::new(id, name, outcome).with_content(said);
-        let mut data = Object::new();
+        let words = failed.or_else(|| text(said, "output")).map_or_else(|| said.to_string(), str::to_owned);
+        let mut result = ToolResultMessage::new(id, name, outcome).with_content(words);
         data.insert("id".to_owned(), given_id.map(Value::from).unwrap_or_default());
-        if encode::answer(&result.content, &result) != *answered {
-            data.insert("response".to_owned(), answered.clone());
+        match answered {
+            None => {
+                data.insert("no_response".to_owned(), true.into());
+            }
+            Some(answered) if encode::answer(&result.content, &result) != answered => {
+                data.insert("response".to_owned(), answered);
+            }
+            Some(_) => {}
         }
-        if is_apart {
-            data.insert("apart".to_owned(), true.into());
+        if response.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty())
+            && let Some(Value::Array(media)) = response.shift_remove("parts")
+        {
+            result.content.extend(media.into_iter().map(|media| self.part(media)));
         }
-        for media in response.get("parts").and_then(Value::as_array).into_iter().flatten() {
-            result.content.push(self.part(media.clone()));
+        // What has no neutral words.
+        for (key, rest) in [("functionResponse", response), ("part", part)] {
+            if !rest.is_empty() {
+                data.insert(key.to_owned(), rest.into());
+            }
         }
-        result.provider_data = Some(ProviderData::new(self.provider, data));
+        result.provider_data = self.data(data);
         result
     }
 }

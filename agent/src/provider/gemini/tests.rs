@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ToolDefinition;
-use crate::args::{Plan, PlanOptions};
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage};
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 
 fn api() -> Gemini {
     Gemini::default()
@@ -236,7 +235,7 @@ fn errors_are_told_apart() {
 
 fn tool(name: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"a": {"type": ["integer", "null"]}}, "additionalProperties": false});
-    ToolDefinition::new(Plan::compile(name, &schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+    support::tool(name, &schema)
 }
 
 #[test]

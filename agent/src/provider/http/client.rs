@@ -273,4 +273,29 @@ mod tests {
             assert_eq!(shown(url), expected);
         }
     }
+
+    #[tokio::test]
+    async fn a_client_of_ones_own_asks() {
+        use std::io::{Read as _, Write as _};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut request, mut buffer) = (String::new(), [0; 1024]);
+            while !request.ends_with("{\"a\":1}") {
+                let read = stream.read(&mut buffer).unwrap();
+                request.push_str(str::from_utf8(&buffer[..read]).unwrap());
+            }
+            stream.write_all(b"HTTP/1.1 204 X\r\nconnection: close\r\n\r\n").unwrap();
+            request
+        });
+        let own = reqwest::Client::builder().user_agent("own/1").no_proxy().build().unwrap();
+        let client = HttpClient::from_reqwest(own, HttpOptions::default());
+        let request = HttpRequest::post("/x", serde_json::json!({"a": 1}));
+        let answer = client.send(&url, &request, &[]).await.unwrap();
+        assert_eq!(answer.status(), 204);
+        let request = server.join().unwrap();
+        assert!(request.starts_with("POST /x") && request.contains("user-agent: own/1\r\n"), "{request}");
+    }
 }

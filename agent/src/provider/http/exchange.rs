@@ -80,7 +80,10 @@ impl Exchange {
             match std::mem::replace(&mut self.phase, Phase::Over) {
                 Phase::Over => return None,
                 Phase::Complete => self.report_usage(),
-                Phase::Failed(error) => return Some(Err(error)),
+                Phase::Failed(error) => {
+                    self.report_usage();
+                    return Some(Err(error));
+                }
                 Phase::Start => self.phase = self.start().await,
                 Phase::Pause(delay) => {
                     tokio::time::sleep(delay).await;
@@ -127,19 +130,20 @@ impl Exchange {
     async fn read(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
         let (answer, reader) = &mut *reading;
         let mut events = Vec::new();
-        let more = match answer.chunk().await {
-            Ok(Some(bytes)) => reader.push(&bytes, &mut events).map(|()| !reader.is_complete()),
-            Ok(None) => Ok(false),
-            Err(error) => Err(error),
-        };
-        self.take(events.drain(..));
-        let end = match more {
-            Ok(true) => {
-                self.phase = Phase::Reading(reading, secrets);
-                return;
-            }
-            Ok(false) => reading.1.finish(&*self.model.protocol, &mut events),
-            Err(error) => Err(error),
+        let chunk = answer.chunk().await;
+        let protocol = &*self.model.protocol;
+        let end = match chunk {
+            Ok(Some(bytes)) => match reader.push(&bytes, &mut events) {
+                Ok(()) if reader.is_complete() => reading.1.finish(protocol, &mut events),
+                Ok(()) => {
+                    self.take(events.into_iter());
+                    self.phase = Phase::Reading(reading, secrets);
+                    return;
+                }
+                Err(error) => Err(error),
+            },
+            Ok(None) => reading.1.finish(protocol, &mut events),
+            Err(error) => reading.1.break_off(protocol, error, &mut events),
         };
         self.take(events.into_iter());
         self.phase = match end {

@@ -2,7 +2,8 @@
 //!
 //! A request is sent again after connection failures, timeouts and the statuses 408, 409, 429 and 5xx, unless the
 //! provider says otherwise (`x-should-retry`), and only while nothing of the reply was handed out. The provider's own
-//! delay (`retry-after-ms`, `retry-after`) counts before ours.
+//! delay (`retry-after-ms`, `retry-after`) counts before ours. What had come of a reply whose connection breaks is handed out, and
+//! then the error; a reply that had said how it ended is whole.
 //!
 //! Dropping a future or a stream ends the exchange at once, whatever it waits for; cancelling a
 //! [`StepCx`](crate::model::StepCx)'s token drops the stream's.

@@ -162,7 +162,8 @@ impl HttpOptions {
         self
     }
 
-    /// Calls this after each reply whose provider said what it took. It must not block.
+    /// Calls this after each reply whose provider said what it took; of one that broke off, as far as that was said. It must
+    /// not block.
     pub fn on_usage(mut self, listener: impl Fn(&UsageReport<'_>) + Send + Sync + 'static) -> Self {
         self.on_usage = Some(Arc::new(listener));
         self

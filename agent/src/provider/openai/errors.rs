@@ -22,16 +22,13 @@ pub(super) fn of_event(event: &Value) -> ModelError {
 /// and the message stand beside.
 fn said(body: &Value) -> Said {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
-    let error = match body.get("error") {
-        None | Some(Value::Null) => body,
-        Some(error) => error,
-    };
+    let error = failure::error_in(body).unwrap_or(body);
     let message = failure::message_of(body);
     let number = |key| error.get(key).and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
     let status = number("status_code").or_else(|| number("code")).or_else(|| number("status"));
     let status =
         status.and_then(|status| u16::try_from(status).ok()).filter(|status| (300..=599).contains(status));
-    let code = match error.get("code") {
+    let code = match error.get("code").or_else(|| body.get("code")) {
         Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
         Some(Value::Number(code)) => Some(code.to_string()),
         _ => some_text(error, "type").map(str::to_owned),
@@ -57,14 +54,13 @@ fn kind(word: &str) -> Option<K> {
         }
         "overloaded_error" | "engine_overloaded_error" | "engine_overloaded" | "overloaded" => K::Overloaded,
         "server_error" | "internal_server_error" | "api_error" | "internal_error" => K::Server,
-        "timeout" | "timeout_error" => K::Timeout,
+        "timeout" | "timeout_error" | "vector_store_timeout" => K::Timeout,
         "invalid_request_error"
         | "model_not_found"
         | "tool_use_failed"
         | "string_above_max_length"
         | "invalid_prompt"
-        | "invalid_image"
-        | "vector_store_timeout" => K::InvalidRequest,
+        | "invalid_image" => K::InvalidRequest,
         _ => return None,
     })
 }
@@ -78,6 +74,8 @@ fn is_too_long(message: &str) -> bool {
         "exceed context limit",
         "exceeds the context window of this model",
         "Input is too long for requested model",
+        "tokens + `max_new_tokens` must be <=",
+        "is greater than the context length",
     ]
     .iter()
     .any(|words| message.contains(words))

@@ -1,6 +1,7 @@
 //! OpenAI and what speaks like it.
 
 mod chat;
+mod content;
 mod errors;
 mod models;
 mod responses;

@@ -16,6 +16,14 @@ pub(super) fn reasons(model: &str) -> bool {
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
 }
 
+/// Whether a model takes texts that end the reply. Those that reason refuse them, also while they are told not to.
+///
+/// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; what
+/// gpt-5 and its successors answer to it.
+pub(super) fn takes_stop(model: &str) -> bool {
+    !reasons(model)
+}
+
 /// Whether a model keeps to a schema for its reply, as far as its name tells: those before gpt-4o do not.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).

@@ -13,9 +13,7 @@ use super::CassetteError;
 use super::scrub::Scrubber;
 use crate::ToolDefinition;
 use crate::message::{AssistantMessage, Message};
-use crate::model::{
-    Capabilities, ManagedTool, ModelErrorKind, ModelInfo, ModelRequest, PromptCache, ToolChoice,
-};
+use crate::model::{Capabilities, ManagedTool, ModelInfo, ModelRequest, PromptCache, ToolChoice};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -238,26 +236,4 @@ fn tool_json(tool: &ToolDefinition) -> Value {
 
 fn managed_json(tool: &ManagedTool) -> Value {
     format!("{tool:?}").into()
-}
-
-/// The kind of a recorded error.
-pub(super) fn kind_of(name: &str) -> ModelErrorKind {
-    use ModelErrorKind::{
-        Aborted, Auth, Connection, ContentFilter, ContextTooLong, InvalidRequest, Other, Overloaded,
-        Protocol, RateLimit, Server, Timeout,
-    };
-    let all = [
-        Auth,
-        RateLimit,
-        Overloaded,
-        Server,
-        InvalidRequest,
-        ContextTooLong,
-        ContentFilter,
-        Connection,
-        Timeout,
-        Protocol,
-        Aborted,
-    ];
-    all.into_iter().find(|kind| kind.name() == name).unwrap_or(Other)
 }

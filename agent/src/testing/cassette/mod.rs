@@ -317,7 +317,7 @@ impl Exchange {
         if let Some(error) = &self.error {
             let text = |key: &str| error.get(key).and_then(Value::as_str);
             let mut made = ModelError::new(
-                file::kind_of(text("kind").unwrap_or_default()),
+                ModelErrorKind::from_name(text("kind").unwrap_or_default()),
                 text("message").unwrap_or_default(),
             );
             if let Some(code) = text("code") {

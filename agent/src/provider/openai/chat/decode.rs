@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::message::{Part, ProviderData, StopReason, ToolArguments, Usage};
+use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
 use crate::provider::openai::errors;
-use crate::provider::parts::{Object, some_text, text};
+use crate::provider::parts::{Object, count_at, data_url, media_from_url, some_text, take_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
@@ -46,6 +46,7 @@ struct Call {
     content_index: Option<usize>,
     /// Arguments that came before the name.
     early: String,
+    has_arguments: bool,
     data: Object,
 }
 
@@ -78,7 +79,12 @@ impl ChatDecoder {
         let choices = chunk.get("choices").and_then(Value::as_array);
         // Only one answer was asked for.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
-        if let Some(choice) = choices.and_then(|choices| choices.iter().find(first)) {
+        let numbered = choices.and_then(|choices| choices.iter().find(first));
+        // The one choice of a body is the answer, whatever its number.
+        let only = || {
+            choices.and_then(|list| list.first().filter(|c| list.len() == 1 && c.get("message").is_some()))
+        };
+        if let Some(choice) = numbered.or_else(only) {
             self.has_choice = true;
             if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
                 self.message(delta, false, out);
@@ -94,10 +100,7 @@ impl ChatDecoder {
         self.take_usage(chunk.get("usage"));
         match error_in(chunk) {
             None => Ok(()),
-            Some(error) => {
-                self.flush(out);
-                Err(errors::of_event(&error))
-            }
+            Some(error) => Err(errors::of_event(&error)),
         }
     }
 
@@ -124,6 +127,8 @@ impl ChatDecoder {
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, out)),
             _ => {}
         }
+        let images = message.get("images").and_then(Value::as_array);
+        images.into_iter().flatten().for_each(|image| self.image(image, out));
         self.refusal.push_str(text(message, "refusal").unwrap_or_default());
         self.keep_state(message, is_whole);
         let calls = message.get("tool_calls").and_then(Value::as_array);
@@ -189,6 +194,26 @@ impl ChatDecoder {
         }
     }
 
+    /// A picture that the model drew: `OpenRouter` has them beside the content. What else it says of one goes back with it.
+    fn image(&mut self, image: &Value, out: &mut Vec<ModelEvent>) {
+        let mut rest = image.clone();
+        let url = rest.get_mut("image_url").and_then(Value::as_object_mut);
+        let part = match url.and_then(|url| take_text(url, "url")) {
+            Some(url) => {
+                let media = media_from_url(&url);
+                let is_same = data_url(&media, "image/png").as_deref() == Some(url.as_str());
+                let media = if is_same { media } else { Media::url(url) };
+                let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
+                Part::new(Content::Image(media)).with_provider_data(data)
+            }
+            // It stood in no list of the content.
+            None => Part::opaque(self.provider.as_str(), rest)
+                .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
+        };
+        out.push(ModelEvent::Part { content_index: self.parts, part });
+        self.parts += 1;
+    }
+
     fn keep_state(&mut self, message: &Value, is_whole: bool) {
         for key in STATE_FIELDS {
             let Some(value) = message.get(key) else { continue };
@@ -242,6 +267,7 @@ impl ChatDecoder {
             // Some servers send the object itself.
             Some(value) => ToolArguments::from(value.clone()).text().to_owned(),
         };
+        call.has_arguments |= !arguments.is_empty();
         let state = piece.get("extra_content").filter(|state| !state.is_null());
         let is_told = call.content_index.is_some();
         let mut told_state = state.is_some();
@@ -272,10 +298,12 @@ impl ChatDecoder {
     fn place_of(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
         let by_index = self.calls.iter().rposition(|call| index.is_some() && call.index == index);
-        // Some servers give every call of a reply the index 0: then a name with another id begins one.
+        // Some servers give every call of a reply the index 0: then a name with another id begins one; or, where there are no
+        // ids, another name after arguments.
         let is_other = |at: &usize| {
-            let known = self.calls.get(*at).map_or("", |call| call.id.as_str());
-            !name.is_empty() && !id.is_empty() && !known.is_empty() && known != id
+            let Some(known) = self.calls.get(*at).filter(|_| !name.is_empty()) else { return false };
+            let is_next = known.has_arguments && !known.name.is_empty() && known.name != name;
+            if id.is_empty() { is_next } else { !known.id.is_empty() && known.id != id }
         };
         let found = match by_index {
             Some(at) if is_other(&at) => by_id,
@@ -292,9 +320,9 @@ impl ChatDecoder {
     }
 
     /// What was gathered and not told yet.
-    fn flush(&mut self, out: &mut Vec<ModelEvent>) {
+    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         if !self.refusal.is_empty() {
-            let part = Part::refusal(self.refusal.as_str());
+            let part = Part::refusal(std::mem::take(&mut self.refusal));
             out.push(ModelEvent::Part { content_index: self.parts, part });
             self.parts += 1;
         }
@@ -308,9 +336,9 @@ impl ChatDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        self.flush(out);
+        let refusal = Some(self.refusal.clone()).filter(|refusal| !refusal.is_empty());
+        self.tell_rest(out);
         let raw = self.finish.take();
-        let refusal = Some(std::mem::take(&mut self.refusal)).filter(|refusal| !refusal.is_empty());
         let reason = match stop_reason(raw.as_deref()) {
             StopReason::Stop if refusal.is_some() => StopReason::ContentFilter,
             reason => reason,
@@ -329,12 +357,11 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::event_json(event) {
-            // Nothing but usage may follow.
-            Err(_) if self.finish.is_some() => return Ok(()),
+            // Nothing but usage may follow; and signs of life, under names of their own, may say anything.
+            Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
-        if event.event == "error" && chunk.get("error").is_none() {
-            self.flush(out);
+        if event.event == "error" && failure::error_in(&chunk).is_none() {
             return Err(errors::of_event(&serde_json::json!({ "error": chunk })));
         }
         match &chunk {
@@ -344,17 +371,24 @@ impl Decoder for ChatDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.has_choice && (self.is_done || self.finish.is_some()) {
+        if self.has_ended() {
             self.complete(out);
             return Ok(());
         }
-        self.flush(out);
         let error = if (self.has_choice || self.is_started) && !self.is_done {
             "the stream ended before the reply did: no `finish_reason`, no `[DONE]`"
         } else {
             "the stream has no reply in it"
         };
         Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        self.tell_rest(out);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_choice && (self.is_done || self.finish.is_some())
     }
 
     fn is_complete(&self) -> bool {
@@ -427,7 +461,7 @@ fn add_sound(known: &mut Object, more: &Object) {
 
 /// The error in a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
 fn error_in(chunk: &Value) -> Option<Value> {
-    let said = |value: &Value| value.get("error").filter(|error| !error.is_null()).cloned();
+    let said = |value: &Value| failure::error_in(value).cloned();
     let of_choice = || said(chunk.get("choices")?.get(0)?);
     if said(chunk).is_some() || text(chunk, "object") == Some("error") {
         return Some(chunk.clone());
@@ -450,11 +484,7 @@ fn stop_reason(word: Option<&str>) -> StopReason {
 /// Cached input is part of the input here. Reasoning is part of the output, but for servers (xAI) that add it to the
 /// total alone: then the three counts make the total.
 fn usage(raw: Value) -> Usage {
-    let count = |path: &[&str]| {
-        let found = path.iter().try_fold(&raw, |value, key| value.get(key));
-        found.and_then(Value::as_u64)
-    };
-    let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count(path)).unwrap_or_default();
+    let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);
     let said = first(&[&["completion_tokens"], &["output_tokens"]]);
     let reasoning = first(&[
@@ -462,7 +492,7 @@ fn usage(raw: Value) -> Usage {
         &["output_tokens_details", "reasoning_tokens"],
         &["reasoning_tokens"],
     ]);
-    let total = count(&["total_tokens"]);
+    let total = count_at(&raw, &["total_tokens"]);
     let is_apart =
         reasoning > 0 && total == input.checked_add(said).and_then(|sum| sum.checked_add(reasoning));
     let output = if is_apart { said.saturating_add(reasoning) } else { said };
@@ -474,10 +504,12 @@ fn usage(raw: Value) -> Usage {
         &["prompt_cache_hit_tokens"],
         &["num_cached_tokens"],
         &["cached_tokens"],
+        &["cache_read_input_tokens"],
     ]);
     usage.cache_write = first(&[
         &["prompt_tokens_details", "cache_write_tokens"],
         &["input_tokens_details", "cache_write_tokens"],
+        &["cache_creation_input_tokens"],
     ]);
     usage.total = total.unwrap_or(usage.total);
     usage.raw = Some(raw);

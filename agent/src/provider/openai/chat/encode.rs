@@ -4,9 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::{Compat, EchoThinking, SystemRole, ThinkingField};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
-use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
+use crate::provider::call_ids::{CallIds, digest};
+use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::models;
-use crate::provider::parts::{Object, add_options, add_rest, data_url, link_text, resource_text};
+use crate::provider::parts::{
+    Object, add_options, add_rest, data_url, link_text, own_data, resource_text, text,
+};
 use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
@@ -19,7 +23,10 @@ pub(super) fn request(
     model: &ModelInfo,
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
-    let body = Encoder { compat, model, request }.body()?;
+    let ids = CallIds::new(&request.messages, |id, maker, number| {
+        call_id(compat, id, maker == model.provider, number)
+    });
+    let body = Encoder { compat, model, request, ids }.body()?;
     Ok(HttpRequest::post("/chat/completions", Value::Object(body)).with_header("accept", "text/event-stream"))
 }
 
@@ -27,10 +34,7 @@ struct Encoder<'a> {
     compat: &'a Compat,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
-}
-
-fn invalid(message: String) -> ModelError {
-    ModelError::new(ModelErrorKind::InvalidRequest, message)
+    ids: CallIds,
 }
 
 /// The role that a model wants for its system prompt.
@@ -62,12 +66,10 @@ impl Encoder<'_> {
             set("tools", tools.into());
             set(
                 "tool_choice",
-                match &request.tool_choice {
-                    ToolChoice::Auto => "auto".into(),
-                    ToolChoice::None => "none".into(),
-                    ToolChoice::Required => "required".into(),
-                    ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
-                },
+                content::tool_choice(
+                    &request.tool_choice,
+                    |name| json!({"type": "function", "function": {"name": name}}),
+                ),
             );
             if let Some(parallel) = request.parallel_tool_calls.filter(|_| compat.parallel_tool_calls) {
                 set("parallel_tool_calls", parallel.into());
@@ -95,19 +97,21 @@ impl Encoder<'_> {
             self.thinking(level, &mut set);
         }
         let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
+        let left_out = |setting: &str| {
+            tracing::warn!(setting, model = name, "a reasoning model does not take this setting: left out");
+        };
         for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
-            let Some(value) = value else { continue };
-            if is_reasoning {
-                tracing::warn!(
-                    setting = key,
-                    model = name,
-                    "a reasoning model does not take this setting: left out"
-                );
-            } else {
-                set(key, value.into());
+            match value {
+                Some(_) if is_reasoning => left_out(key),
+                Some(value) => {
+                    set(key, value.into());
+                }
+                None => {}
             }
         }
-        if !request.stop.is_empty() {
+        if !request.stop.is_empty() && !models::takes_stop(name) {
+            left_out("stop");
+        } else if !request.stop.is_empty() {
             set("stop", request.stop.clone().into());
         }
         if let Some(key) = &request.cache.key {
@@ -204,16 +208,17 @@ impl Encoder<'_> {
             }
             match &**message {
                 Message::User(user) => {
-                    let data =
-                        user.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
-                    self.said("user", &user.content, data.map(|data| &data.data), &mut messages)?;
+                    let data = own_data(&self.model.provider, user.provider_data.as_ref());
+                    messages.extend(content::said("user", self.content(&user.content)?, data));
                 }
                 Message::Custom(custom) => {
                     let role = match custom.kind.as_str() {
                         role @ ("system" | "developer") => role,
                         _ => "user",
                     };
-                    self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut messages)?;
+                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
+                    let content = self.content(custom.for_model.as_deref().unwrap_or_default())?;
+                    messages.extend(content::said(role, content, data));
                 }
                 Message::Assistant(assistant) => {
                     let echoes = match self.compat.echo_thinking {
@@ -222,6 +227,8 @@ impl Encoder<'_> {
                         EchoThinking::Never => false,
                     };
                     messages.extend(self.assistant(assistant, echoes)?);
+                    let write = |part: &Part| write(part, &self.model.provider).ok().flatten();
+                    shown.extend(content::made_elsewhere(&assistant.content, self.model, write));
                 }
                 Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
                 Message::Unknown(_) => {}
@@ -233,47 +240,20 @@ impl Encoder<'_> {
         Ok(messages)
     }
 
-    fn said(
-        &self,
-        role: &str,
-        parts: &[Part],
-        data: Option<&Value>,
-        messages: &mut Vec<Value>,
-    ) -> Result<(), ModelError> {
-        let content = self.content(parts)?;
-        if content.as_array().is_some_and(Vec::is_empty) {
-            return Ok(());
-        }
-        let mut message = Object::new();
-        message.insert("role".into(), role.into());
-        message.insert("content".into(), content);
-        add_rest(&mut message, data.and_then(|data| data.get("message")));
-        messages.push(message.into());
-        Ok(())
+    fn part(&self, part: &Part) -> Result<Option<Value>, ModelError> {
+        write(part, &self.model.provider)
+            .map_err(|what| invalid(format!("Chat Completions does not take {what}")))
     }
 
-    /// One plain text as a string, anything else as a list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
-        let provider = self.model.provider.as_str();
-        if let [part] = parts
-            && let (Some(text), None) = (part.as_text(), part.provider_data_of(provider))
-        {
-            return Ok(text.into());
-        }
-        let mut content = Vec::new();
-        for part in parts {
-            let written = write(part, provider)
-                .map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
-            content.extend(written);
-        }
-        Ok(content.into())
+        content::content(parts, &self.model.provider, |part| self.part(part))
     }
 
     fn assistant(&self, message: &AssistantMessage, echoes: bool) -> Result<Option<Value>, ModelError> {
         let provider = self.model.provider.as_str();
-        let data =
-            message.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data);
+        let data = own_data(&self.model.provider, message.provider_data.as_ref());
         let (mut said, mut calls, mut thoughts) = (Vec::new(), Vec::new(), Object::new());
+        let mut images = Vec::new();
         let mut refusal = String::new();
         for part in &message.content {
             let rest = part.provider_data_of(provider);
@@ -285,7 +265,7 @@ impl Encoder<'_> {
                 Content::ToolCall(call) => {
                     let function = json!({"name": call.name, "arguments": call.args.text()});
                     let mut wire = Object::new();
-                    wire.insert("id".into(), self.call_id(&call.id).into());
+                    wire.insert("id".into(), self.ids.get(&call.id).into());
                     wire.insert("type".into(), "function".into());
                     wire.insert("function".into(), function);
                     add_rest(&mut wire, rest);
@@ -299,6 +279,15 @@ impl Encoder<'_> {
                     }
                 }
                 Content::Opaque(_) if rest.is_none() => said.push(part.clone()),
+                Content::Image(media) => {
+                    let image = rest.and_then(|rest| rest.get("image")).zip(data_url(media, "image/png"));
+                    images.extend(image.map(|(rest, url)| {
+                        let mut image = Object::new();
+                        image.insert("image_url".into(), json!({"url": url}));
+                        add_rest(&mut image, Some(rest));
+                        Value::Object(image)
+                    }));
+                }
                 _ => {}
             }
         }
@@ -316,6 +305,9 @@ impl Encoder<'_> {
         wire.insert("content".into(), content);
         if !refusal.is_empty() {
             wire.insert("refusal".into(), refusal.into());
+        }
+        if !images.is_empty() {
+            wire.insert("images".into(), images.into());
         }
         if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
             // Nothing but thinking: there is nothing to say to another model.
@@ -339,33 +331,15 @@ impl Encoder<'_> {
         Ok(Some(wire.into()))
     }
 
-    /// The id of a call as the server takes it; the same id always becomes the same.
-    fn call_id(&self, id: &str) -> String {
-        let is_fine =
-            |length: usize| id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let Some(length) = self.compat.call_id_length.filter(|length| !is_fine(*length)) else {
-            return id.to_owned();
-        };
-        // FNV-1a: no secret, only spread; written with letters and digits.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in id.bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        let mut fitting = String::with_capacity(length);
-        for _ in 0..length.min(64) {
-            fitting.extend(char::from_digit(u32::try_from(hash % 36).unwrap_or_default(), 36));
-            hash = (hash / 36).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (hash >> 7);
-        }
-        fitting
-    }
-
     fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let (mut texts, mut media) = (Vec::new(), Vec::new());
         for part in &result.content {
-            match part.content {
-                Content::Image(_) | Content::Document(_) | Content::Audio(_) => media.push(part),
-                _ => texts.push(part.clone()),
+            // What stood in a result of this server stands there again.
+            if is_media(part) && part.provider_data_of(provider).is_none() {
+                media.push(part);
+            } else {
+                texts.push(part.clone());
             }
         }
         let mut content = self.content(&texts)?;
@@ -379,9 +353,7 @@ impl Encoder<'_> {
             }
             shown.push(json!({"type": "text", "text": note}));
             for part in media {
-                let written = write(part, provider)
-                    .map_err(|what| invalid(format!("Chat Completions does not take {what}")))?;
-                shown.extend(written);
+                shown.extend(self.part(part)?);
             }
         }
         // There is no other way to say it here.
@@ -392,15 +364,46 @@ impl Encoder<'_> {
         }
         let mut wire = Object::new();
         wire.insert("role".into(), "tool".into());
-        wire.insert("tool_call_id".into(), self.call_id(&result.call_id).into());
+        wire.insert("tool_call_id".into(), self.ids.get(&result.call_id).into());
         if self.compat.tool_result_name {
             wire.insert("name".into(), result.tool.as_str().into());
         }
         wire.insert("content".into(), content);
-        let data = result.provider_data.as_ref().filter(|data| data.provider == provider);
-        add_rest(&mut wire, data.and_then(|data| data.data.get("message")));
+        let rest = own_data(&self.model.provider, result.provider_data.as_ref())
+            .and_then(|data| data.get("message"));
+        // What results were before calls had ids.
+        if rest.and_then(|rest| text(rest, "role")) == Some("function") {
+            wire.shift_remove("tool_call_id");
+        }
+        add_rest(&mut wire, rest);
         Ok(wire.into())
     }
+}
+
+/// The id of a call as a server takes it; other ones for each number.
+fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
+    if let Some(length) = compat.call_id_length {
+        let is_fine = id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        return if is_fine && number == 0 { id.to_owned() } else { digest(id, number, length) };
+    }
+    let length = id.chars().count();
+    let max = compat.max_call_id.filter(|max| length > *max && !is_own);
+    match max {
+        None if number == 0 => id.to_owned(),
+        max => {
+            // As much of the id as there is room for, so that it is known again.
+            let room = max.unwrap_or(length + DIGEST + 1).saturating_sub(DIGEST + 1);
+            let head: String = id.chars().take(room).collect();
+            format!("{head}_{}", digest(id, number, DIGEST))
+        }
+    }
+}
+
+/// The length of what tells shortened ids apart.
+const DIGEST: usize = 12;
+
+fn is_media(part: &Part) -> bool {
+    matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
 }
 
 /// A part of a content list. None for what must not or need not go out.

@@ -32,7 +32,8 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where the model refuses them: while it reasons.
+/// `temperature` and `top_p` are left out, with a warning, where the model refuses them: while it reasons; and `stop`, which the
+/// models that reason never take.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAiChat {
@@ -65,6 +66,8 @@ pub struct Compat {
     pub echo_thinking: EchoThinking,
     /// Call ids have to be exactly so many letters and digits: others are mapped, the same one always to the same.
     pub call_id_length: Option<usize>,
+    /// The longest call id, in characters: longer ones that others made are mapped, the same one always to the same.
+    pub max_call_id: Option<usize>,
 }
 
 /// How a server is told how much its model should think.
@@ -110,6 +113,7 @@ impl Default for Compat {
             json_schema: true,
             echo_thinking: EchoThinking::default(),
             call_id_length: None,
+            max_call_id: Some(40),
         }
     }
 }
@@ -123,6 +127,7 @@ impl Compat {
             system_role: SystemRole::System,
             strict: false,
             json_schema: false,
+            max_call_id: None,
             ..Self::default()
         }
     }
@@ -178,6 +183,12 @@ impl Compat {
     /// Sets how long call ids have to be.
     pub fn with_call_id_length(mut self, length: usize) -> Self {
         self.call_id_length = Some(length);
+        self
+    }
+
+    /// Sets how long call ids may be.
+    pub fn with_max_call_id(mut self, length: usize) -> Self {
+        self.max_call_id = Some(length);
         self
     }
 }

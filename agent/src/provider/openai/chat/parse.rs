@@ -9,18 +9,13 @@ use crate::message::{
     AssistantMessage, Blob, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
     ToolArguments, ToolResultMessage, UserMessage,
 };
-use crate::model::{
-    ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, ToolChoice,
-};
+use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
+use crate::provider::openai::content::{invalid, read_content, read_tool_choice, take_content};
 use crate::provider::parts::{
     Object, Source, media_from_url, options_for, some_text, take_text, text, with_rest,
 };
 use crate::provider::tools::read_tool;
-
-fn invalid(what: impl Into<String>) -> ModelError {
-    ModelError::new(ModelErrorKind::InvalidRequest, what)
-}
 
 pub(super) fn request(
     protocol: &OpenAiChat,
@@ -77,17 +72,8 @@ pub(super) fn request(
         request.strict_tools |= function.get("strict") == Some(&Value::Bool(true));
     }
     request.tools = tools.into();
-    request.tool_choice = match given.get("tool_choice") {
-        Some(Value::String(word)) if word == "none" => ToolChoice::None,
-        Some(Value::String(word)) if word == "required" => ToolChoice::Required,
-        Some(choice) if choice.is_object() => {
-            match choice.get("function").and_then(|function| text(function, "name")) {
-                Some(name) => ToolChoice::Tool(name.to_owned()),
-                None => ToolChoice::Auto,
-            }
-        }
-        _ => ToolChoice::Auto,
-    };
+    request.tool_choice =
+        read_tool_choice(given.get("tool_choice"), |choice| text(choice.get("function")?, "name"));
     let info = ModelInfo::new(provider, protocol.api(), model);
     let encoded = protocol.encode(&info, &request)?;
     if let Some(options) =
@@ -117,19 +103,26 @@ impl Reader<'_> {
                 self.messages.push(message.into());
             }
             "user" => {
-                let mut user = UserMessage::new(self.parts(fields.shift_remove("content")));
+                let mut user = UserMessage::new(self.parts(take_content(&mut fields, "content")));
                 user.provider_data = self.rest(fields, Object::new());
                 self.messages.push(user.into());
             }
             "system" | "developer" => {
-                let parts = self.parts(fields.shift_remove("content"));
-                self.messages.push(CustomMessage::new(role, Value::Null).with_for_model(parts).into());
+                let parts = self.parts(take_content(&mut fields, "content"));
+                let mut custom = CustomMessage::new(role, Value::Null).with_for_model(parts);
+                custom.provider_data = self.rest(fields, Object::new());
+                self.messages.push(custom.into());
             }
-            "tool" => {
+            // Before calls had ids, results had the name of their function.
+            "tool" | "function" => {
                 let id = take_text(&mut fields, "tool_call_id").unwrap_or_default();
-                let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
+                let name = text(message, "name").map(str::to_owned);
+                let tool = self.tools_of_calls.get(&id).cloned().or(name).unwrap_or_default();
                 let mut result = ToolResultMessage::new(id, tool, OutcomeKind::Completed);
-                result.content = self.parts(fields.shift_remove("content"));
+                result.content = self.parts(take_content(&mut fields, "content"));
+                if role == "function" {
+                    fields.insert("role".to_owned(), role.into());
+                }
                 result.provider_data = self.rest(fields, Object::new());
                 self.messages.push(result.into());
             }
@@ -155,12 +148,14 @@ impl Reader<'_> {
             }
         }
         let mut data = Object::new();
-        match fields.shift_remove("content") {
-            None => {
-                data.insert("no_content".to_owned(), true.into());
-            }
-            content => parts.extend(self.parts(content)),
+        if !fields.contains_key("content") {
+            data.insert("no_content".to_owned(), true.into());
         }
+        // Beside calls null is what is written anyway.
+        if fields.get("content").is_some_and(Value::is_null) && fields.contains_key("tool_calls") {
+            fields.shift_remove("content");
+        }
+        parts.extend(self.parts(take_content(&mut fields, "content")));
         if fields.get("refusal").and_then(Value::as_str).is_some_and(|refusal| !refusal.is_empty()) {
             parts.extend(take_text(&mut fields, "refusal").map(Part::refusal));
         }
@@ -205,20 +200,8 @@ impl Reader<'_> {
     }
 
     fn parts(&self, content: Option<Value>) -> Vec<Part> {
-        match content {
-            Some(Value::String(text)) => vec![Part::text(text)],
-            Some(Value::Array(parts)) => parts.into_iter().map(|part| self.part(part)).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// A part that would not be written as it was read is kept as it is.
-    fn part(&self, value: Value) -> Part {
-        let read = self.known_part(&value);
-        match read {
-            Some(part) if encode::write(&part, self.provider).ok().flatten().as_ref() == Some(&value) => part,
-            _ => Part::opaque(self.provider, value),
-        }
+        let write = |part: &Part| encode::write(part, self.provider).ok().flatten();
+        read_content(content, self.provider, |value| self.known_part(value), write)
     }
 
     fn known_part(&self, value: &Value) -> Option<Part> {

@@ -8,7 +8,7 @@ use super::*;
 use crate::message::{AssistantMessage, Message, Part, StopReason};
 use crate::model::{ModelEvent, ModelStream, StepCx, Thinking};
 use crate::provider::sse::SseParser;
-use crate::provider::test_support::{body, read};
+use crate::provider::tests::support::{body, read};
 use crate::provider::{HttpRequest, ReplyReader};
 
 fn vectors(file: &str) -> Option<Value> {
@@ -106,7 +106,7 @@ fn recorded_streams_come_to_what_was_recorded() {
 
 fn told(mut stream: ModelStream) -> Vec<(String, u64)> {
     let mut starts = Vec::new();
-    while let Some(event) = crate::provider::test_support::now(stream.next()) {
+    while let Some(event) = crate::provider::tests::support::now(stream.next()) {
         let (word, index) = match event {
             Ok(ModelEvent::TextStart { content_index }) => ("text_start", content_index),
             Ok(ModelEvent::ThinkingStart { content_index }) => ("thinking_start", content_index),

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ToolDefinition;
-use crate::args::{Plan, PlanOptions};
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 
 fn api() -> OpenAiChat {
     OpenAiChat::default()
@@ -281,7 +280,7 @@ fn errors_are_told_apart_in_all_their_forms() {
 fn tool(name: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"],
         "additionalProperties": false});
-    ToolDefinition::new(Plan::compile(name, &schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+    support::tool(name, &schema)
 }
 
 #[test]
@@ -369,10 +368,13 @@ fn a_request_has_everything_in_its_place() {
         (&written["reasoning_effort"], &written["messages"][0]["role"]),
         (&json!("medium"), &json!("developer"))
     );
-    assert!(written.get("temperature").is_none() && written.get("top_p").is_none());
+    for refused in ["temperature", "top_p", "stop"] {
+        assert!(written.get(refused).is_none(), "{refused}");
+    }
     assert!(body(&api(), "gpt-4o", &thinking).get("reasoning_effort").is_none());
     let none = body(&api(), "gpt-5.1", &thinking.with_thinking(Thinking::None));
     assert_eq!((&none["reasoning_effort"], &none["temperature"]), (&json!("none"), &json!(0.5)));
+    assert!(none.get("stop").is_none());
 }
 
 #[test]

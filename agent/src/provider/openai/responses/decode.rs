@@ -7,7 +7,7 @@ use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
 use crate::provider::openai::errors;
-use crate::provider::parts::{Source, some_text, text};
+use crate::provider::parts::{Source, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
@@ -32,6 +32,10 @@ struct Item {
     kind: String,
     /// Its parts: where each stands, and what was told of it.
     parts: Vec<Grown>,
+    /// Arguments that a call began with: some servers tell them again in deltas.
+    early: String,
+    /// Whether it was announced; others began with the first thing that was said of them.
+    is_added: bool,
     is_done: bool,
 }
 
@@ -49,6 +53,10 @@ struct End {
     usage: Option<Usage>,
 }
 
+/// Where a part of an item stands: in which list, and the field with its number there.
+const CONTENT: (Place, &str) = (Place::Content, "content_index");
+const SUMMARY: (Place, &str) = (Place::Summary, "summary_index");
+
 /// Types of the last event that say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
@@ -65,22 +73,25 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Where the item of an event is: by `output_index`, because ids may differ between events; some servers leave the index
-    /// out.
-    fn place_of(&self, event: &Value, id: Option<&str>) -> Option<usize> {
+    /// Where the item of an event is: by `output_index`, because ids may differ between events. Some servers leave the index
+    /// out: then by id, or it is the one of this kind that was announced and is not done.
+    fn place_of(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
         }
-        match id.filter(|id| !id.is_empty()) {
-            Some(id) => self.items.iter().rposition(|item| item.id == id),
-            None => self.items.iter().rposition(|item| !item.is_done),
-        }
+        let Some(id) = id.filter(|id| !id.is_empty()) else {
+            return self.items.iter().rposition(|item| !item.is_done);
+        };
+        let by_id = self.items.iter().rposition(|item| item.id == id);
+        by_id.or_else(|| {
+            self.items.iter().rposition(|item| item.is_added && !item.is_done && item.kind == kind)
+        })
     }
 
     /// The item of an event, which begins with it if need be.
     fn item_of(&mut self, event: &Value, kind: &str) -> usize {
         let id = text(event, "item_id").unwrap_or_default();
-        self.place_of(event, Some(id)).unwrap_or_else(|| {
+        self.place_of(event, Some(id), kind).unwrap_or_else(|| {
             self.push(event.get("output_index").and_then(Value::as_u64), id, kind);
             self.items.len() - 1
         })
@@ -88,7 +99,8 @@ impl ResponsesDecoder {
 
     fn push(&mut self, output_index: Option<u64>, id: &str, kind: &str) {
         let (id, kind) = (id.to_owned(), kind.to_owned());
-        self.items.push(Item { output_index, id, kind, parts: Vec::new(), is_done: false });
+        let (parts, early) = (Vec::new(), String::new());
+        self.items.push(Item { output_index, id, kind, parts, early, is_added: false, is_done: false });
     }
 
     fn begin(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
@@ -96,6 +108,10 @@ impl ResponsesDecoder {
         let (id, kind) = (text(item, "id").unwrap_or_default(), text(item, "type").unwrap_or_default());
         self.push(event.get("output_index").and_then(Value::as_u64), id, kind);
         let at = self.items.len() - 1;
+        if let Some(begun) = self.items.last_mut() {
+            begun.is_added = true;
+            text(item, "arguments").unwrap_or_default().clone_into(&mut begun.early);
+        }
         match kind {
             "reasoning" => {
                 self.grow(at, None, out);
@@ -108,7 +124,6 @@ impl ResponsesDecoder {
                     id: id.to_owned(),
                     name: name.to_owned(),
                 });
-                self.tell(at, 0, text(item, "arguments").unwrap_or_default(), out);
             }
             "message" => {}
             // What the provider runs is shown from its beginning.
@@ -169,7 +184,7 @@ impl ResponsesDecoder {
         });
     }
 
-    fn delta(&mut self, event: &Value, kind: &str, place: Place, key: &str, out: &mut Vec<ModelEvent>) {
+    fn delta(&mut self, event: &Value, kind: &str, (place, key): (Place, &str), out: &mut Vec<ModelEvent>) {
         let Some(delta) = some_text(event, "delta") else { return };
         let at = self.item_of(event, kind);
         if self.items.get(at).is_some_and(|item| item.is_done) {
@@ -180,14 +195,49 @@ impl ResponsesDecoder {
         self.tell(at, number, delta, out);
     }
 
+    /// The whole of a part: of what its deltas left out, or of all when there were none.
+    fn whole(
+        &mut self,
+        event: &Value,
+        kind: &str,
+        (place, key): (Place, &str),
+        whole: Option<&str>,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let Some(whole) = whole.filter(|whole| !whole.is_empty()) else { return };
+        let at = self.item_of(event, kind);
+        if self.items.get(at).is_some_and(|item| item.is_done) {
+            return;
+        }
+        let index = event.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let number = if kind == "function_call" { 0 } else { self.grow(at, Some((place, index)), out) };
+        let told = self.items.get(at).and_then(|item| item.parts.get(number));
+        let rest =
+            told.and_then(|part| whole.strip_prefix(part.told.as_str())).unwrap_or_default().to_owned();
+        self.tell(at, number, &rest, out);
+    }
+
+    /// The whole of a part, whatever it is.
+    fn whole_part(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
+        let Some(part) = event.get("part") else { return };
+        let said = text(part, "text");
+        match text(part, "type") {
+            Some("output_text") => self.whole(event, "message", CONTENT, said, out),
+            Some("reasoning_text") => self.whole(event, "reasoning", CONTENT, said, out),
+            Some("summary_text") => self.whole(event, "reasoning", SUMMARY, said, out),
+            Some("refusal") => self.refuse(event, text(part, "refusal").unwrap_or_default(), true),
+            _ => {}
+        }
+    }
+
     /// A refusal is told as a whole: by its item's last word, or as far as it came.
-    fn refuse(&mut self, event: &Value) {
+    fn refuse(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.item_of(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
-        let delta = text(event, "delta").unwrap_or_default();
         match self.refusals.iter_mut().find(|(place, _)| *place == (at, index)) {
-            Some((_, refusal)) => refusal.push_str(delta),
-            None => self.refusals.push(((at, index), delta.to_owned())),
+            Some((_, refusal)) if is_whole => words.clone_into(refusal),
+            Some((_, refusal)) => refusal.push_str(words),
+            None => self.refusals.push(((at, index), words.to_owned())),
         }
     }
 
@@ -241,13 +291,19 @@ impl ResponsesDecoder {
 
     /// The items of a whole response: those that no event told, and state that came late.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
+        // Without indexes and with other ids, items are told apart by their order alone.
+        let is_whole = self.items.len() == output.len();
         for (index, value) in (0u64..).zip(output) {
             let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());
             let by_id =
                 self.items.iter().position(|item| !id.is_empty() && item.id == id && item.kind == kind);
             let by_index =
                 || self.items.iter().position(|item| item.output_index == Some(index) && item.kind == kind);
-            match by_id.or_else(by_index) {
+            let in_order = || {
+                let at = usize::try_from(index).ok().filter(|_| is_whole)?;
+                self.items.get(at).filter(|item| item.output_index.is_none() && item.kind == kind).map(|_| at)
+            };
+            match by_id.or_else(by_index).or_else(in_order) {
                 Some(at) if self.items.get(at).is_some_and(|item| !item.is_done) => self.done(at, value, out),
                 Some(at) => self.late_state(at, value, out),
                 None => {
@@ -286,12 +342,17 @@ impl ResponsesDecoder {
         self.start(response, out);
         let output = response.get("output").and_then(Value::as_array);
         self.reconcile(output.map(Vec::as_slice).unwrap_or_default(), out);
+        for at in 0..self.items.len() {
+            let item =
+                self.items.get_mut(at).filter(|item| item.parts.first().is_some_and(|p| p.told.is_empty()));
+            let early = item.map(|item| std::mem::take(&mut item.early)).unwrap_or_default();
+            self.tell(at, 0, &early, out);
+        }
         self.tell_refusals(out);
         let usage = response.get("usage").filter(|usage| usage.is_object()).map(|raw| usage(raw.clone()));
         let by_kind = kind.strip_prefix("response.").filter(|word| END_WORDS.contains(word));
         let status = by_kind.filter(|word| *word == "failed").or(some_text(response, "status")).or(by_kind);
-        let said = |value: &Value| value.get("error").is_some_and(|error| !error.is_null());
-        let error = [response, event].into_iter().find(|value| said(value));
+        let error = [response, event].into_iter().find(|value| failure::error_in(value).is_some());
         if error.is_some() || status == Some("failed") {
             out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
             return Err(match error {
@@ -329,7 +390,15 @@ impl Decoder for ResponsesDecoder {
         if self.end.is_some() || event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let value = failure::event_json(event)?;
+        let value = match failure::event_json(event) {
+            // Signs of life, under names of their own, may say anything.
+            Err(_)
+                if !event.event.starts_with("response.") && !matches!(event.event, "message" | "error") =>
+            {
+                return Ok(());
+            }
+            value => value?,
+        };
         if !value.is_object() {
             return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
         }
@@ -338,31 +407,43 @@ impl Decoder for ResponsesDecoder {
         match kind {
             "response.created" | "response.queued" | "response.in_progress" => self.start(response(), out),
             "response.output_item.added" => self.begin(&value, out),
-            "response.output_text.delta" => {
-                self.delta(&value, "message", Place::Content, "content_index", out);
-            }
-            "response.refusal.delta" => self.refuse(&value),
-            "response.reasoning_summary_text.delta" => {
-                self.delta(&value, "reasoning", Place::Summary, "summary_index", out);
-            }
-            "response.reasoning_text.delta" => {
-                self.delta(&value, "reasoning", Place::Content, "content_index", out);
+            "response.output_text.delta" => self.delta(&value, "message", CONTENT, out),
+            "response.reasoning_text.delta" => self.delta(&value, "reasoning", CONTENT, out),
+            "response.reasoning_summary_text.delta" => self.delta(&value, "reasoning", SUMMARY, out),
+            "response.refusal.delta" => {
+                self.refuse(&value, text(&value, "delta").unwrap_or_default(), false);
             }
             "response.function_call_arguments.delta" => {
-                let id = text(&value, "item_id");
-                if let (Some(at), Some(delta)) = (self.place_of(&value, id), some_text(&value, "delta")) {
+                let at = self.place_of(&value, text(&value, "item_id"), "function_call");
+                if let (Some(at), Some(delta)) = (at, some_text(&value, "delta")) {
                     self.tell(at, 0, delta, out);
                 }
             }
+            // Servers that send no deltas say all of it here.
+            "response.output_text.done" => {
+                self.whole(&value, "message", CONTENT, text(&value, "text"), out);
+            }
+            "response.reasoning_text.done" => {
+                self.whole(&value, "reasoning", CONTENT, text(&value, "text"), out);
+            }
+            "response.reasoning_summary_text.done" => {
+                self.whole(&value, "reasoning", SUMMARY, text(&value, "text"), out);
+            }
+            "response.refusal.done" => {
+                self.refuse(&value, text(&value, "refusal").unwrap_or_default(), true);
+            }
+            "response.function_call_arguments.done" => {
+                self.whole(&value, "function_call", CONTENT, text(&value, "arguments"), out);
+            }
+            "response.content_part.done" | "response.reasoning_summary_part.done" => {
+                self.whole_part(&value, out);
+            }
             "response.output_item.done" => {
                 let item = value.get("item").unwrap_or(&Value::Null);
-                let at = self.place_of(&value, text(item, "id")).unwrap_or_else(|| {
-                    let index = value.get("output_index").and_then(Value::as_u64);
-                    self.push(
-                        index,
-                        text(item, "id").unwrap_or_default(),
-                        text(item, "type").unwrap_or_default(),
-                    );
+                let (id, kind) =
+                    (text(item, "id").unwrap_or_default(), text(item, "type").unwrap_or_default());
+                let at = self.place_of(&value, Some(id), kind).unwrap_or_else(|| {
+                    self.push(value.get("output_index").and_then(Value::as_u64), id, kind);
                     self.items.len() - 1
                 });
                 self.done(at, item, out);
@@ -373,7 +454,8 @@ impl Decoder for ResponsesDecoder {
             | "response.done"
             | "response.cancelled" => self.over(&value, kind, out)?,
             "error" => return Err(errors::of_event(&as_error(&value))),
-            _ if value.get("error").is_some_and(|error| !error.is_null()) => {
+            // The error of a tool at the provider is none of the reply.
+            _ if !kind.starts_with("response.") && failure::error_in(&value).is_some() => {
                 return Err(errors::of_event(&value));
             }
             _ => {}
@@ -386,13 +468,20 @@ impl Decoder for ResponsesDecoder {
             self.complete(out);
             return Ok(());
         }
-        self.tell_refusals(out);
         let error = if self.is_started || !self.items.is_empty() {
             "the stream ended before the reply did: no `response.completed`"
         } else {
             "the stream has no reply in it"
         };
         Err(ModelError::protocol(error).with_retryable(true))
+    }
+
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        self.tell_refusals(out);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.end.is_some()
     }
 
     fn is_complete(&self) -> bool {
@@ -402,8 +491,7 @@ impl Decoder for ResponsesDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let response: Value = serde_json::from_slice(body)
             .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        let has_error = response.get("error").is_some_and(|error| !error.is_null());
-        if !has_error && !response.get("output").is_some_and(Value::is_array) {
+        if failure::error_in(&response).is_none() && !response.get("output").is_some_and(Value::is_array) {
             return Err(failure::no_reply(body, "it has no `output`"));
         }
         self.over(&response, "", out)?;
@@ -447,31 +535,24 @@ fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEven
 
 /// `{"type": "error", "code", "message", "param"}`, or with an `error` inside: as other answers have it.
 fn as_error(event: &Value) -> Value {
-    match event.get("error") {
-        Some(error) if !error.is_null() => event.clone(),
-        _ => {
-            let mut error = event.clone();
-            if let Some(error) = error.as_object_mut() {
-                error.shift_remove("type");
-            }
-            serde_json::json!({ "error": error })
-        }
+    if failure::error_in(event).is_some() {
+        return event.clone();
     }
+    let mut error = event.clone();
+    if let Some(error) = error.as_object_mut() {
+        error.shift_remove("type");
+    }
+    serde_json::json!({ "error": error })
 }
 
 /// Cached input is part of the input here, reasoning part of the output.
 fn usage(raw: Value) -> Usage {
-    let count = |path: &[&str]| {
-        let found = path.iter().try_fold(&raw, |value, key| value.get(key));
-        found.and_then(Value::as_u64).unwrap_or_default()
-    };
+    let count = |path: &[&str]| count_at(&raw, path).unwrap_or_default();
     let mut usage = Usage::new(count(&["input_tokens"]), count(&["output_tokens"]));
     usage.cache_read = count(&["input_tokens_details", "cached_tokens"]);
     usage.cache_write = count(&["input_tokens_details", "cache_write_tokens"]);
     usage.reasoning = count(&["output_tokens_details", "reasoning_tokens"]);
-    if let Some(total) = raw.get("total_tokens").and_then(Value::as_u64) {
-        usage.total = total;
-    }
+    usage.total = count_at(&raw, &["total_tokens"]).unwrap_or(usage.total);
     usage.raw = Some(raw);
     usage
 }

@@ -4,9 +4,12 @@ use serde_json::{Value, json};
 
 use super::{OpenAiResponses, items};
 use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
-use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
+use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::models;
-use crate::provider::parts::{Object, add_options, add_rest, data_url, link_text, resource_text};
+use crate::provider::parts::{
+    Object, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
+};
 use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
@@ -24,10 +27,6 @@ struct Encoder<'a> {
     protocol: &'a OpenAiResponses,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
-}
-
-fn invalid(message: String) -> ModelError {
-    ModelError::new(ModelErrorKind::InvalidRequest, message)
 }
 
 impl Encoder<'_> {
@@ -54,12 +53,7 @@ impl Encoder<'_> {
             set("tools", tools.into());
             set(
                 "tool_choice",
-                match &request.tool_choice {
-                    ToolChoice::Auto => "auto".into(),
-                    ToolChoice::None => "none".into(),
-                    ToolChoice::Required => "required".into(),
-                    ToolChoice::Tool(name) => json!({"type": "function", "name": name}),
-                },
+                content::tool_choice(&request.tool_choice, |name| json!({"type": "function", "name": name})),
             );
             if let Some(parallel) = request.parallel_tool_calls {
                 set("parallel_tool_calls", parallel.into());
@@ -162,31 +156,37 @@ impl Encoder<'_> {
         // A caller who says nothing about storing gets the provider's way, which is to store.
         let stored = match options.and_then(|options| options.get("store")) {
             Some(store) => store.as_bool().unwrap_or(true),
-            None => self.protocol.store,
+            None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
         };
         let mut input = Vec::new();
         for message in &self.request.messages {
             match &**message {
                 Message::User(user) => {
-                    let data = user.provider_data.as_ref().filter(|data| data.provider == provider);
-                    let data = data.map(|data| &data.data);
+                    let data = own_data(&self.model.provider, user.provider_data.as_ref());
                     if data.is_some_and(|data| data.get("input").is_some())
                         && self.request.messages.len() == 1
                     {
                         return Ok(user.text().into());
                     }
-                    self.said("user", &user.content, data, &mut input)?;
+                    input.extend(content::said("user", self.content(&user.content)?, data));
                 }
                 Message::Custom(custom) => {
                     let role = match custom.kind.as_str() {
                         role @ ("system" | "developer") => role,
                         _ => "user",
                     };
-                    self.said(role, custom.for_model.as_deref().unwrap_or_default(), None, &mut input)?;
+                    let data = own_data(&self.model.provider, custom.provider_data.as_ref());
+                    let content = self.content(custom.for_model.as_deref().unwrap_or_default())?;
+                    input.extend(content::said(role, content, data));
                 }
                 Message::Assistant(assistant) => {
                     let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
                     input.extend(items::write(&assistant.content, provider, stored, is_own));
+                    let write = |part: &Part| write(part, provider).ok().flatten();
+                    let shown = content::made_elsewhere(&assistant.content, self.model, write);
+                    if !shown.is_empty() {
+                        input.push(json!({"role": "user", "content": shown}));
+                    }
                 }
                 Message::ToolResult(result) => input.push(self.tool_result(result)?),
                 Message::Unknown(_) => {}
@@ -195,40 +195,11 @@ impl Encoder<'_> {
         Ok(input.into())
     }
 
-    fn said(
-        &self,
-        role: &str,
-        parts: &[Part],
-        data: Option<&Value>,
-        input: &mut Vec<Value>,
-    ) -> Result<(), ModelError> {
-        let content = self.content(parts)?;
-        if content.as_array().is_some_and(Vec::is_empty) {
-            return Ok(());
-        }
-        let mut item = Object::new();
-        item.insert("role".into(), role.into());
-        item.insert("content".into(), content);
-        add_rest(&mut item, data.and_then(|data| data.get("message")));
-        input.push(item.into());
-        Ok(())
-    }
-
-    /// One plain text as a string, anything else as a list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
-        if let [part] = parts
-            && let (Some(text), None) = (part.as_text(), part.provider_data_of(provider))
-        {
-            return Ok(text.into());
-        }
-        let mut content = Vec::new();
-        for part in parts {
-            let written = write(part, provider)
-                .map_err(|what| invalid(format!("the Responses API does not take {what}")))?;
-            content.extend(written);
-        }
-        Ok(content.into())
+        content::content(parts, provider, |part| {
+            write(part, provider).map_err(|what| invalid(format!("the Responses API does not take {what}")))
+        })
     }
 
     fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
@@ -248,8 +219,8 @@ impl Encoder<'_> {
         item.insert("type".into(), "function_call_output".into());
         item.insert("call_id".into(), result.call_id.as_str().into());
         item.insert("output".into(), output);
-        let data = result.provider_data.as_ref().filter(|data| data.provider == self.model.provider);
-        add_rest(&mut item, data.and_then(|data| data.data.get("message")));
+        let data = own_data(&self.model.provider, result.provider_data.as_ref());
+        add_rest(&mut item, data.and_then(|data| data.get("message")));
         Ok(item.into())
     }
 }

@@ -47,6 +47,9 @@ fn call(provider: &str, item: &Value, source: Source) -> Option<Part> {
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
+    // A call that was cut before its arguments began has not none.
+    let is_cut = source == Source::Reply && text(item, "status") == Some("incomplete");
+    let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
     if source == Source::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
         fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
     }
@@ -69,9 +72,11 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
     let content = match fields.shift_remove("content").or_else(|| is_reply.then_some(Value::Null))? {
         Value::Null if is_reply => Vec::new(),
         Value::String(said) => {
+            let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            if fields.is_empty() {
+            // Nothing is said otherwise, and would be left out.
+            if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }
             fields.insert("role".to_owned(), "assistant".into());

@@ -9,16 +9,11 @@ use crate::message::{
     AssistantMessage, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
     ToolResultMessage, UserMessage,
 };
-use crate::model::{
-    ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, ToolChoice,
-};
+use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
-use crate::provider::parts::{Object, Source, media_from_url, options_for, take_text, text, with_rest};
+use crate::provider::openai::content::{invalid, read_content, read_tool_choice, rest, take_content};
+use crate::provider::parts::{Source, media_from_url, options_for, take_text, text, with_rest};
 use crate::provider::tools::read_tool;
-
-fn invalid(what: impl Into<String>) -> ModelError {
-    ModelError::new(ModelErrorKind::InvalidRequest, what)
-}
 
 pub(super) fn request(
     protocol: &OpenAiResponses,
@@ -37,7 +32,9 @@ pub(super) fn request(
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
-        _ => return Err(invalid("the request has no `input`")),
+        // What is asked is stored at the provider: `previous_response_id`, `conversation`, `prompt`.
+        None | Some(Value::Null) => {}
+        Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
     reader.end_reply();
     let mut request = ModelRequest::new(reader.messages);
@@ -72,14 +69,9 @@ pub(super) fn request(
         request.strict_tools |= tool.get("strict") == Some(&Value::Bool(true));
     }
     request.tools = tools.into();
-    request.tool_choice = match given.get("tool_choice") {
-        Some(Value::String(word)) if word == "none" => ToolChoice::None,
-        Some(Value::String(word)) if word == "required" => ToolChoice::Required,
-        Some(choice) if text(choice, "type") == Some("function") => {
-            ToolChoice::Tool(text(choice, "name").unwrap_or_default().to_owned())
-        }
-        _ => ToolChoice::Auto,
-    };
+    request.tool_choice = read_tool_choice(given.get("tool_choice"), |choice| {
+        (text(choice, "type") == Some("function")).then(|| text(choice, "name").unwrap_or_default())
+    });
     // Whether reasoning without its encrypted form goes back depends on whether it is stored.
     let store = Map::from_iter([("store".to_owned(), given.get("store").cloned().unwrap_or_default())]);
     request.provider_options.insert(provider.to_owned(), store.into());
@@ -135,15 +127,15 @@ impl Reader<'_> {
         self.end_reply();
         let mut fields = item.as_object().cloned().unwrap_or_default();
         let role = take_text(&mut fields, "role").unwrap_or_default();
-        let parts = self.parts(fields.shift_remove("content"));
+        let parts = self.parts(take_content(&mut fields, "content"));
         if role == "user" {
             let mut user = UserMessage::new(parts);
-            user.provider_data = self.rest(fields);
+            user.provider_data = rest(self.provider, fields);
             self.messages.push(user.into());
-        } else if fields.is_empty() {
-            self.messages.push(CustomMessage::new(role, Value::Null).with_for_model(parts).into());
         } else {
-            self.reply.push(Part::opaque(self.provider, item.clone()));
+            let mut custom = CustomMessage::new(role, Value::Null).with_for_model(parts);
+            custom.provider_data = rest(self.provider, fields);
+            self.messages.push(custom.into());
         }
     }
 
@@ -154,32 +146,14 @@ impl Reader<'_> {
         let id = take_text(&mut fields, "call_id").unwrap_or_default();
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let mut result = ToolResultMessage::new(id, tool, OutcomeKind::Completed);
-        result.content = self.parts(fields.shift_remove("output"));
-        result.provider_data = self.rest(fields);
+        result.content = self.parts(take_content(&mut fields, "output"));
+        result.provider_data = rest(self.provider, fields);
         self.messages.push(result.into());
     }
 
-    /// What has no neutral words goes with the message.
-    fn rest(&self, fields: Object) -> Option<ProviderData> {
-        (!fields.is_empty()).then(|| {
-            ProviderData::new(self.provider, Map::from_iter([("message".to_owned(), fields.into())]))
-        })
-    }
-
     fn parts(&self, content: Option<Value>) -> Vec<Part> {
-        match content {
-            Some(Value::String(text)) => vec![Part::text(text)],
-            Some(Value::Array(parts)) => parts.into_iter().map(|part| self.part(part)).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// A part that would not be written as it was read is kept as it is.
-    fn part(&self, value: Value) -> Part {
-        match self.known_part(&value) {
-            Some(part) if encode::write(&part, self.provider).ok().flatten().as_ref() == Some(&value) => part,
-            _ => Part::opaque(self.provider, value),
-        }
+        let write = |part: &Part| encode::write(part, self.provider).ok().flatten();
+        read_content(content, self.provider, |value| self.known_part(value), write)
     }
 
     fn known_part(&self, value: &Value) -> Option<Part> {

@@ -4,13 +4,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ToolDefinition;
-use crate::args::{Plan, PlanOptions};
 use crate::message::{
     AssistantMessage, Content, CustomMessage, Media, Message, OutcomeKind, Part, StopReason,
     ToolResultMessage,
 };
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
-use crate::provider::test_support::{assert_round_trip, body, read, reply};
+use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
 
 fn api() -> OpenAiResponses {
     OpenAiResponses::default()
@@ -243,7 +242,7 @@ fn failures_are_errors_that_keep_what_came() {
 fn tool(name: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"],
         "additionalProperties": false});
-    ToolDefinition::new(Plan::compile(name, &schema, PlanOptions::default()).unwrap(), "Does it.").unwrap()
+    support::tool(name, &schema)
 }
 
 #[test]
@@ -380,8 +379,7 @@ fn requests_are_read_and_written_again() {
     );
     assert_eq!(request.messages.iter().find_map(|message| message.as_tool_result()).unwrap().tool, "f");
     assert_round_trip(&api(), &json!({"model": "gpt-4o", "input": "Hi", "stream": true}));
-    for broken in [json!([]), json!({"input": "x"}), json!({"model": "m"}), json!({"model": "m", "input": 5})]
-    {
+    for broken in [json!([]), json!({"input": "x"}), json!({"model": "m", "input": 5})] {
         assert!(api().parse_request("test", &broken).is_err());
     }
 }

@@ -1,14 +1,13 @@
 //! A conversation that goes from each provider to each other, in the middle of a tool loop.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::{Value, json};
 
-use super::Protocol;
-use super::test_support::read;
+use super::support::read;
 use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, OutcomeKind, Part, Recipient, ToolResultMessage,
 };
 use crate::model::{ModelInfo, ModelRequest};
+use crate::provider::Protocol;
 
 /// What only its provider may see again.
 const STATE: &str = "STATE";
@@ -26,7 +25,7 @@ fn sides() -> Vec<Side> {
         #[cfg(feature = "openai")]
         Side {
             name: "openai",
-            protocol: Box::new(super::openai::OpenAiChat::default()),
+            protocol: Box::new(crate::provider::openai::OpenAiChat::default()),
             reply: json!({"choices": [{"message": {"reasoning_content": "thought STATE", "content": "I look.",
                 "reasoning_details": [{"type": "reasoning.encrypted", "data": STATE}],
                 "tool_calls": [{"id": "call:1", "type": "function", "function": {"name": "add", "arguments": "{\"a\":41}"},
@@ -36,7 +35,7 @@ fn sides() -> Vec<Side> {
         #[cfg(feature = "openai")]
         Side {
             name: "openai",
-            protocol: Box::new(super::openai::OpenAiResponses::default()),
+            protocol: Box::new(crate::provider::openai::OpenAiResponses::default()),
             reply: json!({"status": "completed", "output": [
                 {"type": "reasoning", "id": "rs_STATE", "encrypted_content": STATE, "summary": [{"type": "summary_text", "text": "thought STATE"}]},
                 {"type": "web_search_call", "id": "ws_STATE", "status": "completed", "action": {"type": "search", "query": "rust"}},
@@ -48,7 +47,7 @@ fn sides() -> Vec<Side> {
         #[cfg(feature = "anthropic")]
         Side {
             name: "anthropic",
-            protocol: Box::new(super::anthropic::AnthropicMessages::default()),
+            protocol: Box::new(crate::provider::anthropic::AnthropicMessages::default()),
             reply: json!({"type": "message", "stop_reason": "tool_use", "container": {"id": STATE}, "content": [
                 {"type": "thinking", "thinking": "thought STATE", "signature": STATE},
                 {"type": "redacted_thinking", "data": STATE},
@@ -61,7 +60,7 @@ fn sides() -> Vec<Side> {
         #[cfg(feature = "gemini")]
         Side {
             name: "gemini",
-            protocol: Box::new(super::gemini::Gemini::default()),
+            protocol: Box::new(crate::provider::gemini::Gemini::default()),
             reply: json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
                 {"text": "thought STATE", "thought": true, "thoughtSignature": STATE},
                 {"toolCall": {"toolType": "WEB_SEARCH", "args": {"query": "rust"}, "id": STATE}, "thoughtSignature": STATE},

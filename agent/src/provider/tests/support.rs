@@ -1,16 +1,17 @@
 //! Reading a body as the transport does, without one.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 
-use super::{Protocol, ReplyReader};
+use crate::ToolDefinition;
+use crate::args::{Plan, PlanOptions};
 use crate::message::AssistantMessage;
 use crate::model::{ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
+use crate::provider::{Protocol, ReplyReader};
 
 /// What an answer comes to; the same in pieces of every size.
-pub(super) fn read(
+pub(in crate::provider) fn read(
     protocol: &dyn Protocol,
     provider: &str,
     status: u16,
@@ -45,26 +46,32 @@ pub(super) fn read(
 }
 
 /// A reply that must not fail.
-pub(super) fn reply(protocol: &dyn Protocol, body: &str) -> AssistantMessage {
+pub(in crate::provider) fn reply(protocol: &dyn Protocol, body: &str) -> AssistantMessage {
     let (message, error) = read(protocol, "test", 200, body.as_bytes());
     assert!(error.is_none(), "{error:?}");
     message
 }
 
 /// The body of a request.
-pub(super) fn body(protocol: &dyn Protocol, model: &str, request: &ModelRequest) -> Value {
+pub(in crate::provider) fn body(protocol: &dyn Protocol, model: &str, request: &ModelRequest) -> Value {
     protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().body
 }
 
 /// A request body, read and written again, is the same.
-pub(super) fn assert_round_trip(protocol: &dyn Protocol, given: &Value) -> ModelRequest {
+pub(in crate::provider) fn assert_round_trip(protocol: &dyn Protocol, given: &Value) -> ModelRequest {
     let (model, request) = protocol.parse_request("test", given).unwrap();
     assert_eq!(body(protocol, &model, &request), *given);
     request
 }
 
+/// A tool with these parameters.
+pub(in crate::provider) fn tool(name: &str, schema: &Value) -> ToolDefinition {
+    let plan = Plan::compile(name, schema, PlanOptions::default()).unwrap();
+    ToolDefinition::new(plan, "Does it.").unwrap()
+}
+
 /// Everything here is ready at once.
-pub(super) fn now<F: Future>(future: F) -> F::Output {
+pub(in crate::provider) fn now<F: Future>(future: F) -> F::Output {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("the future waits"),

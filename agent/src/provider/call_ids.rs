@@ -1,0 +1,96 @@
+//! The ids of calls, for providers that do not take every text.
+
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
+use std::collections::{HashMap, HashSet};
+
+use crate::message::{Message, MessageList};
+
+/// The ids that a request has for calls and their results: an id always becomes the same one, and two never become one.
+///
+/// They are given in the order of the conversation, so that a request keeps them while the conversation grows.
+pub(super) struct CallIds {
+    changed: HashMap<String, String>,
+}
+
+/// So often another id is tried where one is taken.
+const MAX_TRIES: u32 = 1000;
+
+impl CallIds {
+    /// `fit` says what an id becomes, itself where it will do: it gets the id, the provider whose reply has the call, and how
+    /// many ids were taken before.
+    pub(super) fn new(messages: &MessageList, fit: impl Fn(&str, &str, u32) -> String) -> Self {
+        let (mut changed, mut known, mut taken) = (HashMap::new(), HashSet::new(), HashSet::new());
+        let mut add = |id: &str, maker: &str| {
+            if !known.insert(id.to_owned()) {
+                return;
+            }
+            let mut tries = (0..MAX_TRIES).map(|number| fit(id, maker, number));
+            let free = tries.find(|fitting| taken.insert(fitting.clone()));
+            if let Some(fitting) = free.filter(|fitting| fitting != id) {
+                changed.insert(id.to_owned(), fitting);
+            }
+        };
+        for message in messages {
+            match &**message {
+                Message::Assistant(reply) => {
+                    reply.tool_calls().for_each(|call| add(&call.id, &reply.provider));
+                }
+                Message::ToolResult(result) => add(&result.call_id, ""),
+                _ => {}
+            }
+        }
+        Self { changed }
+    }
+
+    /// What the id is in the request.
+    pub(super) fn get<'i>(&'i self, id: &'i str) -> &'i str {
+        self.changed.get(id).map_or(id, String::as_str)
+    }
+}
+
+/// Letters and digits that stand for an id; others for each number.
+pub(super) fn digest(id: &str, number: u32, length: usize) -> String {
+    // FNV-1a: no secret, only spread.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let numbered = (number > 0).then(|| number.to_le_bytes());
+    for byte in id.bytes().chain(numbered.into_iter().flatten()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    let mut digits = String::with_capacity(length.min(64));
+    for _ in 0..length.min(64) {
+        digits.extend(char::from_digit(u32::try_from(hash % 36).unwrap_or_default(), 36));
+        hash = (hash / 36).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (hash >> 7);
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{OutcomeKind, Part, ToolResultMessage};
+
+    #[test]
+    fn two_ids_never_become_one_and_results_follow_their_calls() {
+        let ids = ["a:1", "a_1", "a.1", "b"];
+        let mut messages: Vec<Message> =
+            vec![Message::assistant(ids.map(|id| Part::tool_call(id, "f", "{}")))];
+        messages.extend(ids.map(|id| ToolResultMessage::new(id, "f", OutcomeKind::Completed).into()));
+        let plain = |id: &str, _: &str, number: u32| {
+            let safe = id.replace([':', '.'], "_");
+            if number == 0 { safe } else { format!("{safe}_{}", digest(id, number, 6)) }
+        };
+        let sent = CallIds::new(&messages.into_iter().collect(), plain);
+        let found = ids.map(|id| sent.get(id).to_owned());
+        assert_eq!((found[0].as_str(), found[3].as_str()), ("a_1", "b"));
+        let unique: HashSet<_> = found.iter().collect();
+        assert_eq!(unique.len(), ids.len(), "{found:?}");
+        assert_eq!(sent.get("unknown"), "unknown");
+
+        // Fewer ids than calls: no endless search.
+        let many: Vec<_> = (0..40).map(|n| Part::tool_call(format!("id{n}"), "f", "{}")).collect();
+        let few =
+            CallIds::new(&[Message::assistant(many)].into_iter().collect(), |id, _, n| digest(id, n, 1));
+        assert_eq!(few.changed.values().collect::<HashSet<_>>().len(), 36);
+    }
+}

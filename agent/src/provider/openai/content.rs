@@ -1,0 +1,123 @@
+//! What both protocols of OpenAI do alike with messages and choices.
+
+use serde_json::{Map, Value};
+
+use crate::message::{Content, Part, ProviderData};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, ToolChoice};
+use crate::provider::parts::{Object, add_rest};
+
+pub(super) fn invalid(what: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, what)
+}
+
+/// One plain text as a string, anything else as a list.
+pub(super) fn content(
+    parts: &[Part],
+    provider: &str,
+    write: impl Fn(&Part) -> Result<Option<Value>, ModelError>,
+) -> Result<Value, ModelError> {
+    if let [part] = parts
+        && let (Some(text), None) = (part.as_text(), part.provider_data_of(provider))
+    {
+        return Ok(text.into());
+    }
+    let mut content = Vec::new();
+    for part in parts {
+        content.extend(write(part)?);
+    }
+    Ok(content.into())
+}
+
+/// A message with this content, and what it had beside it; none if it says nothing and never did.
+pub(super) fn said(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
+    let rest = data.and_then(|data| data.get("message"));
+    let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());
+    if content.as_array().is_some_and(Vec::is_empty) && !keeps_content {
+        return None;
+    }
+    let mut message = Object::new();
+    message.insert("role".into(), role.into());
+    message.insert("content".into(), content);
+    add_rest(&mut message, rest);
+    Some(message.into())
+}
+
+/// Media that another model made, as parts of a message of the user: here the assistant cannot show any.
+pub(super) fn made_elsewhere(
+    content: &[Part],
+    model: &ModelInfo,
+    write: impl Fn(&Part) -> Option<Value>,
+) -> Vec<Value> {
+    let takes = model.capabilities;
+    let mut shown = Vec::new();
+    for part in content.iter().filter(|part| part.provider_data_of(&model.provider).is_none()) {
+        let (what, is_taken) = match &part.content {
+            Content::Image(_) => ("a picture", takes.images),
+            Content::Document(_) => ("a document", takes.documents),
+            Content::Audio(_) => ("a recording", takes.audio),
+            _ => continue,
+        };
+        let written = write(part).filter(|_| is_taken);
+        let words = if written.is_some() { ":" } else { ", which cannot be shown here." };
+        shown.extend(write(&Part::text(format!("The assistant made {what}{words}"))));
+        shown.extend(written);
+    }
+    shown
+}
+
+/// What a message says, taken out of its fields; a content that says nothing stays where it is.
+pub(super) fn take_content(fields: &mut Object, key: &str) -> Option<Value> {
+    let says_something = match fields.get(key) {
+        Some(Value::Null) => false,
+        Some(Value::Array(parts)) => !parts.is_empty(),
+        content => content.is_some(),
+    };
+    if says_something { fields.shift_remove(key) } else { None }
+}
+
+/// A content as parts; each of a list that would not be written as it was read is kept as it is.
+pub(super) fn read_content(
+    content: Option<Value>,
+    provider: &str,
+    read: impl Fn(&Value) -> Option<Part>,
+    write: impl Fn(&Part) -> Option<Value>,
+) -> Vec<Part> {
+    let part = |value: Value| match read(&value) {
+        Some(part) if write(&part).as_ref() == Some(&value) => part,
+        _ => Part::opaque(provider, value),
+    };
+    match content {
+        Some(Value::String(text)) => vec![Part::text(text)],
+        Some(Value::Array(parts)) => parts.into_iter().map(part).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What a message has beside its neutral words.
+pub(super) fn rest(provider: &str, fields: Object) -> Option<ProviderData> {
+    (!fields.is_empty())
+        .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))
+}
+
+/// How tools may be chosen; `named` writes the choice of one.
+pub(super) fn tool_choice(choice: &ToolChoice, named: impl Fn(&str) -> Value) -> Value {
+    match choice {
+        ToolChoice::Auto => "auto".into(),
+        ToolChoice::None => "none".into(),
+        ToolChoice::Required => "required".into(),
+        ToolChoice::Tool(name) => named(name),
+    }
+}
+
+/// The same, read; `named` finds the name in the choice of one.
+pub(super) fn read_tool_choice<'v>(
+    choice: Option<&'v Value>,
+    named: impl Fn(&'v Value) -> Option<&'v str>,
+) -> ToolChoice {
+    match choice {
+        Some(Value::String(word)) if word == "none" => ToolChoice::None,
+        Some(Value::String(word)) if word == "required" => ToolChoice::Required,
+        Some(choice) => named(choice).map_or(ToolChoice::Auto, |name| ToolChoice::Tool(name.to_owned())),
+        None => ToolChoice::Auto,
+    }
+}

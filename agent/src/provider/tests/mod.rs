@@ -1,0 +1,8 @@
+//! What holds for every provider alike.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod faults;
+mod odd_replies;
+mod round_trips;
+pub(super) mod support;
+mod switching;

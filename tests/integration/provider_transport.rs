@@ -1,0 +1,275 @@
+//! The transport at its limits: what is waited for, tried again, read, told and shown.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use agent::message::{AssistantMessage, Message};
+use agent::model::{ArgumentChange, Model as _, ModelError, ModelEvent, ModelRequest, StepCx};
+use agent::provider::http::{ApiKey, HttpModel, HttpModelBuilder, HttpOptions};
+use agent::{CancelToken, Registry, tool, tools};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use crate::provider_support::*;
+use crate::trace_support::hear;
+
+async fn ask(model: HttpModelBuilder) -> Result<AssistantMessage, ModelError> {
+    drain(model.build().unwrap().stream(&StepCx::new(), &hi())).await.1
+}
+
+fn once() -> HttpOptions {
+    quick().with_max_retries(0)
+}
+
+/// An address where connections are asked for and never stand, and what keeps it so; none where the system lets all in.
+async fn nobody_accepts() -> Option<(String, impl Sized)> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut taken = Vec::new();
+    while taken.len() < 64 {
+        match timeout(Duration::from_millis(100), TcpStream::connect(address)).await {
+            Ok(connection) => taken.push(connection.unwrap()),
+            Err(_) => return Some((format!("http://{address}"), (listener, taken))),
+        }
+    }
+    println!("skipped: connections are made though nobody accepts them");
+    None
+}
+
+#[tokio::test]
+async fn every_wait_has_a_limit() {
+    if let Some((url, _kept)) = nobody_accepts().await {
+        let begun = Instant::now();
+        let model = HttpModel::builder("anthropic/claude-test").base_url(url).key("k").options(once());
+        let error = ask(model).await.unwrap_err();
+        assert!(error.is_timeout() && error.message().contains("reached"), "{error:?}");
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+    }
+    let long = Duration::from_secs(30);
+    let silent = vec![Step::Stall];
+    let begun = vec![head(None), send(ANTHROPIC_START), Step::Stall];
+    for (steps, options, words) in [
+        (silent.clone(), once().with_idle_timeout(long), "no answer in time"),
+        (begun.clone(), once().with_first_byte_timeout(long), "the answer stalled"),
+        (
+            silent,
+            once().with_first_byte_timeout(long).with_total_timeout(Duration::from_millis(200)),
+            "no answer within the total time",
+        ),
+        (
+            begun,
+            once().with_idle_timeout(long).with_total_timeout(Duration::from_millis(200)),
+            "longer than the total time",
+        ),
+    ] {
+        let server = Server::new([steps]).await;
+        let begun = Instant::now();
+        let error = ask(server.anthropic().options(options)).await.unwrap_err();
+        assert!(error.is_timeout() && error.message().contains(words), "{words}: {error:?}");
+        assert!(begun.elapsed() < Duration::from_millis(1500), "{words}: {:?}", begun.elapsed());
+    }
+    // A key that never comes.
+    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let key = ApiKey::callback(std::future::pending);
+    let options = once().with_total_timeout(Duration::from_millis(100));
+    let error = ask(server.openai().key(key).options(options)).await.unwrap_err();
+    assert!(error.is_timeout() && error.message().contains("the key"), "{error:?}");
+}
+
+#[tokio::test]
+async fn cancelling_ends_connecting_and_waiting_for_a_key_at_once() {
+    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let patient = HttpOptions::default();
+    let keyless = server.openai().key(ApiKey::callback(std::future::pending)).options(patient.clone());
+    let mut models = vec![("the key", keyless)];
+    let unreachable = nobody_accepts().await;
+    if let Some((url, _)) = &unreachable {
+        let model = HttpModel::builder("openai/gpt-4o").base_url(url).key("k").options(patient);
+        models.push(("the connection", model));
+    }
+    for (what, model) in models {
+        let token = CancelToken::new();
+        let stream = model.build().unwrap().stream(&StepCx::new().with_cancel(token.clone()), &hi());
+        let (cancelled, (_, reply)) = tokio::join!(
+            async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                token.cancel("enough");
+                Instant::now()
+            },
+            drain(stream)
+        );
+        assert!(cancelled.elapsed() < Duration::from_millis(100), "{what}: {:?}", cancelled.elapsed());
+        assert!(reply.unwrap_err().is_aborted(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn the_word_of_the_provider_on_retries_counts_before_the_status() {
+    for (status, header, requests) in [
+        (400, "x-should-retry: true", 2),
+        (401, "X-Should-Retry: true", 2),
+        (500, "x-should-retry: false", 1),
+        (429, "x-should-retry: false", 1),
+        (400, "x-should-retry: maybe", 1),
+        (500, "x-should-retry: maybe", 2),
+    ] {
+        let server = Server::new([answer(status, &[header], "{}"), answer(200, &[], CHAT)]).await;
+        let reply = ask(server.openai()).await;
+        assert_eq!((server.requests().len(), reply.is_ok()), (requests, requests == 2), "{status}, {header}");
+    }
+}
+
+#[tokio::test]
+async fn of_the_body_of_an_error_little_is_kept() {
+    let body = format!("{{\"error\":{{\"message\":\"no\"}},\"x\":\"{}\"}}", "é".repeat(2_000_000));
+    let server = Server::new([answer(400, &[], body)]).await;
+    let error = ask(server.openai()).await.unwrap_err();
+    let kept = error.body().unwrap();
+    assert!(kept.len() < 2200 && kept.ends_with("more bytes)"), "{} bytes", kept.len());
+    assert_eq!(error.status(), Some(400));
+}
+
+#[tokio::test]
+async fn who_asks_can_be_said() {
+    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let mut options = once();
+    options.user_agent = "acme-bot/2".to_owned();
+    ask(server.openai().options(options)).await.unwrap();
+    assert!(server.requests()[0].to_lowercase().contains("user-agent: acme-bot/2\r\n"));
+}
+
+#[tokio::test]
+async fn what_a_broken_reply_took_is_reported() {
+    let said = [head(Some(10_000)), send(ANTHROPIC_START), send(ANTHROPIC_TEXT), Step::Reset];
+    let server = Server::new([said.to_vec()]).await;
+    let usage = Arc::new(Mutex::new(Vec::new()));
+    let seen = usage.clone();
+    let options = once().on_usage(move |report| seen.lock().unwrap().push(report.usage.input));
+    let error = ask(server.anthropic().options(options)).await.unwrap_err();
+    assert!(error.is_connection(), "{error:?}");
+    assert_eq!(*usage.lock().unwrap(), [3]);
+}
+
+/// Writes a file.
+#[tool]
+fn write(path: String, lines: Vec<String>) -> usize {
+    path.len() + lines.len()
+}
+
+#[tokio::test]
+async fn arguments_are_told_while_they_arrive() {
+    let args = r#"{"path": "a.txt", "lines": ["one", "two"]}"#;
+    let (one, two) = args.split_at(12);
+    let sse = |events: &[agent::Value]| {
+        events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat()
+    };
+    let json = |text: &str| serde_json::from_str::<agent::Value>(text).unwrap();
+    let call = |args: &str| agent::json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "write", "arguments": args}}]}}]});
+    let chat = (
+        vec![call(one)],
+        vec![call(two), json(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#)],
+    );
+    let delta = |args: &str| agent::json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": args});
+    let item = |args: &str| agent::json!({"type": "function_call", "id": "f", "call_id": "c", "name": "write", "arguments": args});
+    let responses = (
+        vec![
+            agent::json!({"type": "response.output_item.added", "output_index": 0, "item": item("")}),
+            delta(one),
+        ],
+        vec![
+            delta(two),
+            agent::json!({"type": "response.output_item.done", "output_index": 0, "item": item(args)}),
+            agent::json!({"type": "response.completed", "response": {"status": "completed"}}),
+        ],
+    );
+    let piece = |args: &str| agent::json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": args}});
+    let anthropic = (
+        vec![
+            json(r#"{"type":"message_start","message":{"id":"m"}}"#),
+            json(
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"write","input":{}}}"#,
+            ),
+            piece(one),
+        ],
+        vec![
+            piece(two),
+            json(r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#),
+            json(r#"{"type":"message_stop"}"#),
+        ],
+    );
+    let registry = Registry::new(tools![write]).unwrap();
+    for (which, (first, rest)) in [chat, responses, anthropic].into_iter().enumerate() {
+        let steps =
+            vec![head(None), send(sse(&first)), Step::Wait(Duration::from_millis(200)), send(sse(&rest))];
+        let server = Server::new([steps]).await;
+        let (builder, ..) = server.all().into_iter().nth(which).unwrap();
+        let request = ModelRequest::new([Message::user("Hi")])
+            .with_tools(registry.definitions())
+            .with_argument_events();
+        let mut stream = builder.build().unwrap().stream(&StepCx::new(), &request);
+        let (mut told, mut first_told) = (Vec::new(), None);
+        while let Some(event) = stream.next().await {
+            if let ModelEvent::ToolCallArgument { argument, .. } = event.unwrap() {
+                first_told.get_or_insert_with(Instant::now);
+                if let ArgumentChange::Finished { value: Some(value) } = argument.change {
+                    told.push((argument.path, value.to_string()));
+                }
+            }
+        }
+        let expected = [("/path", "\"a.txt\""), ("/lines/0", "\"one\""), ("/lines/1", "\"two\"")];
+        assert_eq!(told, expected.map(|(path, value)| (path.to_owned(), value.to_owned())), "{which}");
+        let early = first_told.unwrap().elapsed();
+        assert!(early > Duration::from_millis(100), "{which}: told {early:?} before the end");
+    }
+}
+
+/// Writes down everything that is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        writeln!(self.0.lock().unwrap(), "{field}={value:?}").unwrap();
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::Id {
+        span.record(&mut self.clone());
+        tracing::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::Id, values: &tracing::span::Record<'_>) {
+        values.record(&mut self.clone());
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+    fn enter(&self, _: &tracing::Id) {}
+    fn exit(&self, _: &tracing::Id) {}
+}
+
+#[tokio::test]
+async fn keys_are_in_no_log() {
+    let log = Log::default();
+    let _heard = hear(log.clone());
+    let limited = answer(429, &["retry-after: 0"], r#"{"error":{"message":"not with sk-secret-key"}}"#);
+    let server = Server::new([limited, vec![Step::Reset], answer(200, &[], CHAT)]).await;
+    let model = server.openai().base_url(format!("{}/v1?key=sk-secret-key", server.url));
+    ask(model.header("x-api-key", "sk-secret-2")).await.unwrap();
+    let server = Server::new([answer(401, &[], r#"{"error":{"message":"no sk-secret-key"}}"#)]).await;
+    ask(server.anthropic()).await.unwrap_err();
+    let logged = log.0.lock().unwrap().clone();
+    assert!(logged.contains("the request is sent again") && logged.contains("gpt-4o"), "{logged}");
+    assert!(!logged.contains("sk-secret"), "{logged}");
+}
