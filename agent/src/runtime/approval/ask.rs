@@ -36,7 +36,7 @@ impl Driver {
                     }
                     match select(decided, pin!(assistant.steered())).await {
                         Either::Left((decisions, _)) => return Ok(Some(decisions)),
-                        Either::Right(((), _)) if assistant.is_steering_queued() => return Ok(None),
+                        Either::Right(((), _)) if assistant.is_steered() => return Ok(None),
                         // One that was heard before.
                         Either::Right(((), open)) => decided = open,
                     }
