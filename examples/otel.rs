@@ -44,8 +44,8 @@ where
 }
 
 /// Books a room.
-#[tool]
-async fn book_room(
+#[tool(inline)]
+fn book_room(
     /// Name of the hotel.
     hotel: String,
     /// How many nights.

@@ -115,7 +115,9 @@ async fn coercions_and_faults_are_events_of_their_call_without_values() {
     assert!(!all.contains("tulip") && !all.contains("12345678"), "{all}");
     let spans = traces.spans.lock().unwrap();
     assert!(
-        calls.iter().all(|(span, _)| spans[span.parent.unwrap() as usize - 1].name == "turn"),
+        calls
+            .iter()
+            .all(|(span, _)| spans[usize::try_from(span.parent.unwrap()).unwrap() - 1].name == "turn"),
         "{spans:?}"
     );
 }

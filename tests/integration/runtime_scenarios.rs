@@ -157,14 +157,14 @@ fn what_is_not_understood_is_told_by_its_place() {
         (r#"{"max_turns": 1, "max_turns": 2}"#, "/max_turns", "twice"),
         (r#"["go"]"#, "(arguments)", "object"),
     ];
-    let mut wrong = String::new();
+    let mut wrong = Vec::new();
     for (given, path, word) in cases {
         let told = refused(given);
         if !told.lines().any(|line| line.starts_with(path) && line.contains(word)) {
-            wrong.push_str(&format!("{given}\n  wanted {path} … {word}\n  got    {told:?}\n"));
+            wrong.push(format!("{given}\n  wanted {path} … {word}\n  got    {told:?}"));
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Every fault of a setup, not the first.
     assert_eq!(refused(r#"{"mode": "weird", "prompt": 5, "max_turns": -1}"#).lines().count(), 3);
 }

@@ -20,8 +20,8 @@ async fn work(n: u32) -> u32 {
 }
 
 /// Somebody has to allow it.
-#[tool(approval = "always")]
-async fn pay(n: u32) -> u32 {
+#[tool(approval = "always", inline)]
+fn pay(n: u32) -> u32 {
     n
 }
 

@@ -8,7 +8,8 @@ use agent::message::Message;
 use agent::model::{ModelRequest, ScriptedModel, reply};
 use agent::testing::EventLog;
 use agent::{
-    Assistant, AssistantBuilder, Decisions, EventKind, RunError, RunStop, ToolArgs, TurnTools, tool, tools,
+    Assistant, AssistantBuilder, Decisions, EventKind, RunError, RunStop, ToolArgs, ToolDefinition,
+    TurnTools, tool, tools,
 };
 
 use crate::assistant_support::{assert_sound, outline};
@@ -44,7 +45,7 @@ fn after_a_look(turn: TurnTools) -> TurnTools {
 }
 
 fn names(request: &ModelRequest) -> Vec<&str> {
-    request.tools.iter().map(|tool| tool.name()).collect()
+    request.tools.iter().map(ToolDefinition::name).collect()
 }
 
 #[tokio::test]

@@ -112,7 +112,8 @@ fn assistant(model: impl Model + 'static, system: &str) -> (Assistant, EventLog)
 }
 
 const SYSTEM: &str = "Use the tool.";
-const EVENTS: [&str; 3] = ["end double completed \"42\"", "message assistant \"It is 42.\"", "run ends: completed"];
+const EVENTS: [&str; 3] =
+    ["end double completed \"42\"", "message assistant \"It is 42.\"", "run ends: completed"];
 
 fn messages(assistant: &Assistant) -> Value {
     serde_json::to_value(assistant.messages()).unwrap()
@@ -164,17 +165,18 @@ async fn messages_of_anthropic_are_recorded_once_and_played_with_their_signature
 
 #[tokio::test]
 async fn what_a_tool_answers_is_part_of_what_was_recorded() {
+    /// Doubles a number.
+    #[tool(type = Wrong)]
+    fn double(n: i64) -> i64 {
+        n + n + 1
+    }
+
     let file = File::new("result");
     let bodies = [CHAT_CALL, CHAT_TEXT].map(|body| answer(200, &["content-type: text/event-stream"], body));
     let server = Server::new(bodies).await;
     let (recording, _) = assistant(Cassette::new(&file.0).record(server.openai().build().unwrap()), SYSTEM);
     recording.prompt("Double 21.").await.unwrap();
 
-    /// Doubles a number.
-    #[tool(type = Wrong)]
-    fn double(n: i64) -> i64 {
-        n + n + 1
-    }
     let cassette = Cassette::new(&file.0).play().unwrap();
     let changed = Assistant::builder(cassette).system(SYSTEM).tools(tools![Wrong]).build().unwrap();
     let error = changed.prompt("Double 21.").await.unwrap_err().to_string();

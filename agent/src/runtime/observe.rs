@@ -17,10 +17,11 @@ use crate::tool::trace::Capture;
 
 /// A measurement of a run: what a model request or a tool call took.
 ///
-/// Names, numbers and words of closed sets; nothing of what is said. As labels of a metric `run_id`, `call_id` and
-/// `response_id`-like values have too many forms: use the others.
+/// Names, numbers and words of closed sets; nothing of what is said. Ids of runs and calls are for looking them up: as labels
+/// of a metric they have too many forms.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "one at a time, handed on by reference")]
 pub enum Metric {
     /// A model was asked, and replied or failed.
     Request(RequestMetric),

@@ -35,15 +35,11 @@ impl Capture {
     pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
         let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
         let mut content = serde_json::to_value(content).ok()?;
-        match catch_unwind(AssertUnwindSafe(|| walk(&mut content, &**redact))) {
-            Ok(()) => Some(content.to_string()),
-            Err(_) => {
-                tracing::error!(
-                    "the function that redacts captured content panicked; the content is left out"
-                );
-                None
-            }
+        if catch_unwind(AssertUnwindSafe(|| walk(&mut content, &**redact))).is_err() {
+            tracing::error!("the function that redacts captured content panicked; the content is left out");
+            return None;
         }
+        Some(content.to_string())
     }
 }
 
