@@ -14,7 +14,7 @@
 #![expect(clippy::print_stdout, reason = "the trace is what this example is for")]
 
 use agent::model::{Model, ScriptedModel, reply};
-use agent::{Assistant, EventKind, ToolArgs, ToolOutput, tool, tools};
+use agent::{Assistant, EventKind, ToolArgs, ToolOutput, ToolSet, tool, tools};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
@@ -102,6 +102,11 @@ fn book_room(booking: Booking, hotels: &Hotels) -> Result<Confirmation, String> 
     })
 }
 
+/// What the model may call.
+pub(crate) fn tools() -> ToolSet {
+    tools![find_hotels, book_room]
+}
+
 // ---- The model: it sends what real ones send -------------------------------------------------------------------
 
 fn model() -> ScriptedModel {
@@ -147,7 +152,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let assistant = Assistant::builder(chosen()?)
         .system("You are a travel agent.")
         .state(hotels)
-        .tools(tools![find_hotels, book_room])
+        .tools(tools())
         .on_event(|event| trace(&event.kind))
         .build()?;
 

@@ -117,8 +117,9 @@ pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
-    EventStream, HookError, Hooks, NotDelivered, Prompt, QueueMode, Receipt, ResumeError, Run, RunError,
-    RunHandle, RunOutput, Subscription, ToolCallInfo, TypedOutput, TypedPrompt, TypedRun,
+    EventStream, HookError, Hooks, Metric, NotDelivered, Prompt, QueueMode, Receipt, RequestMetric,
+    ResumeError, Run, RunError, RunHandle, RunOutput, Subscription, ToolCallInfo, ToolCallMetric, TurnTools,
+    TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

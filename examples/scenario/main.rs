@@ -6,19 +6,26 @@
 //! ```
 //!
 //! A file is an object with `scenarios`, each `{"id", "given"}`; README.md beside this file says what `given` can hold.
-//! Time is virtual. One JSON line for each scenario, in order; the exit code is 0 unless a file cannot be read.
+//! Time is virtual. One JSON line for each scenario, in order; one that cannot be understood has an `error` that says what and
+//! where. The exit code is 0 unless a file cannot be read; the others are played all the same.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod given;
 mod model;
 mod play;
+mod setup;
 mod shown;
 mod tools;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// An object whose values are kept as they are written.
+type Object = BTreeMap<String, Box<RawValue>>;
 
 fn main() -> ExitCode {
     let files: Vec<_> = std::env::args_os().skip(1).collect();
@@ -26,49 +33,54 @@ fn main() -> ExitCode {
         eprintln!("usage: scenario FILE…");
         return ExitCode::from(2);
     }
-    let mut scenarios = Vec::new();
+    // A tool of a scenario that panics is part of it.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut code = ExitCode::SUCCESS;
+    let mut out = std::io::stdout().lock();
     for file in files {
-        match read(&file) {
-            Ok(read) => scenarios.extend(read),
+        let scenarios = match read(&file) {
+            Ok(scenarios) => scenarios,
             Err(error) => {
                 eprintln!("{}: {error}", file.to_string_lossy());
-                return ExitCode::from(2);
+                code = ExitCode::from(2);
+                continue;
+            }
+        };
+        for scenario in &scenarios {
+            if writeln!(out, "{}", play(scenario)).is_err() {
+                // Nobody reads any more.
+                return code;
             }
         }
     }
-    // A tool of a scenario that panics is part of it.
-    std::panic::set_hook(Box::new(|_| {}));
-    let mut out = std::io::stdout().lock();
-    for scenario in &scenarios {
-        let line = play(scenario);
-        if writeln!(out, "{line}").is_err() {
-            // Nobody reads any more.
-            return ExitCode::SUCCESS;
-        }
-    }
-    ExitCode::SUCCESS
+    code
 }
 
-fn read(file: &std::ffi::OsStr) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
-    let file: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-    match file.get("scenarios") {
-        Some(Value::Array(scenarios)) => Ok(scenarios.clone()),
-        _ => Err("not an object with a list of `scenarios`".into()),
-    }
+fn read(file: &std::ffi::OsStr) -> Result<Vec<Box<RawValue>>, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string(file)?;
+    let mut file: Object = serde_json::from_str(&text)?;
+    let scenarios = file.remove("scenarios").ok_or("an object with a list of `scenarios` is wanted")?;
+    Ok(serde_json::from_str(scenarios.get())?)
 }
 
 /// One scenario, on a runtime of its own whose clock moves only when everything waits.
-fn play(scenario: &Value) -> Value {
-    let id = &scenario["id"];
+fn play(scenario: &RawValue) -> Value {
+    let mut scenario: Object = match serde_json::from_str(scenario.get()) {
+        Ok(scenario) => scenario,
+        Err(error) => return json!({"id": null, "error": format!("a scenario is an object: {error}")}),
+    };
+    let id = scenario.remove("id").and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or(Value::Null);
+    let given = scenario.remove("given").ok_or_else(|| "a scenario has its setup in `given`".into());
+    let given = given.and_then(|given| given::Given::read(given.get()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let played = match (given::Given::read(&scenario["given"]), runtime) {
+    let played = match (given, runtime) {
         (Ok(given), Ok(runtime)) => runtime.block_on(play::play(given)),
         (Err(error), _) => Err(error),
         (_, Err(error)) => Err(error.into()),
     };
     match played {
         Ok(Value::Object(mut line)) => {
-            line.shift_insert(0, "id".to_owned(), id.clone());
+            line.shift_insert(0, "id".to_owned(), id);
             Value::Object(line)
         }
         Ok(other) => other,

@@ -1,60 +1,82 @@
 //! The scripted replies of a scenario.
 
 use agent::ScriptedModel;
-use agent::message::{StopReason, ToolArguments, Usage};
+use agent::message::{Cost, Part, StopReason, ToolArguments, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, Reply, reply, reply_with};
 use serde_json::Value;
 
+use super::given::{Call, Given, Scripted, Tokens};
+use std::sync::Arc;
+
 /// A model that gives these replies, each part in one piece.
-pub(crate) fn scripted(replies: &Value) -> ScriptedModel {
-    ScriptedModel::new(replies.as_array().into_iter().flatten().map(one))
-        .with_chunk_size(usize::MAX)
-        .with_whole_arguments()
+pub(crate) fn scripted(given: &Arc<Given>) -> ScriptedModel {
+    let replies = (0..given.model.len()).map(|at| one(given, at));
+    ScriptedModel::new(replies).with_chunk_size(usize::MAX).with_whole_arguments()
 }
 
-fn one(given: &Value) -> Reply {
-    match given["template"].as_str() {
-        None => parts(given, given["text"].as_str()),
-        Some(template) => {
-            let (template, given) = (template.to_owned(), given.clone());
-            reply_with(move |request: &ModelRequest| {
-                let last = request.messages.last().map(|message| message.text()).unwrap_or_default();
-                parts(&given, Some(&template.replace("{last}", &last)))
-            })
-        }
+fn one(given: &Arc<Given>, at: usize) -> Reply {
+    let script = &given.model[at];
+    if script.template.is_none() {
+        return parts(script, script.text.as_deref());
     }
+    let given = given.clone();
+    reply_with(move |request: &ModelRequest| {
+        let script = &given.model[at];
+        let last = request.messages.last().map(|message| message.text()).unwrap_or_default();
+        parts(script, script.template.as_ref().map(|template| template.replace("{last}", &last)).as_deref())
+    })
 }
 
 /// In the order thinking, text, calls; then how it ends.
-fn parts(given: &Value, text: Option<&str>) -> Reply {
+fn parts(script: &Scripted, text: Option<&str>) -> Reply {
     let mut parts = reply();
-    if let Some(thinking) = given["thinking"].as_str() {
+    if let Some(thinking) = &script.thinking {
         parts = parts.thinking(thinking);
     }
     if let Some(text) = text {
         parts = parts.text(text);
     }
-    for call in given["calls"].as_array().into_iter().flatten() {
-        let args = match &call["args"] {
-            Value::String(text) => ToolArguments::from(text.as_str()),
-            // Not streamed, like no arguments.
-            Value::Null => ToolArguments::default(),
-            value => ToolArguments::from(value.clone()),
-        };
-        let word = |key: &str| call[key].as_str().unwrap_or_default();
-        parts = parts.tool_call_with_id(word("id"), word("name"), args);
+    for call in &script.calls {
+        parts = parts.tool_call_with_id(&*call.id, &*call.name, arguments(call));
     }
-    if let Ok(usage) = serde_json::from_value::<Usage>(given["usage"].clone()) {
-        parts = parts.usage(usage);
+    if let Some(tokens) = &script.usage {
+        parts = parts.usage(usage(tokens));
     }
-    if let Some(reason) = given["stop_reason"].as_str() {
-        parts = parts.stop_reason(StopReason::from(reason));
+    if let Some(reason) = &script.stop_reason {
+        parts = parts.stop_reason(StopReason::from(&**reason));
     }
-    if let Some(error) = given["error"].as_str().or(given["throws"].as_str()) {
+    if let Some(error) = script.error.as_ref().or(script.throws.as_ref()) {
         parts = parts.error(ModelError::new(ModelErrorKind::Other, error));
     }
-    match given["aborted"].as_str() {
+    match &script.aborted {
         Some(reason) => parts.error(ModelError::aborted(reason)),
         None => parts,
     }
+}
+
+fn arguments(call: &Call) -> ToolArguments {
+    match &call.args {
+        Some(Value::String(text)) => ToolArguments::from(text.as_str()),
+        Some(value) => ToolArguments::from(value.clone()),
+        // Not streamed, like no arguments.
+        None => ToolArguments::default(),
+    }
+}
+
+/// The call as a part of a message.
+pub(crate) fn call_part(call: &Call) -> Part {
+    Part::tool_call(&*call.id, &*call.name, arguments(call))
+}
+
+fn usage(tokens: &Tokens) -> Usage {
+    let mut usage = Usage::new(tokens.input, tokens.output);
+    usage.total = tokens.total.unwrap_or(usage.total);
+    (usage.cache_read, usage.cache_write) = (tokens.cache_read, tokens.cache_write);
+    usage.reasoning = tokens.reasoning;
+    usage.cost = tokens.cost.as_ref().map(|money| {
+        let mut cost = Cost::default();
+        (cost.input, cost.output, cost.total) = (money.input, money.output, money.total);
+        cost
+    });
+    usage
 }

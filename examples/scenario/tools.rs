@@ -13,8 +13,8 @@ use tokio::time::sleep;
 /// The tools of these names.
 pub(crate) fn tools(names: &[String]) -> Result<ToolSet, Box<dyn Error>> {
     let mut set = ToolSet::new();
-    for name in names {
-        set = set.with(tool(name)?);
+    for (at, name) in names.iter().enumerate() {
+        set = set.with(tool(name).map_err(|error| format!("/tools/{at}: {error}"))?);
     }
     Ok(set)
 }
@@ -54,7 +54,7 @@ fn tool(name: &str) -> Result<DynamicTool, Box<dyn Error>> {
             });
             Ok(ToolOutput::text("done"))
         }),
-        other => return Err(format!("no such tool in scenarios: {other}").into()),
+        other => return Err(format!("no such tool in scenarios; got string {other:?}").into()),
     };
     let mut policy = ToolPolicy::default();
     match name {

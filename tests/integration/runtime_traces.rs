@@ -1,84 +1,11 @@
 //! The spans of a run: their names and attributes are those of the OpenTelemetry conventions for generative AI, and what is
 //! said is not in them unless the application asks for it.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
-
 use agent::message::Usage;
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ScriptedModel, reply};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use crate::assistant_support::assistant;
-use crate::trace_support::hear;
-
-#[derive(Clone, Debug, Default)]
-struct Span {
-    name: &'static str,
-    parent: Option<u64>,
-    fields: BTreeMap<&'static str, String>,
-}
-
-/// An event: the span it stands in, and its fields.
-type Told = (Option<u64>, BTreeMap<&'static str, String>);
-
-/// Everything that was traced.
-#[derive(Clone, Default)]
-struct Traces {
-    spans: Arc<Mutex<Vec<Span>>>,
-    events: Arc<Mutex<Vec<Told>>>,
-    entered: Arc<Mutex<Vec<u64>>>,
-}
-
-struct Fields<'a>(&'a mut BTreeMap<&'static str, String>);
-
-impl Visit for Fields<'_> {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-impl Subscriber for Traces {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("agent")
-    }
-
-    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        let mut span = Span { name: attributes.metadata().name(), ..Span::default() };
-        attributes.record(&mut Fields(&mut span.fields));
-        span.parent = self.entered.lock().unwrap().last().copied();
-        let mut spans = self.spans.lock().unwrap();
-        spans.push(span);
-        Id::from_u64(spans.len() as u64)
-    }
-
-    fn record(&self, id: &Id, values: &Record<'_>) {
-        let at = usize::try_from(id.into_u64()).unwrap() - 1;
-        values.record(&mut Fields(&mut self.spans.lock().unwrap()[at].fields));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = BTreeMap::new();
-        event.record(&mut Fields(&mut fields));
-        self.events.lock().unwrap().push((self.entered.lock().unwrap().last().copied(), fields));
-    }
-
-    fn enter(&self, id: &Id) {
-        self.entered.lock().unwrap().push(id.into_u64());
-    }
-
-    fn exit(&self, _: &Id) {
-        self.entered.lock().unwrap().pop();
-    }
-}
+use crate::trace_support::{Traces, hear};
 
 const SECRET: &str = "my password is tulip";
 
@@ -109,9 +36,13 @@ async fn spans_have_the_names_and_attributes_of_the_conventions() {
     let traces = traced(false).await;
     let spans = traces.spans.lock().unwrap().clone();
     let names: Vec<_> = spans.iter().map(|span| span.name).collect();
-    assert_eq!(names, ["invoke_agent", "chat", "execute_tool", "execute_tool", "chat"]);
+    assert_eq!(names, ["invoke_agent", "turn", "chat", "execute_tool", "execute_tool", "turn", "chat"]);
     let parents: Vec<_> = spans.iter().map(|span| span.parent).collect();
-    assert_eq!(parents, [None, Some(1), Some(1), Some(1), Some(1)], "all belong to the run");
+    assert_eq!(
+        parents,
+        [None, Some(1), Some(2), Some(2), Some(2), Some(1), Some(6)],
+        "to the run, by its turns"
+    );
     let has = |at: usize, wanted: &[(&str, &str)]| {
         for (key, value) in wanted {
             let found = spans[at].fields.get(key).map(String::as_str);
@@ -130,8 +61,9 @@ async fn spans_have_the_names_and_attributes_of_the_conventions() {
             ("agent.run.stop", "completed"),
         ],
     );
+    has(1, &[("otel.name", "turn 1"), ("agent.turn", "1")]);
     has(
-        1,
+        2,
         &[
             ("otel.name", "chat a-1"),
             ("otel.kind", "client"),
@@ -145,7 +77,7 @@ async fn spans_have_the_names_and_attributes_of_the_conventions() {
         ],
     );
     has(
-        2,
+        3,
         &[
             ("otel.name", "execute_tool double"),
             ("gen_ai.operation.name", "execute_tool"),
@@ -154,8 +86,8 @@ async fn spans_have_the_names_and_attributes_of_the_conventions() {
             ("gen_ai.tool.call.id", "call_1"),
         ],
     );
-    assert!(!spans[2].fields.contains_key("error.type"));
-    has(3, &[("gen_ai.tool.name", "boom"), ("error.type", "tool_error")]);
+    assert!(!spans[3].fields.contains_key("error.type"));
+    has(4, &[("gen_ai.tool.name", "boom"), ("error.type", "tool_error")]);
     let said = format!("{spans:?} {:?}", traces.events.lock().unwrap());
     for content in ["tulip", "let me see", "1234567", "2469134", "kaput"] {
         assert!(!said.contains(content), "{content} is in the traces: {said}");
@@ -171,7 +103,7 @@ async fn what_is_said_is_traced_where_the_application_asks_for_it() {
     let (input, output) = (content("gen_ai.input.messages"), content("gen_ai.output.messages"));
     assert_eq!((input.len(), output.len()), (2, 2));
     assert!(input[0].1.contains("tulip") && output[1].1.contains("tulip"));
-    assert_eq!((input[0].0, output[1].0), (Some(2), Some(5)), "in the span of their request");
+    assert_eq!((input[0].0, output[1].0), (Some(3), Some(7)), "in the span of their request");
 }
 
 #[tokio::test]
@@ -184,7 +116,7 @@ async fn a_request_that_fails_says_so_without_the_words_of_the_provider() {
         assistant.prompt("go").await.unwrap_err();
     }
     let spans = traces.spans.lock().unwrap();
-    assert_eq!(spans[1].fields.get("error.type").map(String::as_str), Some("connection"));
+    assert_eq!(spans[2].fields.get("error.type").map(String::as_str), Some("transport"));
     assert_eq!(spans[0].fields.get("error.type").map(String::as_str), Some("error"));
     assert!(!format!("{spans:?}").contains("tulip"));
 }

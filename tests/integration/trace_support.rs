@@ -1,8 +1,11 @@
 //! Subscribers of one test among many that run beside it.
 
-use std::sync::Once;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, Once};
 
 use tracing::dispatcher::{self, DefaultGuard, Dispatch};
+use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
@@ -38,4 +41,70 @@ impl Subscriber for Background {
     fn event(&self, _: &Event<'_>) {}
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) name: &'static str,
+    pub(crate) parent: Option<u64>,
+    pub(crate) fields: BTreeMap<&'static str, String>,
+}
+
+/// An event: the span it stands in, and its fields.
+pub(crate) type Told = (Option<u64>, BTreeMap<&'static str, String>);
+
+/// Everything that was traced.
+#[derive(Clone, Default)]
+pub(crate) struct Traces {
+    pub(crate) spans: Arc<Mutex<Vec<Span>>>,
+    pub(crate) events: Arc<Mutex<Vec<Told>>>,
+    entered: Arc<Mutex<Vec<u64>>>,
+}
+
+struct Fields<'a>(&'a mut BTreeMap<&'static str, String>);
+
+impl Visit for Fields<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Traces {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("agent")
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut span = Span { name: attributes.metadata().name(), ..Span::default() };
+        attributes.record(&mut Fields(&mut span.fields));
+        span.parent = self.entered.lock().unwrap().last().copied();
+        let mut spans = self.spans.lock().unwrap();
+        spans.push(span);
+        Id::from_u64(spans.len() as u64)
+    }
+
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        let at = usize::try_from(id.into_u64()).unwrap() - 1;
+        values.record(&mut Fields(&mut self.spans.lock().unwrap()[at].fields));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = BTreeMap::new();
+        event.record(&mut Fields(&mut fields));
+        self.events.lock().unwrap().push((self.entered.lock().unwrap().last().copied(), fields));
+    }
+
+    fn enter(&self, id: &Id) {
+        self.entered.lock().unwrap().push(id.into_u64());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.entered.lock().unwrap().pop();
+    }
 }

@@ -89,8 +89,9 @@ impl Default for LoopGuard {
     }
 }
 
-/// What a steering message does to the calls of the turn it arrives in. Whatever it is, each call has its result
-/// before the message is delivered.
+/// What a steering message does to the calls of the turn it arrives in: from the poll that begins the turn to its last
+/// call. One that was in the queue before, and was left there because a turn begins with one message, does nothing to them.
+/// Whatever it is, each call has its result before the message is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -10,8 +10,9 @@ use std::task::{Context, Poll};
 use futures_core::Stream as _;
 use tracing::Instrument as _;
 
-use super::drive::{Driver, failed, fold};
+use super::drive::{Driver, Reading, failed, fold};
 use super::growing::Growing;
+use super::observe::Asked;
 use super::{RunError, telemetry};
 use crate::loop_core::{Answer, Note, Reply};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
@@ -23,9 +24,15 @@ use crate::{StepKey, Tool, ToolDefinition};
 impl Driver {
     /// One reply of the model.
     pub(super) async fn ask(&mut self, key: StepKey, messages: MessageList) {
-        let request = match self.request(messages) {
-            Some(request) => Some(Ok(request)),
-            None => Box::pin(self.hooked_request()).await,
+        // Nobody but the loop and the hand-off: their lists grow in place.
+        drop(messages);
+        let request = match self.turn_tools(false).await {
+            None => return,
+            Some(Err(error)) => Some(Err(error)),
+            Some(Ok(tools)) => match self.request(&tools) {
+                Some(request) => Some(Ok(request)),
+                None => Box::pin(self.hooked_request(&tools)).await,
+            },
         };
         let request = match request {
             None => return,
@@ -45,14 +52,17 @@ impl Driver {
         let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
         let model = &self.config.model;
         let span = telemetry::request_span(model.info(), &request);
-        if self.config.capture_content {
-            telemetry::tell_input(&span, &request.messages);
+        if let Some(capture) = &self.config.capture {
+            telemetry::tell_input(&span, capture, &request);
         }
+        let asked = Asked::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
-            Ok(stream) => self.stream = Some(Box::new((stream, false))),
+            Ok(stream) => self.stream = Some(Box::new(Reading { stream, is_started: false, asked })),
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(AssistantMessage::default(), &error);
+                telemetry::end_request(&span, &message, Some(error.kind().name()));
+                self.measure(asked, &message, Some(&error));
                 self.error = Some(RunError::Model(error));
                 return self.answer(Answer::Reply(Reply::new(message)));
             }
@@ -62,7 +72,7 @@ impl Driver {
         let failure = self.read().instrument(span.clone()).await;
         self.core(|_, rest| *rest.growing = None);
         let Some(reply) = self.stream.take() else { return };
-        let (stream, _) = *reply;
+        let Reading { stream, asked, .. } = *reply;
         let mut message = match &failure {
             Some(error) => failed(stream.into_partial(), error),
             None => stream.into_message(),
@@ -70,10 +80,11 @@ impl Driver {
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());
         }
-        let kind = failure.as_ref().map(|error| error.kind().as_str());
+        let kind = failure.as_ref().map(|error| error.kind().name());
         telemetry::end_request(&span, &message, kind);
-        if self.config.capture_content {
-            telemetry::tell_output(&span, &message);
+        self.measure(asked, &message, failure.as_ref());
+        if let Some(capture) = &self.config.capture {
+            telemetry::tell_output(&span, capture, &message);
         }
         if message.stop_reason == StopReason::Error {
             let text = message.error.clone().unwrap_or_default();
@@ -90,7 +101,7 @@ impl Driver {
     async fn read(&mut self) -> Option<ModelError> {
         loop {
             let Self { stream, stop, .. } = self;
-            let (stream, is_started) = &mut **stream.as_mut()?;
+            let Reading { stream, is_started, asked } = &mut **stream.as_mut()?;
             let next = {
                 let mut stopped = std::pin::pin!(stop.wait());
                 let mut poll = |cx: &mut Context<'_>| {
@@ -116,6 +127,9 @@ impl Driver {
                 None => return None,
             };
             let is_update = is_update(&event);
+            if is_update {
+                asked.piece();
+            }
             let begins = is_update && !std::mem::replace(is_started, true);
             let started = begins.then(|| {
                 let mut message = stream.partial().clone();
@@ -142,9 +156,7 @@ impl Driver {
     }
 
     /// The request, where no hook has a say.
-    fn request(&self, messages: MessageList) -> Option<ModelRequest> {
-        // Nobody but the loop and the hand-off: their lists grow in place.
-        drop(messages);
+    fn request(&self, tools: &Arc<[ToolDefinition]>) -> Option<ModelRequest> {
         if !self.config.hooks.is_empty() {
             return None;
         }
@@ -152,17 +164,20 @@ impl Driver {
             rest.hand_off.update(core.conversation().shared());
             rest.hand_off.messages().clone()
         })?;
-        let tools = self.tools_shown()?;
+        let tools = self.tools_shown(tools)?;
         Some(ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() })
     }
 
     /// The tools that a model sees now. As the conversation has it, whatever hooks make of it: what was found stays found.
-    fn tools_shown(&self) -> Option<Arc<[ToolDefinition]>> {
-        self.core(|core, _| shown_after(&self.config.request.tools, core.conversation().iter()))
+    fn tools_shown(&self, tools: &Arc<[ToolDefinition]>) -> Option<Arc<[ToolDefinition]>> {
+        self.core(|core, _| shown_after(tools, core.conversation().iter()))
     }
 
     /// The request, changed by every hook; none when the run was stopped meanwhile.
-    async fn hooked_request(&mut self) -> Option<Result<ModelRequest, super::HookError>> {
+    async fn hooked_request(
+        &mut self,
+        tools: &Arc<[ToolDefinition]>,
+    ) -> Option<Result<ModelRequest, super::HookError>> {
         let config = self.config.clone();
         let messages = self.core(|core, _| core.conversation().list())?;
         let cancel = self.stop.cancel.clone();
@@ -178,7 +193,7 @@ impl Driver {
             tracing::warn!(%repair, "what a hook made of the conversation was repaired");
         }
         let messages = HandOff::of(&changed, config.model.info().recipient()).messages().clone();
-        let tools = self.tools_shown()?;
+        let tools = self.tools_shown(tools)?;
         let request = ModelRequest { messages: self.shown(messages), tools, ..config.request.clone() };
         fold(self, request, |hook, request| hook.before_request(request)).await
     }

@@ -11,12 +11,15 @@ use super::cache::ResultCache;
 use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
+use super::observe::Meter;
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
 use super::spill::{Spill, SpilledFile};
+use super::turn_tools::Preparer;
 use super::{AssistantBuilder, Decisions, Prompt, ResumeError, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
+use crate::tool::trace::Capture;
 use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
 /// A model with tools and a conversation.
@@ -63,8 +66,11 @@ pub(super) struct Config {
     pub(super) spill: Option<Spill>,
     /// Whether a tool shows its stored results in a form of its own.
     pub(super) formats_results: bool,
-    /// Whether traces say what is said.
-    pub(super) capture_content: bool,
+    /// Who chooses the tools of a turn.
+    pub(super) preparers: Vec<Preparer>,
+    pub(super) meters: Vec<Meter>,
+    /// Where traces say what is said.
+    pub(super) capture: Option<Arc<Capture>>,
 }
 
 struct Shared {
@@ -434,9 +440,9 @@ impl Assistant {
         self.shared.steered.notified().await;
     }
 
-    /// Whether a message waits that steers.
-    pub(super) fn is_steering_queued(&self) -> bool {
-        !self.state().steering.is_empty()
+    /// Whether a message came in this turn that steers.
+    pub(super) fn is_steered(&self) -> bool {
+        self.state().steering.has_news()
     }
 
     /// Begins a run; gives the queued messages that it began with.
@@ -469,6 +475,8 @@ impl Assistant {
             for message in messages {
                 state.steering.push_message(message);
             }
+            // They are heard before the next request; what was decided on runs.
+            state.steering.leave();
             state.last_error = None;
             state.active = Some(Active { core, cancel, growing: None });
             return Ok((Vec::new(), Some(resumption)));

@@ -9,7 +9,9 @@ use super::approval::{Approver, Decision, Signer};
 use super::assistant::Config;
 use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
+use super::observe::Meter;
 use super::spill::{READ_RESULT, Spill};
+use super::turn_tools::Preparer;
 use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
 use crate::loop_core::{
     ApprovalRequest, Event, LoopConfig, LoopGuard, Signature, SteeringPolicy, ToolEntry, TurnSummary,
@@ -20,6 +22,7 @@ use crate::model::{Model, ModelRequest};
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
+use crate::tool::trace::Capture;
 use crate::{
     CancelToken, Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition,
     ToolOutcome, ToolSet,
@@ -54,7 +57,7 @@ pub struct AssistantBuilder {
     state_per_prompt: Vec<StateKey>,
     /// What was wrong on the way here.
     problems: Vec<RegistryProblem>,
-    listeners: Listeners,
+    pub(super) listeners: Listeners,
     conversation: Conversation,
     rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
@@ -66,7 +69,9 @@ pub struct AssistantBuilder {
     follow_up_mode: QueueMode,
     cache: bool,
     spill: Option<Spill>,
-    capture_content: bool,
+    pub(super) preparers: Vec<Preparer>,
+    pub(super) meters: Vec<Meter>,
+    pub(super) capture: Option<Arc<Capture>>,
     max_concurrency: usize,
     tool_timeout: Duration,
     cancel_grace: Duration,
@@ -92,7 +97,9 @@ impl AssistantBuilder {
             follow_up_mode: QueueMode::default(),
             cache: false,
             spill: None,
-            capture_content: false,
+            preparers: Vec::new(),
+            meters: Vec::new(),
+            capture: None,
             max_concurrency: 16,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
@@ -281,13 +288,6 @@ impl AssistantBuilder {
         self
     }
 
-    /// Puts what is said into the traces: `gen_ai.input.messages` and `gen_ai.output.messages`. Without it they have names
-    /// and numbers only.
-    pub fn capture_content(mut self) -> Self {
-        self.capture_content = true;
-        self
-    }
-
     /// Adds hooks. The order in which they are added is the order in which they are asked.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks.push(Arc::new(hooks));
@@ -439,7 +439,9 @@ impl AssistantBuilder {
             follow_up_mode: self.follow_up_mode,
             cache: self.cache,
             spill: self.spill,
-            capture_content: self.capture_content,
+            preparers: self.preparers,
+            meters: self.meters,
+            capture: self.capture,
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,

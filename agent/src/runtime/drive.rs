@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
 use super::assistant::{Begin, Config, Rest};
 use super::builder::fingerprint;
 use super::hooks::{HookError, Hooks};
 use super::listener::Listener;
+use super::observe::Asked;
 use super::output::Wanted;
 use super::progress::Updates;
 use super::queue::{Delivery, Queued};
@@ -25,7 +26,7 @@ use crate::loop_core::{
 use crate::message::{AssistantMessage, Message, StopReason, Usage};
 use crate::model::{ModelError, ModelStream, ToolChoice};
 use crate::tool::invoke::panic_text;
-use crate::{BoxFuture, CancelToken, Source, Tool as _, ToolContext, ToolContextBuilder};
+use crate::{BoxFuture, CancelToken, Source, Tool as _, ToolContext, ToolContextBuilder, ToolDefinition};
 
 /// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
 pub(super) struct Driver {
@@ -36,8 +37,11 @@ pub(super) struct Driver {
     pub(super) context: ToolContext,
     pub(super) updates: Option<Arc<Updates>>,
     watcher: Option<Watcher>,
-    /// The reply while it streams, and whether its start was told.
-    pub(super) stream: Option<Box<(ModelStream, bool)>>,
+    pub(super) stream: Option<Box<Reading>>,
+    /// The tools of a turn, where somebody chooses them.
+    pub(super) chosen: Option<(u32, Arc<[ToolDefinition]>)>,
+    /// The span of a turn.
+    turn: Option<(u32, Span)>,
     /// Queued messages that are in the loop, and not told yet.
     delivering: Vec<Queued>,
     pub(super) error: Option<RunError>,
@@ -50,6 +54,14 @@ pub(super) struct Driver {
     resumption: Option<Resumption>,
     /// Whether the run is the assistant's.
     is_running: bool,
+}
+
+/// A reply while it streams.
+pub(super) struct Reading {
+    pub(super) stream: ModelStream,
+    /// Whether its start was told.
+    pub(super) is_started: bool,
+    pub(super) asked: Asked,
 }
 
 /// Where the events of a run go that is read as a stream: one at a time.
@@ -99,7 +111,7 @@ impl Driver {
         if let Some(updates) = updates.clone() {
             context = context.on_progress(move |update| updates.push(update));
         }
-        let context = context.build()?;
+        let context = context.capture(config.capture.clone()).build()?;
         config.registry.check_state(&context).map_err(RunError::MissingState)?;
         if let Some(source) = context.source() {
             config = showing(config, source)?;
@@ -113,6 +125,8 @@ impl Driver {
             updates,
             watcher,
             stream: None,
+            chosen: None,
+            turn: None,
             delivering: Vec::new(),
             error: None,
             wanted,
@@ -141,6 +155,7 @@ impl Driver {
             Box::pin(self.go_on(resumption)).instrument(span.clone()).await;
         }
         let is_suspended = self.drive().instrument(span.clone()).await;
+        self.turn = None;
         let (usage, stop) = self
             .core(|core, _| (core.usage().clone(), core.end().map_or(RunStop::Suspended, End::stop)))
             .unwrap_or((Usage::default(), RunStop::Suspended));
@@ -160,20 +175,43 @@ impl Driver {
             let Some(effect) = self.core(|core, _| core.next()) else { return false };
             match effect {
                 Effect::Poll { queue, .. } => self.poll(queue),
-                Effect::CallModel { key, messages } => Box::pin(self.ask(key, messages)).await,
-                Effect::Prepare { calls, key } => self.prepare(key.ord, calls).await,
+                Effect::CallModel { key, messages } => {
+                    let span = self.turn_span();
+                    Box::pin(self.ask(key, messages)).instrument(span).await;
+                }
+                Effect::Prepare { calls, key } => {
+                    let span = self.turn_span();
+                    self.prepare(key.ord, calls).instrument(span).await;
+                }
                 Effect::Approve { requests } => {
-                    if Box::pin(self.approve(requests)).await {
+                    let span = self.turn_span();
+                    if Box::pin(self.approve(requests)).instrument(span).await {
                         return true;
                     }
                 }
-                Effect::CallTools { calls } => self.call_tools(calls).await,
+                Effect::CallTools { calls } => {
+                    let span = self.turn_span();
+                    self.call_tools(calls).instrument(span).await;
+                }
                 Effect::Await { .. } => return self.suspend().await,
                 Effect::TurnEnd { summary, .. } if self.config.hooks.is_empty() => {
                     self.end_turn(&summary, None);
                 }
                 Effect::TurnEnd { summary, .. } => Box::pin(self.turn_end(summary)).await,
                 Effect::Done(_) => return false,
+            }
+        }
+    }
+
+    /// The span of the turn, which ends with the next one's beginning.
+    fn turn_span(&mut self) -> Span {
+        let turn = self.core(|core, _| core.turn()).unwrap_or_default();
+        match &self.turn {
+            Some((same, span)) if *same == turn => span.clone(),
+            _ => {
+                // Ended first: a turn is no part of the one before it.
+                self.turn = None;
+                self.turn.insert((turn, telemetry::turn_span(turn))).1.clone()
             }
         }
     }
@@ -371,8 +409,10 @@ impl Driver {
     /// The reply as far as it came, when the run is dropped.
     fn close_stream(&mut self) {
         let Some(reply) = self.stream.take() else { return };
-        let (stream, is_started) = *reply;
-        let message = failed(stream.into_partial(), &ModelError::aborted(DROPPED));
+        let Reading { stream, is_started, asked } = *reply;
+        let error = ModelError::aborted(DROPPED);
+        let message = failed(stream.into_partial(), &error);
+        self.measure(asked, &message, Some(&error));
         if is_started {
             self.answer(Answer::Reply(Reply::new(message)));
         }

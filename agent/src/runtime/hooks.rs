@@ -18,7 +18,7 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 /// given as closures to the [builder](super::AssistantBuilder).
 ///
 /// Hooks are asked in the order they were added, each sees what the one before it left. A turn asks them in this
-/// order: [`transform_context`](Self::transform_context), [`convert`](Self::convert),
+/// order, after the tools of the turn are [chosen](super::AssistantBuilder::prepare_tools): [`transform_context`](Self::transform_context), [`convert`](Self::convert),
 /// [`before_request`](Self::before_request), then for each call [`before_tool_call`](Self::before_tool_call) and
 /// [`after_tool_call`](Self::after_tool_call), and [`on_turn_end`](Self::on_turn_end) when the run could go on. Cancelling
 /// the run drops a hook that waits.

@@ -11,6 +11,7 @@ mod executor;
 mod growing;
 mod hooks;
 mod listener;
+mod observe;
 mod output;
 mod prepare;
 mod progress;
@@ -20,6 +21,7 @@ mod segment;
 mod spill;
 mod stop;
 mod telemetry;
+mod turn_tools;
 
 pub use approval::{Decision, Decisions, ResumeError};
 pub use assistant::Assistant;
@@ -27,9 +29,11 @@ pub use builder::{AssistantBuilder, BuildError};
 pub use error::RunError;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};
 pub use listener::{EventStream, Subscription};
+pub use observe::{Metric, RequestMetric, ToolCallMetric};
 pub use output::{TypedOutput, TypedPrompt, TypedRun};
 pub use prompt::{Prompt, Run, RunHandle, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
+pub use turn_tools::TurnTools;
 
 pub(crate) use executor::TokioExecutor;
 

@@ -1,16 +1,20 @@
 //! The driver: what happens to a call before its body runs.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::cache::cache_key;
 use super::drive::Driver;
 use super::hooks::{BeforeCall, ToolCallInfo};
+use super::telemetry;
 use crate::args::{Coercions, Plan};
 use crate::loop_core::{Answer, CallEnd, CheckedCall, Note, Prepared, Ready, Signature, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::tool::invoke::{panic_text, prepared};
+use crate::tool::registry::unknown_among;
 use crate::{
     DenialCode, FailureCode, InterruptionCode, Source, StepKey, StepKind, Tool, ToolDefinition, ToolOutcome,
     ToolReply,
@@ -31,10 +35,14 @@ impl Driver {
             let prepared = if self.is_steered() {
                 Prepared::Ended(CallEnd::new(steered()))
             } else {
-                match self.prepare_call(ord, call).await {
-                    Some(prepared) => prepared,
-                    None => return,
+                let Some(prepared) = self.prepare_call(ord, &call).await else { return };
+                if let Prepared::Ended(end) = &prepared
+                    && end.outcome.is_error()
+                {
+                    let tool = self.config.registry.get(&call.name).map(|tool| &**tool);
+                    telemetry::refused(tool, &call, &end.outcome, &self.context);
                 }
+                prepared
             };
             self.note(Note::CallPrepared(ord, prepared));
             self.emit().await;
@@ -47,12 +55,13 @@ impl Driver {
         self.answer(Answer::Prepared(vec![Prepared::Ready(Ready::default()); count]));
     }
 
-    /// Whether a message waits that comes before calls which have not begun.
+    /// Whether a message came in this turn, which goes before calls that have not begun. One that was left over when the
+    /// turn began has its own turn: the model goes on with the one before it.
     pub(super) fn is_steered(&self) -> bool {
         self.config.rules.steering != SteeringPolicy::AfterBatch
             && self
                 .core(|core, rest| {
-                    let waits = !rest.steering.is_empty();
+                    let waits = rest.steering.has_news();
                     if waits {
                         core.steered();
                     }
@@ -62,12 +71,11 @@ impl Driver {
     }
 
     /// What the call comes to before it runs; none when the run was stopped meanwhile.
-    async fn prepare_call(&mut self, ord: u32, mut call: ToolCall) -> Option<Prepared> {
-        let tool = match self.config.registry.fetch(&call.name) {
-            Ok(tool) => tool.clone(),
-            Err(unknown) => {
-                return Some(ended(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, unknown.to_string())));
-            }
+    async fn prepare_call(&mut self, ord: u32, sent: &ToolCall) -> Option<Prepared> {
+        let mut call = Cow::Borrowed(sent);
+        let tool = match self.find(&call.name).await? {
+            Ok(tool) => tool,
+            Err(outcome) => return Some(ended(outcome)),
         };
         let source = self.context.source().cloned();
         let mut checked = match check(&*tool, &call.args, source.as_ref()) {
@@ -81,12 +89,13 @@ impl Driver {
         let assistant = assistant.filter(|message| matches!(**message, Message::Assistant(_)));
         for hook in self.config.hooks.clone() {
             let args = checked.value(&*tool, &call.args);
-            let info = ToolCallInfo::new(assistant.clone(), call.clone(), args, self.context.clone());
+            let info =
+                ToolCallInfo::new(assistant.clone(), call.clone().into_owned(), args, self.context.clone());
             match self.hook(|| hook.before_tool_call(info)).await? {
                 Ok(BeforeCall::Continue) => {}
                 Ok(BeforeCall::RequireApproval) => must_ask = true,
                 Ok(BeforeCall::Replace(args)) => {
-                    call.args = ToolArguments::from(args);
+                    call.to_mut().args = ToolArguments::from(args);
                     is_replaced = true;
                     checked = match check(&*tool, &call.args, source.as_ref()) {
                         Ok(checked) => checked,
@@ -127,8 +136,26 @@ impl Driver {
             ready.approval = must_ask.then(|| ToolArguments::from(args));
         }
         ready.mac = self.sign(ord, &call, ready.approval.clone());
-        ready.args = is_replaced.then_some(call.args);
+        ready.args = is_replaced.then(|| call.into_owned().args);
         Some(Prepared::Ready(ready))
+    }
+
+    /// The tool of this name, if the model has it in this turn.
+    async fn find(&mut self, name: &str) -> Option<Result<Arc<dyn Tool>, ToolOutcome>> {
+        let unknown = |text: String| ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, text);
+        if self.config.preparers.is_empty() {
+            return Some(match self.config.registry.fetch(name) {
+                Ok(tool) => Ok(tool.clone()),
+                Err(error) => Err(unknown(error.to_string())),
+            });
+        }
+        let tools = match Box::pin(self.turn_tools(true)).await? {
+            Ok(tools) => tools,
+            Err(error) => return Some(Err(hook_error(&error.to_string()))),
+        };
+        let is_there = tools.iter().any(|tool| tool.name() == name);
+        let tool = self.config.registry.get(name).filter(|_| is_there).cloned();
+        Some(tool.ok_or_else(|| unknown(unknown_among(&tools, name).to_string())))
     }
 
     /// The signature of a call that will run, where there is a key: a stored run is held against it.

@@ -131,6 +131,8 @@ impl Queued {
 #[derive(Default)]
 pub(super) struct MessageQueue {
     waiting: VecDeque<Queued>,
+    /// How many of them were there when a turn began: their turn comes later, and they have no say in this one.
+    left: usize,
 }
 
 impl MessageQueue {
@@ -161,28 +163,44 @@ impl MessageQueue {
     /// A message of the run's own, before all others.
     pub(super) fn push_front(&mut self, message: UserMessage) {
         self.waiting.push_front(Queued::new(message));
+        self.left += 1;
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
+    /// Whether a message came since the turn began.
+    pub(super) fn has_news(&self) -> bool {
+        self.waiting.len() > self.left
+    }
+
+    /// What waits now is heard in a later turn.
+    pub(super) fn leave(&mut self) {
+        self.left = self.waiting.len();
+    }
+
+    /// What a turn begins with.
     pub(super) fn take(&mut self, mode: QueueMode) -> Vec<Queued> {
         let count = match mode {
             QueueMode::OneAtATime => self.waiting.len().min(1),
             QueueMode::All => self.waiting.len(),
         };
-        self.waiting.drain(..count).collect()
+        let taken = self.waiting.drain(..count).collect();
+        self.leave();
+        taken
     }
 
     pub(super) fn clear(&mut self) {
         for queued in self.waiting.drain(..) {
             queued.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
         }
+        self.left = 0;
     }
 
     pub(super) fn remove(&mut self, id: &str) -> bool {
         let Some(at) = self.waiting.iter().position(|queued| *queued.id == *id) else { return false };
+        self.left -= usize::from(at < self.left);
         if let Some(queued) = self.waiting.remove(at) {
             queued.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
         }

@@ -15,7 +15,19 @@
 //!
 //! # Testing an agent
 //!
-//! The model is played, the tools are real, and every event can be looked at:
+//! Four tests say most of what there is to know, none of them needs a key or a network:
+//!
+//! 1. **What the code does when the model does this**: a scripted model, real tools, and the sequence of events.
+//! 2. **What a real model makes of the prompt**: recorded once in a [`Cassette`], played ever after. It fails when the prompt, a
+//!    tool or a result has changed, and shows where.
+//! 3. **What the tools do with what models send**: a [`SchemaModel`] calls each rightly, at its edges, and carelessly.
+//! 4. **What a model would miss**: [`Registry::lint`](crate::Registry::lint).
+//!
+//! ## Sequences of events
+//!
+//! The model is played, the tools are real, and every event can be looked at. [`EventLog`] keeps the events of all runs, and says
+//! them in lines; [`assert_sequence`](EventLog::assert_sequence) names the beginnings of lines that have to come in this
+//! order, whatever stands between:
 //!
 //! ```
 //! use agent::testing::EventLog;
@@ -41,6 +53,47 @@
 //! assert_eq!(assistant.prompt("What is tea?").await?.text(), "Tea is 3.50.");
 //! log.assert_sequence(&["end price failed invalid_arguments", "end price completed \"350\"", "run ends: completed"]);
 //! assert!(model.requests()[1].messages.last().unwrap().text().contains("did you mean \"article\"?"));
+//! # Ok(()) }
+//! # #[cfg(not(feature = "runtime"))]
+//! # fn main() {}
+//! ```
+//!
+//! What is asserted is what happened, not how it is worded: `completed`, codes such as `invalid_arguments`, `unknown_tool`, `denied`
+//! or `timeout`, and texts that are the test's own. Time is virtual where it matters: `#[tokio::test(start_paused = true)]`
+//! lets a tool that sleeps an hour end at once, in the right order.
+//!
+//! ## Recorded models, and all tools at once
+//!
+//! ```
+//! use agent::testing::{Cassette, SchemaModel};
+//! use agent::{Assistant, Registry, ScriptedModel, model::reply, tool, tools};
+//!
+//! /// Looks up the price of an article, in cents.
+//! #[tool(read_only)]
+//! fn price(/** What it is called. */ article: String) -> Result<u32, String> {
+//!     if article == "tea" { Ok(350) } else { Err(format!("there is no {article}")) }
+//! }
+//!
+//! # #[cfg(feature = "runtime")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = std::env::temp_dir().join(format!("agent-page-{}.json", std::process::id()));
+//! # let script = || ScriptedModel::new([reply().tool_call("price", r#"{"article": "tea"}"#), reply().text("3.50")]);
+//! # let recording = Cassette::new(&path).record(script());
+//! # Assistant::builder(recording).tools(tools![price]).build()?.prompt("What is tea?").await?;
+//! // In your repository, beside the test. `AGENT_CASSETTES=record cargo test` asks the model, and writes it anew.
+//! let cassette = Cassette::new(&path).open(|| Ok::<_, std::io::Error>(script()))?; // || agent::model("anthropic/…")
+//! let assistant = Assistant::builder(cassette.clone()).tools(tools![price]).build()?;
+//! assert_eq!(assistant.prompt("What is tea?").await?.text(), "3.50");
+//! cassette.assert_played();
+//!
+//! // Every tool, whatever the model: none panics, and no right call is refused.
+//! let model = SchemaModel::new();
+//! Assistant::builder(model.clone()).tools(tools![price]).build()?.prompt("Try everything.").await?;
+//! model.report().assert_safe();
+//!
+//! Registry::new(tools![price])?.lint().into_result()?;
+//! # std::fs::remove_file(&path)?;
 //! # Ok(()) }
 //! # #[cfg(not(feature = "runtime"))]
 //! # fn main() {}

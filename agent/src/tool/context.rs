@@ -5,6 +5,7 @@ use super::executor::Executor;
 use super::progress::{Progress, ToolUpdate};
 use super::source::Source;
 use super::state::{DuplicateState, StateKey, StateMap};
+use super::trace::Capture;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,6 +48,8 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
+    /// What is said goes into traces.
+    capture: Option<Arc<Capture>>,
     /// Set when the call is over: what is told later is dropped.
     is_over: Arc<AtomicBool>,
     /// Of the run; shadows `shared`.
@@ -182,6 +185,10 @@ impl ToolContext {
         self.inner.default_timeout
     }
 
+    pub(crate) fn capture(&self) -> Option<&Capture> {
+        self.inner.capture.as_deref()
+    }
+
     /// The context of one call: its own token, its names, and the registry's state below the run's.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
@@ -194,6 +201,13 @@ impl ToolContext {
         inner.cancel = inner.cancel.child();
         inner.is_over = Arc::default();
         inner.shared = shared.clone();
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same with this state below the run's.
+    #[cfg(feature = "runtime")]
+    pub(super) fn over(&self, shared: &StateMap) -> Self {
+        let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -225,6 +239,7 @@ impl Default for Inner {
             default_timeout: None,
             executor: crate::default_executor(),
             progress: None,
+            capture: None,
             is_over: Arc::default(),
             state: StateMap::default(),
             shared: StateMap::default(),
@@ -353,6 +368,13 @@ impl ToolContextBuilder {
     /// Receives what bodies tell by [`ToolContext::progress`]. It runs in the body, so it hands on and does not wait.
     pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
         self.inner.progress = Some(Arc::new(receive));
+        self
+    }
+
+    /// What is said goes into traces.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn capture(mut self, capture: Option<Arc<Capture>>) -> Self {
+        self.inner.capture = capture;
         self
     }
 

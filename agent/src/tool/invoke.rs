@@ -6,6 +6,7 @@ use super::context::ToolContext;
 use super::error::ToolError;
 use super::outcome::{FailureCode, ToolOutcome, ToolReply};
 use super::policy::{Timeout, ToolPolicy};
+use super::trace;
 use super::traits::Tool;
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -14,7 +15,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
-use tracing::field::Empty;
 
 /// What the model reads when a tool keeps its errors to itself.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
@@ -79,10 +79,7 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         reply.outcome = aborted(cx);
     }
     redact(&policy, cx, &mut reply.outcome);
-    if reply.outcome.is_error() {
-        let kind = reply.outcome.code().map(str::to_owned);
-        call.span.record("error.type", kind.as_deref().unwrap_or("retry"));
-    }
+    trace::end_call(&call.span, tool, arguments, &reply.outcome, &reply.coercions, cx);
     reply
 }
 
@@ -190,16 +187,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn start(tool: &'a dyn Tool, arguments: &'a str, cx: &'a ToolContext) -> Self {
-        // Names of the OpenTelemetry conventions for generative AI.
-        let span = tracing::info_span!(
-            "execute_tool",
-            otel.name = %format_args!("execute_tool {}", cx.tool()),
-            gen_ai.operation.name = "execute_tool",
-            gen_ai.tool.name = cx.tool(),
-            gen_ai.tool.r#type = "function",
-            gen_ai.tool.call.id = cx.call_id(),
-            error.r#type = Empty,
-        );
+        let span = trace::call_span(cx.tool(), cx.call_id());
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| tool.call(arguments, cx)))) {
             Ok(body) => Self { body: Some(body), panicked: None, cx, span },
             Err(payload) => Self { body: None, panicked: Some(panic_text(payload)), cx, span },

@@ -3,7 +3,7 @@
 //! Rooms: [`traits`] the one tool trait; [`definition`] what a model is shown; [`policy`] how a tool may be
 //! run, [`approval`] whether it waits for a word; [`progress`] what it tells meanwhile; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
 //! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
-//! arguments to result; [`combine`] sets made of others, and the search for tools; [`dialect`] all tools in a provider's schema;
+//! arguments to result, [`trace`] what traces say of it; [`combine`] sets made of others, and the search for tools; [`dialect`] all tools in a provider's schema;
 //! [`lint`], [`examples`] and [`manifest`] what a test asks of a set; [`dynamic`], [`builder`] and [`parameters`] tools made at
 //! run time; [`source`] on whose behalf; [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`, `constraint`, `convert`, `schemas`, `result_schema` what the macros
 //! stand on.
@@ -51,6 +51,7 @@ pub(crate) mod source;
 #[cfg(feature = "macros")]
 pub(crate) mod spec;
 pub(crate) mod state;
+pub(crate) mod trace;
 pub(crate) mod traits;
 
 use std::future::Future;

@@ -298,10 +298,21 @@ impl Registry {
         ToolResult::new(&*call.id, &*call.name, reply)
     }
 
-    fn unknown(&self, name: &str) -> UnknownTool {
-        let suggestions = did_you_mean(name, self.names());
-        UnknownTool::new(name, &suggestions, self.names())
+    /// The context with the registry's state below it.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
+        cx.over(&self.inner.state)
     }
+
+    fn unknown(&self, name: &str) -> UnknownTool {
+        unknown_among(&self.inner.definitions, name)
+    }
+}
+
+/// None of these tools has this name.
+pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
+    let suggestions = did_you_mean(name, tools.iter().map(ToolDefinition::name));
+    UnknownTool::new(name, &suggestions, tools.iter().map(ToolDefinition::name))
 }
 
 impl Inner {

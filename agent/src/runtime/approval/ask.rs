@@ -6,10 +6,11 @@ use futures_util::future::{Either, join_all, select};
 
 use super::{Decision, Resumption};
 use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
-use crate::message::ToolArguments;
+use crate::message::{ToolArguments, ToolCall};
 use crate::runtime::drive::Driver;
 use crate::runtime::prepare::check;
 use crate::runtime::segment::keep_whole;
+use crate::runtime::telemetry;
 use crate::{FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome};
 
 impl Driver {
@@ -36,7 +37,7 @@ impl Driver {
                     }
                     match select(decided, pin!(assistant.steered())).await {
                         Either::Left((decisions, _)) => return Ok(Some(decisions)),
-                        Either::Right(((), _)) if assistant.is_steering_queued() => return Ok(None),
+                        Either::Right(((), _)) if assistant.is_steered() => return Ok(None),
                         // One that was heard before.
                         Either::Right(((), open)) => decided = open,
                     }
@@ -87,6 +88,8 @@ impl Driver {
                 match check(&**tool, &args, self.context.source()) {
                     Ok(_) => Decided::Allow(Some(args)),
                     Err(reply) => {
+                        let edited = ToolCall { args: args.clone(), ..request.call.clone() };
+                        telemetry::refused(Some(&**tool), &edited, &reply.outcome, &self.context);
                         let mut end = CallEnd::new(reply);
                         end.edited_args = Some(args);
                         Decided::AllowEnded(end)

@@ -1,0 +1,227 @@
+//! What an application measures of runs, and what of their content its traces may hold.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::AssistantBuilder;
+use super::drive::Driver;
+use super::listener::Listener;
+use crate::loop_core::{Event, EventKind};
+use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
+use crate::model::{ModelError, ModelInfo};
+use crate::tool::trace::Capture;
+
+/// A measurement of a run: what a model request or a tool call took.
+///
+/// Names, numbers and words of closed sets; nothing of what is said. Ids of runs and calls are for looking them up: as labels
+/// of a metric they have too many forms.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "one at a time, handed on by reference")]
+pub enum Metric {
+    /// A model was asked, and replied or failed.
+    Request(RequestMetric),
+    /// A call ended, whether its body ran or not.
+    ToolCall(ToolCallMetric),
+}
+
+/// What a request to a model took.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RequestMetric {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Its turn, from 1.
+    pub turn: u32,
+    /// The provider, for example `anthropic`.
+    pub provider: String,
+    /// The model that was asked.
+    pub model: String,
+    /// The model that answered, where its provider says so.
+    pub response_model: Option<String>,
+    /// Tokens, and money where prices are known; zero for a request that failed before anything was said of it.
+    pub usage: Usage,
+    /// How the reply ended.
+    pub stop_reason: StopReason,
+    /// The kind of error, where it failed: the `error.type` of its span.
+    pub error: Option<&'static str>,
+    /// From asking to the end of the reply.
+    pub duration: Duration,
+    /// From asking to the first piece of the reply; none when there was none.
+    pub first_piece: Option<Duration>,
+}
+
+/// What a call of a tool took.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolCallMetric {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Its turn, from 1.
+    pub turn: u32,
+    /// The id of the call.
+    pub call_id: String,
+    /// The name that was called. It is the model's: of an unknown tool ([`code`](Self::code) `unknown_tool`) it may be anything.
+    pub tool: String,
+    /// How it ended.
+    pub outcome: OutcomeKind,
+    /// The code of a failure, a denial or an interruption.
+    pub code: Option<String>,
+    /// How many coercions its arguments needed.
+    pub coercions: usize,
+    /// Whether its body ran.
+    pub ran: bool,
+    /// Whether the result is that of an earlier call.
+    pub cached: bool,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// How long the body took, all attempts together, in whole milliseconds.
+    pub duration: Duration,
+}
+
+/// Who is told of measurements.
+pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
+
+/// Since when a request is under way, and when the first piece of its reply came.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    at: Instant,
+    first_piece: Option<Duration>,
+}
+
+impl Asked {
+    pub(super) fn now() -> Self {
+        Self { at: Instant::now(), first_piece: None }
+    }
+
+    /// A piece came.
+    pub(super) fn piece(&mut self) {
+        let at = self.at;
+        self.first_piece.get_or_insert_with(|| at.elapsed());
+    }
+}
+
+impl Driver {
+    /// The request of `asked` came to this.
+    pub(super) fn measure(&self, asked: Asked, reply: &AssistantMessage, error: Option<&ModelError>) {
+        if self.config.meters.is_empty() {
+            return;
+        }
+        let ModelInfo { provider, model, .. } = self.config.model.info();
+        let metric = Metric::Request(RequestMetric {
+            run_id: self.run_id.clone(),
+            turn: self.core(|core, _| core.turn()).unwrap_or_default(),
+            provider: provider.clone(),
+            model: model.clone(),
+            response_model: reply.response_model.clone(),
+            usage: reply.usage.clone(),
+            stop_reason: reply.stop_reason.clone(),
+            error: error.map(|error| error.kind().name()),
+            duration: asked.at.elapsed(),
+            first_piece: asked.first_piece,
+        });
+        for meter in &self.config.meters {
+            if catch_unwind(AssertUnwindSafe(|| meter(&metric))).is_err() {
+                tracing::error!("a function that measures requests panicked");
+            }
+        }
+    }
+}
+
+/// What an event says of a call that ended.
+fn of_event(event: &Event) -> Option<Metric> {
+    let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
+        return None;
+    };
+    Some(Metric::ToolCall(ToolCallMetric {
+        run_id: event.run_id.clone(),
+        turn: event.turn,
+        call_id: result.call_id.clone(),
+        tool: result.tool.clone(),
+        outcome: result.outcome.kind()?,
+        code: result.outcome.code().map(str::to_owned),
+        coercions: result.coercions.len(),
+        ran: *ran,
+        cached: *cached,
+        attempt: *attempt,
+        duration: Duration::from_millis(*duration_ms),
+    }))
+}
+
+impl AssistantBuilder {
+    /// Adds a function that is told what each model request and each tool call took: for counters and histograms. The run waits for
+    /// it, so it should hand on and not block; a panic of it is logged.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Metric, tool, tools};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// /// Doubles a number.
+    /// #[tool]
+    /// fn double(n: i64) -> i64 {
+    ///     n * 2
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let lines = Arc::new(Mutex::new(Vec::new()));
+    /// let sink = lines.clone();
+    /// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![double])
+    ///     .on_metric(move |metric| {
+    ///         sink.lock().unwrap().push(match metric {
+    ///             Metric::Request(request) => format!("{} {} tokens", request.model, request.usage.total),
+    ///             Metric::ToolCall(call) => format!("{} {} ms, {} coerced", call.tool, call.duration.as_millis(), call.coercions),
+    ///             _ => return,
+    ///         });
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Double 21").await?;
+    /// assert_eq!(lines.lock().unwrap().len(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_metric(mut self, measure: impl Fn(&Metric) + Send + Sync + 'static) -> Self {
+        let meter: Meter = Arc::new(measure);
+        self.meters.push(meter.clone());
+        self.listeners.add(Listener::new(move |event| {
+            if let Some(metric) = of_event(event) {
+                meter(&metric);
+            }
+        }));
+        self
+    }
+
+    /// Puts what is said into the traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), arguments and results of
+    /// calls, and the values of coercions. Without it they have names and numbers only.
+    pub fn capture_content(mut self) -> Self {
+        self.capture.get_or_insert_default();
+        self
+    }
+
+    /// The same, after `redact` has changed what must not be there. It is given every text, number and boolean of all that is
+    /// captured, with its place as a JSON pointer. Where it panics, nothing is captured. Keys of objects stay as they are.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, Value};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .capture_content_with(|path, value| {
+    ///         if path.ends_with("/card_number") {
+    ///             *value = "[card]".into();
+    ///         } else if let Value::String(text) = value {
+    ///             *text = text.replace("hunter2", "[password]");
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn capture_content_with(mut self, redact: impl Fn(&str, &mut Value) + Send + Sync + 'static) -> Self {
+        self.capture = Some(Arc::new(Capture::redacting(Arc::new(redact))));
+        self
+    }
+}

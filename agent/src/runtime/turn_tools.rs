@@ -1,0 +1,163 @@
+//! Which of its tools a model sees in a turn.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::drive::Driver;
+use super::{AssistantBuilder, HookError};
+use crate::message::{Message, MessageList};
+use crate::{BoxFuture, ToolContext, ToolDefinition};
+
+/// Chooses the tools of a turn.
+pub(super) type Preparer =
+    Arc<dyn Fn(TurnTools) -> BoxFuture<'static, Result<TurnTools, HookError>> + Send + Sync>;
+
+/// The tools of a turn, as [`prepare_tools`](AssistantBuilder::prepare_tools) is given them and gives them back: with the
+/// conversation that the model will see them after.
+#[derive(Clone)]
+pub struct TurnTools {
+    tools: Arc<[ToolDefinition]>,
+    /// What the run adds for itself stays whatever is asked for.
+    added: Arc<str>,
+    messages: MessageList,
+    turn: u32,
+    context: ToolContext,
+}
+
+impl TurnTools {
+    /// Those of which `keep` says so, in the same order.
+    pub fn filter(mut self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
+        let mut keep = |tool: &ToolDefinition| *tool.name() == *self.added || keep(tool);
+        let kept: Vec<bool> = self.tools.iter().map(&mut keep).collect();
+        // A list that is the same stays the same one.
+        if kept.contains(&false) {
+            let kept = self.tools.iter().zip(kept).filter(|(_, keep)| *keep);
+            self.tools = kept.map(|(tool, _)| tool.clone()).collect();
+        }
+        self
+    }
+
+    /// Those that are left, in the order in which the model is shown them. [Deferred](ToolDefinition::is_deferred) ones are shown
+    /// when the model has found them.
+    pub fn definitions(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    /// The conversation, as it is before hooks change it for the request.
+    pub fn messages(&self) -> &MessageList {
+        &self.messages
+    }
+
+    /// The turn, counted from 1 in each run.
+    pub fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// The context of the run: state of the prompt and of the assistant, source, ids.
+    pub fn context(&self) -> &ToolContext {
+        &self.context
+    }
+}
+
+impl fmt::Debug for TurnTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.tools.iter().map(ToolDefinition::name).collect();
+        f.debug_struct("TurnTools").field("turn", &self.turn).field("tools", &names).finish_non_exhaustive()
+    }
+}
+
+impl AssistantBuilder {
+    /// Chooses the tools of each turn: what the model sees is decided when it is asked, from the conversation so far.
+    ///
+    /// A tool that is not there in a turn is an unknown tool in that turn, whoever tells the model of it; the order and what is
+    /// checked stay as they are. It is asked once for each turn, before all [hooks](super::Hooks); of several each sees what the one
+    /// before it left. An error ends the run like that of any hook of a request.
+    ///
+    /// A list that changes costs what a provider has cached of the conversation: take away little, and late. What differs from
+    /// user to user only is better chosen by [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::Source).
+    ///
+    /// ```
+    /// use agent::message::Message;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, tool, tools};
+    ///
+    /// /// Shows the contract.
+    /// #[tool(read_only)]
+    /// fn show_contract() -> String {
+    ///     "…".into()
+    /// }
+    ///
+    /// /// Signs it.
+    /// #[tool]
+    /// fn sign_contract() -> String {
+    ///     "signed".into()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("sign_contract", "{}"),      // too early: there is no such tool yet
+    ///     reply().tool_call("show_contract", "{}"),
+    ///     reply().tool_call("sign_contract", "{}"),
+    ///     reply().text("Signed."),
+    /// ]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .tools(tools![show_contract, sign_contract])
+    ///     .prepare_tools(|turn| async move {
+    ///         let was_shown = turn.messages().iter().any(|message| {
+    ///             matches!(&**message, Message::ToolResult(result) if result.tool == "show_contract")
+    ///         });
+    ///         Ok(turn.filter(|tool| was_shown || tool.name() != "sign_contract"))
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Sign it").await?.text(), "Signed.");
+    /// let shown: Vec<_> = model.requests().iter().map(|request| request.tools.len()).collect();
+    /// assert_eq!(shown, [1, 1, 2, 2]);
+    /// assert!(assistant.messages().get(2).unwrap().text().starts_with("There is no tool \"sign_contract\""));
+    /// # Ok(()) }
+    /// ```
+    pub fn prepare_tools<F, Fut>(mut self, choose: F) -> Self
+    where
+        F: Fn(TurnTools) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<TurnTools, HookError>> + Send + 'static,
+    {
+        self.preparers.push(Arc::new(move |tools| Box::pin(choose(tools))));
+        self
+    }
+}
+
+impl Driver {
+    /// The tools of this turn, chosen once; none when the run was stopped meanwhile. `has_replied` says whether the turn's reply
+    /// is in the conversation: a run that was stored behind it chooses as it did before it.
+    pub(super) async fn turn_tools(
+        &mut self,
+        has_replied: bool,
+    ) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
+        if self.config.preparers.is_empty() {
+            return Some(Ok(self.config.request.tools.clone()));
+        }
+        let (turn, messages) = self.core(|core, _| (core.turn(), core.conversation().list()))?;
+        if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
+            return Some(Ok(tools.clone()));
+        }
+        let (tools, registry) = (self.config.request.tools.clone(), self.assistant.registry());
+        let added = tools.iter().find(|tool| !registry.contains(tool.name()));
+        let added = added.map_or("", ToolDefinition::name).into();
+        let messages = if has_replied { before_reply(&messages) } else { messages };
+        let mut tools =
+            TurnTools { tools, added, messages, turn, context: self.config.registry.context(&self.context) };
+        for choose in self.config.preparers.clone() {
+            tools = match self.hook(|| choose(tools)).await? {
+                Ok(tools) => tools,
+                Err(error) => return Some(Err(error)),
+            };
+        }
+        self.chosen = Some((turn, tools.tools.clone()));
+        Some(Ok(tools.tools))
+    }
+}
+
+/// What the last reply was the answer to.
+fn before_reply(messages: &MessageList) -> MessageList {
+    let reply = messages.iter().rposition(|message| matches!(**message, Message::Assistant(_)));
+    messages.iter().take(reply.unwrap_or(messages.len())).cloned().collect()
+}

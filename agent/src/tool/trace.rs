@@ -1,0 +1,244 @@
+//! What traces say of calls: a span for each, by the names of the OpenTelemetry conventions for generative AI
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), with the coercions and faults of its arguments as events. What is
+//! said is in them only where the application captures it.
+
+use super::context::ToolContext;
+use super::outcome::{FailureCode, ToolOutcome};
+use super::source::Source;
+use super::traits::Tool;
+use crate::args::{Coercions, InvalidArguments, push_index, push_segment};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tracing::Span;
+use tracing::field::Empty;
+
+/// Changes one text, number or boolean of what is captured, which stands at this JSON pointer.
+pub(crate) type Redact = dyn Fn(&str, &mut Value) + Send + Sync;
+
+/// What is said goes into traces, after the application had its way with it.
+#[derive(Clone, Default)]
+pub(crate) struct Capture {
+    redact: Option<Arc<Redact>>,
+}
+
+impl Capture {
+    #[cfg(feature = "runtime")]
+    pub(crate) fn redacting(redact: Arc<Redact>) -> Self {
+        Self { redact: Some(redact) }
+    }
+
+    /// The content as JSON text; none where the application's function panicked.
+    pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
+        let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
+        let mut content = serde_json::to_value(content).ok()?;
+        if catch_unwind(AssertUnwindSafe(|| walk(&mut content, &**redact))).is_err() {
+            tracing::error!("the function that redacts captured content panicked; the content is left out");
+            return None;
+        }
+        Some(content.to_string())
+    }
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").field("redacts", &self.redact.is_some()).finish()
+    }
+}
+
+/// Every value that holds no others, however deep.
+fn walk(content: &mut Value, redact: &Redact) {
+    let mut open = vec![(String::new(), content)];
+    while let Some((path, value)) = open.pop() {
+        match value {
+            Value::Null => {}
+            Value::Array(items) => open.extend(items.iter_mut().enumerate().map(|(at, item)| {
+                let mut path = path.clone();
+                push_index(&mut path, at);
+                (path, item)
+            })),
+            Value::Object(map) => open.extend(map.iter_mut().map(|(key, value)| {
+                let mut path = path.clone();
+                push_segment(&mut path, key);
+                (path, value)
+            })),
+            leaf => redact(&path, leaf),
+        }
+    }
+}
+
+/// The span of a call.
+pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
+    tracing::info_span!(
+        "execute_tool",
+        otel.name = %format_args!("execute_tool {tool}"),
+        otel.kind = "internal",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = tool,
+        gen_ai.tool.r#type = "function",
+        gen_ai.tool.call.id = call_id,
+        gen_ai.tool.call.arguments = Empty,
+        gen_ai.tool.call.result = Empty,
+        error.r#type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// What a call came to: its kind of error, the coercions and faults of its arguments, and what was said where it is captured.
+pub(crate) fn end_call(
+    span: &Span,
+    tool: &dyn Tool,
+    arguments: &str,
+    outcome: &ToolOutcome,
+    coercions: &Coercions,
+    cx: &ToolContext,
+) {
+    if span.is_disabled() {
+        return;
+    }
+    let capture = cx.capture();
+    end_span(span, outcome);
+    if let Some(capture) = capture {
+        let sent = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+        span.record("gen_ai.tool.call.arguments", capture.json(&sent));
+        span.record("gen_ai.tool.call.result", capture.json(&outcome.text()));
+    }
+    span.in_scope(|| {
+        if !coercions.is_empty() {
+            tell_coercions(tool, coercions, capture);
+        }
+        if outcome.code() == Some(FailureCode::INVALID_ARGUMENTS.as_str())
+            && let Some(refusal) = refusal(tool, arguments, cx.source())
+        {
+            tell_refusal(tool, &refusal, capture);
+        }
+    });
+}
+
+/// What kind of error it is, if it is one.
+pub(crate) fn end_span(span: &Span, outcome: &ToolOutcome) {
+    if outcome.is_error() {
+        fail(span, outcome.code().unwrap_or("retry"));
+    }
+}
+
+/// What the span stands for failed, in this way.
+pub(crate) fn fail(span: &Span, kind: &str) {
+    span.record("error.type", kind);
+    span.record("otel.status_code", "ERROR");
+}
+
+fn tell_coercions(tool: &dyn Tool, coercions: &Coercions, capture: Option<&Capture>) {
+    let names = Names::of(tool);
+    for coercion in coercions {
+        let (from, to) = (
+            capture.and_then(|capture| capture.json(&coercion.from)),
+            capture.and_then(|capture| capture.json(&coercion.to)),
+        );
+        tracing::info!(
+            agent.argument.path = %names.shown(&coercion.path, capture),
+            agent.argument.rule = coercion.rule.as_str(),
+            agent.argument.from = from,
+            agent.argument.to = to,
+            "agent.argument.coerced"
+        );
+    }
+}
+
+fn tell_refusal(tool: &dyn Tool, refusal: &InvalidArguments, capture: Option<&Capture>) {
+    let names = Names::of(tool);
+    for issue in refusal.issues() {
+        tracing::info!(
+            agent.argument.path = %names.shown(&issue.path, capture),
+            agent.argument.code = issue.code.as_str(),
+            agent.argument.received = capture.and_then(|capture| capture.json(issue.received.as_ref()?)),
+            "agent.argument.refused"
+        );
+    }
+}
+
+/// Why the arguments were refused. They are checked once more, which costs only those who look at traces.
+fn refusal(tool: &dyn Tool, arguments: &str, source: Option<&Source>) -> Option<InvalidArguments> {
+    let check = || {
+        let own = source.and_then(|source| tool.definition_for(source).ok().flatten());
+        let prepared = tool.prepare(arguments).ok().flatten();
+        let arguments = prepared.as_deref().unwrap_or(arguments);
+        match own {
+            Some(own) => own.plan().parse::<Value>(arguments).err(),
+            None => tool.validate(arguments).err(),
+        }
+    };
+    catch_unwind(AssertUnwindSafe(check)).ok().flatten()
+}
+
+/// The names of a tool's parameters, at any depth: what else stands in a path was made up by the model.
+struct Names<'a>(HashSet<&'a str>);
+
+impl<'a> Names<'a> {
+    fn of(tool: &'a dyn Tool) -> Self {
+        let (mut names, mut open) = (HashSet::new(), vec![tool.definition().plan().schema()]);
+        while let Some(schema) = open.pop() {
+            match schema {
+                Value::Array(items) => open.extend(items),
+                Value::Object(map) => {
+                    if let Some(Value::Object(properties)) = map.get("properties") {
+                        names.extend(properties.keys().map(String::as_str));
+                    }
+                    open.extend(map.values());
+                }
+                _ => {}
+            }
+        }
+        Self(names)
+    }
+
+    /// The path, with `*` for keys that the model chose, unless what is said is captured.
+    fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
+        if capture.is_some() {
+            return path.to_owned();
+        }
+        // An index has few digits; a number as a key may be anything.
+        let is_index = |part: &str| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_known = |part: &str| {
+            part.is_empty() || is_index(part) || self.0.contains(&*part.replace("~1", "/").replace("~0", "~"))
+        };
+        let parts: Vec<&str> = path.split('/').map(|part| if is_known(part) { part } else { "*" }).collect();
+        parts.join("/")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_leaf_is_redacted_by_its_place_and_its_text() {
+        let redact = |path: &str, value: &mut Value| {
+            if path.ends_with("/card") {
+                *value = json!("[card]");
+            } else if let Value::String(text) = value {
+                *text = text.replace("tulip", "[word]");
+            }
+        };
+        let content = json!([{"content": [{"text": "a tulip"}, {"args": {"card": 4111, "a/b": ["tulip", null, true]}}]}]);
+        let text = Capture::redacting(Arc::new(redact)).json(&content).unwrap();
+        let wanted = json!([{"content": [{"text": "a [word]"}, {"args": {"card": "[card]", "a/b": ["[word]", null, true]}}]}]);
+        assert_eq!(text, wanted.to_string());
+        assert_eq!(Capture::default().json(&content).unwrap(), content.to_string());
+    }
+
+    #[test]
+    fn what_cannot_be_redacted_is_left_out() {
+        let capture = Capture::redacting(Arc::new(|_: &str, _: &mut Value| panic!("no")));
+        assert_eq!(capture.json("tulip"), None);
+        assert_eq!(
+            capture.json(&json!({"none": null})),
+            Some(r#"{"none":null}"#.to_owned()),
+            "nothing to redact"
+        );
+    }
+}

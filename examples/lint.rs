@@ -1,0 +1,51 @@
+//! What a model would miss in the tools of the quickstart.
+//!
+//! ```sh
+//! cargo run --example lint                                              # what there is to find
+//! cargo run --example lint -- --deny                                    # ends with 1 if there is anything
+//! cargo run --example lint -- --deny --allow undocumented_parameter     # but for what is meant to be so
+//! ```
+//!
+//! In a test of yours it is one line: `Registry::new(tools![…])?.lint().into_result()?`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+
+#[path = "quickstart.rs"]
+#[expect(dead_code, reason = "its tools are wanted, not its run")]
+mod quickstart;
+
+use agent::{Lint, Registry};
+use std::error::Error;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<ExitCode, Box<dyn Error>> {
+    let (mut denies, mut allowed) = (false, Vec::new());
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--deny" => denies = true,
+            "--allow" => allowed.push(lint(&words.next().unwrap_or_default())?),
+            other => {
+                return Err(format!("no such option: {other:?}; there are --deny and --allow LINT").into());
+            }
+        }
+    }
+    let report = Registry::new(quickstart::tools())?.lint().without(allowed);
+    println!("{report}");
+    Ok(if denies && !report.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn lint(name: &str) -> Result<Lint, String> {
+    let names = || Lint::ALL.map(Lint::name).join(", ");
+    let found = Lint::ALL.into_iter().find(|lint| lint.name() == name);
+    found.ok_or_else(|| format!("no such lint: {name:?}; there are {}", names()))
+}
