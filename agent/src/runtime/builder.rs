@@ -9,6 +9,7 @@ use super::approval::{Approver, Decision, Signer};
 use super::assistant::Config;
 use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
+use super::records::Keeper;
 use super::spill::{READ_RESULT, Spill};
 use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
 use crate::loop_core::{
@@ -66,6 +67,7 @@ pub struct AssistantBuilder {
     follow_up_mode: QueueMode,
     cache: bool,
     spill: Option<Spill>,
+    pub(super) keeper: Option<Keeper>,
     capture_content: bool,
     max_concurrency: usize,
     tool_timeout: Duration,
@@ -92,6 +94,7 @@ impl AssistantBuilder {
             follow_up_mode: QueueMode::default(),
             cache: false,
             spill: None,
+            keeper: None,
             capture_content: false,
             max_concurrency: 16,
             tool_timeout: TOOL_TIMEOUT,
@@ -439,6 +442,7 @@ impl AssistantBuilder {
             follow_up_mode: self.follow_up_mode,
             cache: self.cache,
             spill: self.spill,
+            keeper: self.keeper.map(Arc::new),
             capture_content: self.capture_content,
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
