@@ -58,7 +58,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");
     let mut new = call(&key, "send", 1_000);
     new.source = Some("user:7".to_owned());
-    new.text = "I send it.".to_owned();
+    "I send it.".clone_into(&mut new.text);
     new.fingerprint = u64::MAX - 1;
     new.is_withheld = true;
     assert_eq!(ok(store.begin(new.clone()).await, "begin"), Begin::Fresh);

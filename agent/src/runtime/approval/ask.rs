@@ -104,9 +104,10 @@ impl Driver {
         self.left = left;
         if decided.is_empty() && arrived.is_empty() {
             // Where calls are recorded, it is known which of them had begun.
-            return if self.records.is_none() {
-                self.give_up_lost().await
-            };
+            if self.records.is_none() {
+                self.give_up_lost().await;
+            }
+            return;
         }
         if !decided.is_empty() {
             let decided = decided.into_iter().map(|(request, decision)| self.decided(&request, decision));

@@ -1,6 +1,6 @@
 //! The records of a run's calls.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(in crate::runtime) struct RunRecords {
 #[derive(Default)]
 struct Inner {
     /// Begun here, without an end, in their order.
-    open: BTreeMap<StepKey, ()>,
+    open: BTreeSet<StepKey>,
     /// Of this turn: they have a record.
     known: HashSet<StepKey>,
     /// What went wrong first.
@@ -131,19 +131,17 @@ impl RunRecords {
         self.lock().known.insert(key.clone());
         match begin {
             Begin::Fresh => {
-                self.lock().open.insert(key.clone(), ());
+                self.lock().open.insert(key.clone());
                 Started::Runs { attempt: 1 }
             }
             Begin::Retry(record) => {
                 let attempt = record.attempt;
-                match self.begun_before(config, &record, &again, attempt).await {
-                    Some(end) => Started::Ended(Box::new(end)),
-                    None => {
-                        self.lock().open.insert(key.clone(), ());
-                        tracing::warn!(%key, attempt, "a call is run again that was begun before");
-                        Started::Runs { attempt }
-                    }
+                if let Some(end) = self.begun_before(config, &record, &again, attempt).await {
+                    return Started::Ended(Box::new(end));
                 }
+                self.lock().open.insert(key.clone());
+                tracing::warn!(%key, attempt, "a call is run again that was begun before");
+                Started::Runs { attempt }
             }
             Begin::Completed(record) | Begin::Failed(record) => Started::Ended(Box::new(ended(&record))),
         }
@@ -232,7 +230,7 @@ impl RunRecords {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if !open.is_empty() {
             runtime.spawn(async move {
-                for key in open.into_keys() {
+                for key in open {
                     let end = InvocationEnd::new(ToolOutcome::aborted(reason), now());
                     if let Err(error) = self.keeper.finish(&key, end).await {
                         tracing::error!(%key, %error, "the end of a call was not recorded");

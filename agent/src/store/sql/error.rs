@@ -18,6 +18,7 @@ impl fmt::Display for Said {
 
 impl Error for Said {}
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn of(error: sqlx::Error) -> StoreError {
     use StoreErrorKind as Kind;
     let (kind, message) = match &error {

@@ -35,7 +35,7 @@ async fn take(
     key: &str,
     limit: usize,
 ) -> Result<(), sqlx::Error> {
-    let mut room = super::from_sql(to_limit(limit));
+    let mut room = from_sql(to_limit(limit));
     for _ in 0..TRIES {
         let waits = sqlx::query(WAITS).bind(session).fetch_optional(&mut *connection).await?;
         if room == 0 || waits.is_none() {
