@@ -14,7 +14,7 @@ use agent::store::{
 use agent::{Assistant, BoxFuture, RunError, StepKey, StepKind, json, tool, tools};
 
 use crate::assistant_support::assert_sound;
-use crate::store_support::Folder;
+use crate::store_support::{Folder, postgres, unique};
 
 /// What a store does wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -306,6 +306,7 @@ async fn what_is_no_database_is_refused() {
     let error = SqlStore::sqlite(folder.path("no/such/folder/x.db")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
     for url in [
+        "sqlite::memory:",
         "mysql://ann:hunter2@localhost/x",
         "hunter2",
         "postgres://ann:hunter2@[/",
@@ -314,6 +315,33 @@ async fn what_is_no_database_is_refused() {
         let error = SqlStore::connect(url).await.unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_lost_is_made_again() {
+    use sqlx::{Connection as _, Executor as _};
+    let Some(store) = postgres().await else { return };
+    let run = unique("lost");
+    let key = |ord| StepKey::new(&*run, 1, StepKind::Tool, ord);
+    let begin = async |ord| store.begin(NewInvocation::new(key(ord), "c", "t", json!({}))).await;
+    begin(0).await.unwrap();
+    let mut other = sqlx::AnyConnection::connect(&std::env::var("DATABASE_URL").unwrap()).await.unwrap();
+    for ord in 1..5 {
+        let all = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()";
+        other.execute(all).await.unwrap();
+        // At once, or after one that says so.
+        let begun = match begin(ord).await {
+            Err(error) => {
+                assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+                begin(ord).await
+            }
+            begun => begun,
+        };
+        assert!(matches!(begun.unwrap(), Begin::Fresh | Begin::Retry(_)));
+        let end = InvocationEnd::new(agent::ToolOutput::empty().into(), 1);
+        assert!(store.finish(&key(ord), end).await.unwrap());
+    }
+    assert_eq!(store.list(InvocationQuery::new().run(&*run)).await.unwrap().records.len(), 5);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::message::Message;
+use agent::message::{AssistantMessage, Content, Message, Part, ProviderTool};
 use agent::model::{Reply, ScriptedModel, reply};
 use agent::store::{
     EntryKind, InvocationQuery, InvocationRecord, InvocationStatus, InvocationStore as _, MemoryStore,
@@ -134,6 +134,26 @@ async fn each_call_leaves_a_record() {
 }
 
 #[tokio::test]
+async fn what_the_provider_ran_is_recorded() {
+    let store = MemoryStore::new();
+    let tool = |input: Option<&str>, output: Option<&str>| {
+        let mut tool = ProviderTool::new("web_search");
+        tool.id = Some("srv_1".to_owned());
+        (tool.input, tool.output) = (input.map(|q| json!({"q": q})), output.map(|text| json!(text)));
+        Part::new(Content::ProviderTool(tool))
+    };
+    let said = reply().part(tool(Some("tea"), None)).part(tool(None, Some("hot"))).text("It is hot.");
+    let model = ScriptedModel::new([said]);
+    let assistant = Assistant::builder(model).store(store.clone()).session("s").await.unwrap();
+    assistant.prompt("go").await.unwrap();
+    let records = records(&store).await;
+    assert_eq!(records.len(), 1);
+    let call = &records[0].call;
+    assert_eq!((&*call.call_id, &*call.tool, &call.args), ("srv_1", "web_search", &json!({"q": "tea"})));
+    assert_eq!((records[0].result().unwrap().text_content(), call.key.kind), ("hot".into(), StepKind::Model));
+}
+
+#[tokio::test]
 async fn records_need_no_session() {
     let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
     let model = [reply().tool_call("send", "{}"), reply().text("Done.")];
@@ -195,11 +215,9 @@ async fn two_on_one_session_do_not_mix() {
 
 /// A run that died: what its process stored, up to the calls of the first reply.
 async fn left(store: &MemoryStore, calls: &[(&str, &str)]) {
-    let parts = calls
-        .iter()
-        .enumerate()
-        .map(|(at, (tool, args))| agent::message::Part::tool_call(format!("c{at}"), *tool, *args));
-    let reply = agent::message::AssistantMessage::new(parts);
+    let parts =
+        calls.iter().enumerate().map(|(at, (tool, args))| Part::tool_call(format!("c{at}"), *tool, *args));
+    let reply = AssistantMessage::new(parts);
     let entries = [
         EntryKind::RunBegin,
         EntryKind::message(Message::user("go")),
@@ -341,8 +359,8 @@ async fn secrets_are_not_stored_unless_asked() {
 #[tokio::test]
 async fn a_call_without_its_secrets_is_not_run() {
     let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
-    let call = agent::message::Part::tool_call("c0", "login", r#"{"user": "ann", "password": "[secret]"}"#);
-    let reply_with = Message::Assistant(agent::message::AssistantMessage::new([call]));
+    let call = Part::tool_call("c0", "login", r#"{"user": "ann", "password": "[secret]"}"#);
+    let reply_with = Message::Assistant(AssistantMessage::new([call]));
     let entries = [
         EntryKind::RunBegin,
         EntryKind::message(Message::user("go")),

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::begin::RunRecords;
 use super::now;
 use crate::loop_core::{AgentLoop, outcome_of};
-use crate::message::{Content, Conversation, Message, ToolCall};
+use crate::message::{AssistantMessage, Content, Conversation, Message, ToolCall};
 #[cfg(doc)]
 use crate::runtime::AssistantBuilder;
 use crate::runtime::approval::Resumption;
 use crate::runtime::assistant::{Assistant, Config, State};
 use crate::runtime::drive::Driver;
 use crate::store::{EntryKind, InvocationEnd, SessionEntry, StoreError, withheld};
-use crate::{InterruptionCode, StepKey, StepKind, ToolOutcome, Value};
+use crate::{FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
 
 /// Where a session is written down, and how far.
 pub(in crate::runtime) struct SessionState {
@@ -227,6 +227,13 @@ impl Driver {
         let Some(list) = self.core(|core, _| core.conversation().list()) else { return Ok(()) };
         let from = news.added_from.max(self.seen);
         for (at, message) in list.iter().enumerate().skip(from) {
+            if let Message::Assistant(reply) = &**message {
+                for (ord, call, args, outcome) in at_the_provider(reply) {
+                    let key = StepKey::new(self.run_id.clone(), news.turn, StepKind::Model, ord);
+                    let new = records.new_record(&self.config, &key, &call, args, "");
+                    records.keeper.note(new, outcome).await?;
+                }
+            }
             let Message::ToolResult(result) = &**message else { continue };
             let reply = list.iter().take(at).rev().find_map(|message| message.as_assistant());
             let Some(reply) = reply else { continue };
@@ -302,6 +309,32 @@ impl Driver {
         }
         EntryKind::message_without(Message::Assistant(reply), left_out, is_cut)
     }
+}
+
+/// What the provider ran itself, with the position of the answer behind the request for it, which is 0.
+fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
+    let tools = || {
+        (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {
+            Content::ProviderTool(tool) => Some((ord, tool)),
+            _ => None,
+        })
+    };
+    let ran = tools().filter_map(|(ord, tool)| {
+        let output = tool.output.as_ref()?;
+        // Its call may be a part of its own.
+        let asked =
+            tools().find(|(_, other)| other.id.is_some() && other.id == tool.id && other.input.is_some());
+        let input = tool.input.as_ref().or(asked.and_then(|(_, asked)| asked.input.as_ref()));
+        let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+        let outcome = if tool.is_error {
+            ToolOutcome::failed(FailureCode::TOOL_ERROR, text)
+        } else {
+            ToolOutcome::Completed(ToolOutput::text(text))
+        };
+        let call = ToolCall::new(tool.id.as_deref().unwrap_or_default(), &*tool.name, "{}");
+        Some((ord, call, input.cloned().unwrap_or_default(), outcome))
+    });
+    ran.collect()
 }
 
 /// The arguments of a call without its secrets; none when it has none.

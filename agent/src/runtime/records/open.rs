@@ -126,13 +126,17 @@ impl Stored {
     async fn open(self, keeper: &Keeper, config: &Config, id: Arc<str>) -> Result<Opened, StoreError> {
         let Self { seq, messages, run, said, withheld } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
-        let mut left = None;
+        let (mut left, mut lost) = (None, Vec::new());
         if let Some((run, from)) = run.clone() {
             let pending = recorded(keeper, config, &run, &said, &mut conversation).await?;
             let before = messages.get(..from).unwrap_or_default();
             let is_sound = before.iter().cloned().collect::<Conversation>().is_sound();
             let core = AgentLoop::restore(run, config.rules.clone(), before, &said).filter(|_| is_sound);
-            left = core.map(|core| LeftRun { core, withheld, pending });
+            match core {
+                Some(core) => left = Some(LeftRun { core, withheld, pending }),
+                // By the rules of now it would have been another run: nobody goes on with it.
+                None => lost = pending,
+            }
         }
         for repair in conversation.repair() {
             tracing::warn!(session = %id, %repair, "the conversation was repaired");
@@ -151,7 +155,7 @@ impl Stored {
             run: run.map(|(run, _)| run),
             is_told: false,
             left: left.filter(|_| is_same),
-            lost: Vec::new(),
+            lost,
         };
         Ok(Opened { session, conversation })
     }

@@ -82,6 +82,10 @@ impl SqlStore {
                 "the URL is neither of Postgres nor of SQLite",
             ));
         }
+        if url.contains(":memory:") || url.contains("mode=memory") {
+            let message = "a database in memory goes with its connection; take a `MemoryStore`";
+            return Err(StoreError::new(StoreErrorKind::Other, message));
+        }
         // Statements are not logged: their values are the application's.
         let options: AnyConnectOptions = url.parse().map_err(error::of)?;
         let options = options.disable_statement_logging();
