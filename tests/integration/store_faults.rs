@@ -145,15 +145,15 @@ struct Ran {
 }
 
 /// Must not happen twice.
-#[tool(effect = "once")]
-async fn once(ran: &Ran) -> &'static str {
+#[tool(inline, effect = "once")]
+fn once(ran: &Ran) -> &'static str {
     ran.once.fetch_add(1, Ordering::SeqCst);
     "once"
 }
 
 /// May happen again, with its key.
-#[tool(effect = "idempotent")]
-async fn again(ran: &Ran, cx: &agent::ToolContext) -> &'static str {
+#[tool(inline, effect = "idempotent")]
+fn again(ran: &Ran, cx: &agent::ToolContext) -> &'static str {
     ran.again.lock().unwrap().push(cx.idempotency_key().to_owned());
     "again"
 }
@@ -330,14 +330,14 @@ async fn a_connection_that_was_lost_is_made_again() {
         let all = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()";
         other.execute(all).await.unwrap();
         // At once, or after one that says so.
-        let begun = match begin(ord).await {
+        let answer = match begin(ord).await {
             Err(error) => {
                 assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
                 begin(ord).await
             }
-            begun => begun,
+            answer => answer,
         };
-        assert!(matches!(begun.unwrap(), Begin::Fresh | Begin::Retry(_)));
+        assert!(matches!(answer.unwrap(), Begin::Fresh | Begin::Retry(_)));
         let end = InvocationEnd::new(agent::ToolOutput::empty().into(), 1);
         assert!(store.finish(&key(ord), end).await.unwrap());
     }

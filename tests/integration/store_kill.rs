@@ -116,7 +116,7 @@ async fn killed_at_any_point_the_run_goes_on() {
         let (database, log) = (folder.path("kill.db"), folder.path("log"));
         let mut kills = 0;
         // Now and then the next process is killed, too.
-        for more in 0..1 + usize::from(at % 4 == 1) {
+        for more in 0..=usize::from(at % 4 == 1) {
             let mut child = start(&database, &log);
             let moment = Duration::from_millis((at * 7 % 15) as u64);
             let count = if more == 0 { at } else { lines(&log).len() + 3 };

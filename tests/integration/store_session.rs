@@ -35,8 +35,8 @@ fn add(a: i64, b: i64, ran: &Ran) -> i64 {
 }
 
 /// Pays.
-#[tool(effect = "idempotent")]
-async fn pay(amount: u64, ran: &Ran, cx: &ToolContext) -> Result<String, ToolError> {
+#[tool(inline, effect = "idempotent")]
+fn pay(amount: u64, ran: &Ran, cx: &ToolContext) -> Result<String, ToolError> {
     ran.0.fetch_add(1, Ordering::SeqCst);
     if amount == 0 {
         Err(ToolError::new("nothing to pay"))
@@ -84,6 +84,7 @@ async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn each_call_leaves_a_record() {
+    use InvocationStatus::{Completed, Failed};
     let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
     let model = [
         reply()
@@ -101,7 +102,6 @@ async fn each_call_leaves_a_record() {
         .iter()
         .map(|record| (&*record.call.tool, record.status, record.error_code(), record.call.args.to_string()))
         .collect();
-    use InvocationStatus::{Completed, Failed};
     let mut told_in_order = told.clone();
     told_in_order.sort_by_key(|told| (told.1 == Completed, told.0.to_owned(), told.2.map(str::to_owned)));
     assert_eq!(
