@@ -32,6 +32,7 @@
 //! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
 //! | talk with a model | `Assistant` (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
 //! | read or store a conversation | [`message`] |
+//! | record calls, go on after a crash | [`store`] |
 //!
 //! # Features
 //!
@@ -41,6 +42,7 @@
 //! * `approvals-signed`: runs that wait for approval may be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: what they stand on, usable alone.
+//! * `store-sql`: records and sessions in SQLite or Postgres; see [`store`]. Needs Rust 1.94.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
 //! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
 //! * `mcp-server`, `mcp-client`: tools over the Model Context Protocol, ours for others and others' for us; see `mcp`.
@@ -62,6 +64,7 @@ mod runtime;
 pub mod schema;
 mod step_key;
 pub mod steps;
+pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
@@ -117,9 +120,9 @@ pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
     AfterCall, Assistant, AssistantBuilder, BeforeCall, BuildError, Decision, Decisions, Delivery,
-    EventStream, HookError, Hooks, Metric, NotDelivered, Prompt, QueueMode, Receipt, RequestMetric,
-    ResumeError, Run, RunError, RunHandle, RunOutput, Subscription, ToolCallInfo, ToolCallMetric, TurnTools,
-    TypedOutput, TypedPrompt, TypedRun,
+    EventStream, HookError, Hooks, Metric, NotDelivered, OpenError, Prompt, QueueMode, Receipt,
+    RequestMetric, ResumeError, Run, RunError, RunHandle, RunOutput, Subscription, ToolCallInfo,
+    ToolCallMetric, TurnTools, TypedOutput, TypedPrompt, TypedRun,
 };
 pub use step_key::{ParseStepKeyError, StepKey, StepKind};
 pub use tool::BoxFuture;

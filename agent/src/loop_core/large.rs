@@ -4,7 +4,7 @@ use crate::message::{Part, ToolResultMessage};
 
 /// Cuts the texts of a result that are longer than `max` bytes together: the beginning, a line that says what was left
 /// out and where it is, the end. Structured data of such a result is left out: it says the same.
-pub(super) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
+pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
     if length <= max {

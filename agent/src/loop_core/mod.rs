@@ -42,6 +42,8 @@ mod event;
 mod guard;
 mod large;
 mod live;
+#[cfg(feature = "runtime")]
+mod restore;
 mod waiting;
 
 pub use agent_loop::AgentLoop;
@@ -52,7 +54,9 @@ pub use end::{End, Limit, LimitReached, RunStop};
 pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
 #[cfg(feature = "runtime")]
-pub(crate) use large::text_bytes;
+pub(crate) use large::{cut, text_bytes};
+#[cfg(feature = "runtime")]
+pub(crate) use restore::{Said, outcome_of};
 #[cfg(feature = "runtime")]
 pub(crate) use waiting::CheckedCall;
 

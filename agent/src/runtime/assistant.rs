@@ -7,12 +7,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::approval::{self, Approver, Resumption, Signer};
+use super::begin::{Begin, Rest};
 use super::cache::ResultCache;
 use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
 use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
+use super::records::{Keeper, Restored, SessionState};
 use super::spill::{Spill, SpilledFile};
 use super::turn_tools::Preparer;
 use super::{AssistantBuilder, Decisions, Prompt, ResumeError, Run, RunError, RunHandle};
@@ -64,6 +66,8 @@ pub(super) struct Config {
     /// Whether results are cached that do not say so themselves.
     pub(super) cache: bool,
     pub(super) spill: Option<Spill>,
+    /// Where calls and sessions are recorded.
+    pub(super) keeper: Option<Arc<Keeper>>,
     /// Whether a tool shows its stored results in a form of its own.
     pub(super) formats_results: bool,
     /// Who chooses the tools of a turn.
@@ -83,7 +87,7 @@ struct Shared {
 
 /// What changes. During a run the conversation is in the loop.
 pub(super) struct State {
-    conversation: Conversation,
+    pub(super) conversation: Conversation,
     /// Whether the conversation is to be looked at before the next run.
     is_suspect: bool,
     active: Option<Active>,
@@ -96,6 +100,8 @@ pub(super) struct State {
     pub(super) cache: ResultCache,
     /// The files that results in the conversation name.
     spilled: Vec<Arc<SpilledFile>>,
+    /// Where the conversation is written down.
+    pub(super) session: Option<SessionState>,
 }
 
 struct Active {
@@ -124,6 +130,7 @@ impl Assistant {
             last_error: None,
             cache: ResultCache::default(),
             spilled: Vec::new(),
+            session: None,
         };
         let state = Mutex::new(state);
         Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }
@@ -140,6 +147,8 @@ impl Assistant {
     /// tokio::try_join!(ann.prompt("I am Ann").into_future(), bob.prompt("I am Bob").into_future())?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// A fork of an assistant with a session has none: what it says is not written down. Its calls are recorded.
     pub fn fork(&self) -> Self {
         let fork = Self::new(self.shared.config.clone(), self.messages());
         let spilled = self.state().spilled.clone();
@@ -363,12 +372,12 @@ impl Assistant {
     }
 
     /// Begins anew: cancels the run that is going on, waits for its end, and forgets all messages, queued ones and
-    /// cached results included.
+    /// cached results included. A session is told so; where its store fails, with the next prompt.
     pub async fn reset(&self) {
         loop {
             let idle = self.shared.idle.notified();
             if self.forget() {
-                return;
+                return self.forget_session().await;
             }
             self.cancel("reset");
             idle.await;
@@ -465,8 +474,12 @@ impl Assistant {
         if let Begin::Resume { run, messages } = begin {
             let (mut core, decisions) = *run;
             let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
-            if !approval::goes_on(&state.conversation, core.conversation()) {
+            let left = state.session.as_ref().and_then(|session| session.left_by(core.run_id()));
+            if !approval::goes_on(left.as_ref().unwrap_or(&state.conversation), core.conversation()) {
                 return Err(RunError::Resume(ResumeError::ConversationMovedOn));
+            }
+            if let Some(session) = &mut state.session {
+                session.goes_on_with(core.run_id());
             }
             core.set_tools(&config.rules.tools);
             core.mute(is_muted);
@@ -477,6 +490,17 @@ impl Assistant {
             }
             // They are heard before the next request; what was decided on runs.
             state.steering.leave();
+            state.last_error = None;
+            state.active = Some(Active { core, cancel, growing: None });
+            return Ok((Vec::new(), Some(resumption)));
+        }
+        if matches!(begin, Begin::Continue)
+            && let Some(Restored { mut core, resumption }) = state.restore()
+        {
+            core.set_tools(&config.rules.tools);
+            core.mute(is_muted);
+            core.live();
+            state.conversation = Conversation::new();
             state.last_error = None;
             state.active = Some(Active { core, cancel, growing: None });
             return Ok((Vec::new(), Some(resumption)));
@@ -505,6 +529,9 @@ impl Assistant {
                 Some(_) => Vec::new(),
             },
         };
+        if let Some(session) = &mut state.session {
+            session.leaves_run();
+        }
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.live();
@@ -546,28 +573,6 @@ impl Assistant {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What a run begins with.
-pub(super) enum Begin {
-    Prompts(Vec<Message>),
-    /// The conversation as it is.
-    Continue,
-    Resume {
-        run: Box<(AgentLoop, Decisions)>,
-        /// What is said to it before its next request.
-        messages: Vec<Message>,
-    },
-}
-
-/// The state of an assistant beside its loop.
-pub(super) struct Rest<'a> {
-    pub(super) steering: &'a mut MessageQueue,
-    pub(super) follow_ups: &'a mut MessageQueue,
-    pub(super) listeners: &'a Listeners,
-    pub(super) hand_off: &'a mut HandOff,
-    pub(super) cache: &'a mut ResultCache,
-    pub(super) growing: &'a mut Option<Box<Growing>>,
 }
 
 impl State {

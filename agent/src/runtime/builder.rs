@@ -10,6 +10,7 @@ use super::assistant::Config;
 use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
+use super::records::Keeper;
 use super::spill::{READ_RESULT, Spill};
 use super::turn_tools::Preparer;
 use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
@@ -72,6 +73,7 @@ pub struct AssistantBuilder {
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
     pub(super) capture: Option<Arc<Capture>>,
+    pub(super) keeper: Option<Keeper>,
     max_concurrency: usize,
     tool_timeout: Duration,
     cancel_grace: Duration,
@@ -100,6 +102,7 @@ impl AssistantBuilder {
             preparers: Vec::new(),
             meters: Vec::new(),
             capture: None,
+            keeper: None,
             max_concurrency: 16,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
@@ -442,6 +445,7 @@ impl AssistantBuilder {
             preparers: self.preparers,
             meters: self.meters,
             capture: self.capture,
+            keeper: self.keeper.map(Arc::new),
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,

@@ -10,23 +10,28 @@ use futures_util::future::{Either, select};
 use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
-use super::assistant::{Begin, Config, Rest};
+use super::assistant::Config;
+use super::begin::{Begin, Rest};
 use super::builder::fingerprint;
 use super::hooks::{HookError, Hooks};
 use super::listener::Listener;
 use super::observe::Asked;
 use super::output::Wanted;
 use super::progress::Updates;
-use super::queue::{Delivery, Queued};
+use super::queue::{Delivery, QueueMode, Queued};
+use super::records::{Left, RunRecords};
 use super::stop::Stop;
 use super::{Assistant, RunError, RunOutput, telemetry};
 use crate::loop_core::{
     AgentLoop, Answer, Effect, End, Event, Note, Queue, Reply, RunStop, TurnSummary, Verdict,
 };
-use crate::message::{AssistantMessage, Message, StopReason, Usage};
+use crate::message::{AssistantMessage, Message, StopReason, Usage, UserMessage};
 use crate::model::{ModelError, ModelStream, ToolChoice};
+use crate::store::StoreError;
 use crate::tool::invoke::panic_text;
-use crate::{BoxFuture, CancelToken, Source, Tool as _, ToolContext, ToolContextBuilder, ToolDefinition};
+use crate::{
+    BoxFuture, CancelToken, Source, StepKey, Tool as _, ToolContext, ToolContextBuilder, ToolDefinition,
+};
 
 /// One run. Whatever it leaves open is closed when it is dropped, so the conversation is sound at any time.
 pub(super) struct Driver {
@@ -52,6 +57,13 @@ pub(super) struct Driver {
     steps: u32,
     /// How a run goes on that was suspended.
     resumption: Option<Resumption>,
+    /// What of the run is written down, where there is a store, and what went wrong with that.
+    pub(super) records: Option<Arc<RunRecords>>,
+    pub(super) store_error: Option<StoreError>,
+    /// How many messages of the conversation have been looked at for that.
+    pub(super) seen: usize,
+    /// Where the run was left by a process that is gone.
+    pub(super) left: Option<Left>,
     /// Whether the run is the assistant's.
     is_running: bool,
 }
@@ -116,9 +128,15 @@ impl Driver {
         if let Some(source) = context.source() {
             config = showing(config, source)?;
         }
+        let records =
+            config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, assistant.session()));
         Ok(Box::new(Self {
             assistant,
             config,
+            records,
+            store_error: None,
+            seen: 0,
+            left: None,
             run_id,
             stop: Stop::new(cancel, None),
             context,
@@ -144,6 +162,14 @@ impl Driver {
         (self.delivering, self.resumption) =
             self.assistant.begin_run(run_id, begin, cancel, is_watched, &self.config)?;
         self.is_running = true;
+        // What a run that goes on has said was seen by whoever had it before.
+        let (all, added) =
+            self.core(|core, _| (core.conversation().len(), core.added().len())).unwrap_or_default();
+        self.seen = match &self.resumption {
+            None => all - added,
+            Some(resumption) if resumption.left.is_some() => self.assistant.stored().unwrap_or(all),
+            Some(_) => all,
+        };
         Ok(())
     }
 
@@ -168,13 +194,16 @@ impl Driver {
         loop {
             self.emit().await;
             self.let_others().await;
+            if self.records.is_some() && Box::pin(self.write_down()).await {
+                continue;
+            }
             if self.stop.is_now() && self.core(|core, _| core.end().is_none()).unwrap_or_default() {
                 self.abort();
                 continue;
             }
             let Some(effect) = self.core(|core, _| core.next()) else { return false };
             match effect {
-                Effect::Poll { queue, .. } => self.poll(queue),
+                Effect::Poll { key, queue } => self.poll(key, queue).await,
                 Effect::CallModel { key, messages } => {
                     let span = self.turn_span();
                     Box::pin(self.ask(key, messages)).instrument(span).await;
@@ -247,14 +276,27 @@ impl Driver {
         }
     }
 
-    fn poll(&mut self, queue: Queue) {
+    async fn poll(&mut self, key: StepKey, queue: Queue) {
         let config = self.config.clone();
+        let inbox = match (&self.records, queue) {
+            (Some(records), Queue::Steering) => {
+                let nobody_waits = self.assistant.state().steering.is_empty();
+                let room = match config.steering_mode {
+                    QueueMode::OneAtATime => usize::from(nobody_waits),
+                    QueueMode::All => usize::MAX,
+                };
+                Box::pin(records.clone().inbox(key, room)).await
+            }
+            _ => Vec::new(),
+        };
         let taken = self.core(|core, rest| {
             let taken = match queue {
                 Queue::Steering => rest.steering.take(config.steering_mode),
                 Queue::FollowUp => rest.follow_ups.take(config.follow_up_mode),
             };
-            let messages = taken.iter().map(|queued| queued.message.clone()).collect();
+            let new = inbox.into_iter().filter(|message| !is_said(core, message));
+            let messages = taken.iter().map(|queued| queued.message.clone());
+            let messages = messages.chain(new.map(|message| Arc::new(message.into()))).collect();
             (core.answer(Answer::Messages(messages)), taken)
         });
         if let Some((_, taken)) = taken {
@@ -386,6 +428,19 @@ impl Driver {
             _ => None,
         };
         let Some(core) = self.assistant.end_run(error) else { return Err(RunError::Busy) };
+        let output = |core: AgentLoop, stop| RunOutput {
+            run_id: self.run_id.clone(),
+            messages: core.added().to_vec(),
+            usage: core.usage().clone(),
+            turns: core.turn(),
+            stop,
+            coercions: core.coercions().to_vec(),
+            snapshot: is_suspended.then(|| Box::new(core)),
+        };
+        if let Some(error) = self.store_error.take() {
+            let stop = end.as_ref().map_or(RunStop::Suspended, End::stop);
+            return Err(RunError::Store { error, output: Box::new(output(core, stop)) });
+        }
         let stop = match end {
             Some(End::Limit(reached)) => return Err(RunError::Limit(reached)),
             Some(End::Aborted { reason }) => return Err(RunError::Aborted { reason }),
@@ -395,15 +450,7 @@ impl Driver {
             Some(end) => end.stop(),
             None => RunStop::Suspended,
         };
-        Ok(RunOutput {
-            run_id: self.run_id.clone(),
-            messages: core.added().to_vec(),
-            usage: core.usage().clone(),
-            turns: core.turn(),
-            stop,
-            coercions: core.coercions().to_vec(),
-            snapshot: is_suspended.then(|| Box::new(core)),
-        })
+        Ok(output(core, stop))
     }
 
     /// The reply as far as it came, when the run is dropped.
@@ -493,7 +540,17 @@ impl Drop for Driver {
         }
         self.deliver();
         self.assistant.end_run(None);
+        if let Some(records) = &self.records {
+            records.clone().abandon(DROPPED);
+        }
     }
+}
+
+/// Whether a message with this id is in what the run added: it was taken before, by a process that is gone.
+fn is_said(core: &AgentLoop, message: &UserMessage) -> bool {
+    core.added()
+        .iter()
+        .any(|said| matches!(&**said, Message::User(said) if said.id.is_some() && said.id == message.id))
 }
 
 /// Changes a value by each hook in turn; none when the run was stopped.

@@ -1,8 +1,9 @@
 //! Why a run did not end well.
 
-use super::ResumeError;
+use super::{BuildError, ResumeError, RunOutput};
 use crate::loop_core::{AgentLoop, LimitReached};
 use crate::model::ModelError;
+use crate::store::StoreError;
 use crate::{DuplicateState, RegistryError};
 
 /// Why a prompt did not come to an answer.
@@ -60,6 +61,17 @@ pub enum RunError {
     /// A run in a task of its own needs a tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
+    /// The store failed, or somebody else went on with the session. The conversation is whole in memory, not in the store; the
+    /// next prompt writes down what is missing, unless it is a conflict.
+    #[error("{error}")]
+    #[non_exhaustive]
+    Store {
+        /// How.
+        #[source]
+        error: StoreError,
+        /// What the run came to all the same.
+        output: Box<RunOutput>,
+    },
     /// The answer does not fit the type that was asked for.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
@@ -109,6 +121,14 @@ impl RunError {
         }
     }
 
+    /// The error of the store, if it was one.
+    pub fn as_store_error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
     /// The error in a word.
     pub fn code(&self) -> &'static str {
         match self {
@@ -126,6 +146,22 @@ impl RunError {
             Self::Suspended(_) => "suspended",
             Self::Tools(_) => "tools",
             Self::NoRuntime => "no_runtime",
+            Self::Store { .. } => "store",
         }
     }
+}
+
+/// Why a session cannot be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The assistant cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The builder was given no store.
+    #[error("a session needs a store: give one by `AssistantBuilder::store`")]
+    NoStore,
+    /// The session cannot be read.
+    #[error("the session cannot be read: {0}")]
+    Store(#[from] StoreError),
 }

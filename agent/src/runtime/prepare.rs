@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::cache::cache_key;
 use super::drive::Driver;
 use super::hooks::{BeforeCall, ToolCallInfo};
+use super::records::Found;
 use super::telemetry;
 use crate::args::{Coercions, Plan};
 use crate::loop_core::{Answer, CallEnd, CheckedCall, Note, Prepared, Ready, Signature, SteeringPolicy};
@@ -35,7 +36,7 @@ impl Driver {
             let prepared = if self.is_steered() {
                 Prepared::Ended(CallEnd::new(steered()))
             } else {
-                let Some(prepared) = self.prepare_call(ord, &call).await else { return };
+                let Some(prepared) = self.found_or_prepared(ord, &call).await else { return };
                 if let Prepared::Ended(end) = &prepared
                     && end.outcome.is_error()
                 {
@@ -68,6 +69,22 @@ impl Driver {
                     waits
                 })
                 .unwrap_or_default()
+    }
+
+    /// What the call comes to before it runs; none when the run was stopped meanwhile. A run that goes on after its process
+    /// died finds what became of its calls.
+    async fn found_or_prepared(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
+        let Some(found) = Box::pin(self.found(ord, call)).await else {
+            return self.prepare_call(ord, call).await;
+        };
+        match found {
+            Found::Ended(end) => Some(Prepared::Ended(*end)),
+            // It was allowed before it began.
+            Found::Begun => self.prepare_call(ord, call).await.map(|prepared| match prepared {
+                Prepared::Ready(ready) => Prepared::Ready(Ready { approval: None, ..ready }),
+                ended @ Prepared::Ended(_) => ended,
+            }),
+        }
     }
 
     /// What the call comes to before it runs; none when the run was stopped meanwhile.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::assistant::Begin;
+use super::begin::Begin;
 use super::drive::{Driver, Watcher};
 use super::output::Wanted;
 use super::{Assistant, Receipt, RunError, TypedPrompt};
@@ -33,9 +33,14 @@ impl Prompt {
     pub(super) fn new(assistant: Assistant, begin: Begin) -> Self {
         let run_id = match &begin {
             Begin::Resume { run, .. } => run.0.run_id().clone(),
-            _ => super::new_id("run").into(),
+            Begin::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
+            Begin::Prompts(_) => super::new_id("run").into(),
         };
-        Self { assistant, begin, context: ToolContext::builder(), cancel: None, run_id, wanted: None }
+        let mut context = ToolContext::builder();
+        if let Some(session) = assistant.session() {
+            context = context.session_id(session);
+        }
+        Self { assistant, begin, context, cancel: None, run_id, wanted: None }
     }
 
     /// Asks for an answer of a type.

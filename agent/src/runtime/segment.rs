@@ -12,6 +12,7 @@ use super::cache::cache_key;
 use super::drive::Driver;
 use super::hooks::{AfterCall, ToolCallInfo};
 use super::prepare::{check, hook_error, steered};
+use super::records::{RunRecords, Started};
 use crate::loop_core::{Answer, CallEnd, Note, SteeringPolicy};
 use crate::message::{Message, Part, ToolCall};
 use crate::tool::invoke::panic_text;
@@ -170,8 +171,18 @@ impl Driver {
             .flatten();
         let caches = tool.is_some_and(|tool| self.caches(&**tool));
         let keeper = (caches || self.config.spill.is_some()).then(|| (self.assistant.clone(), caches));
-        let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper);
+        let records = self.records.clone().map(|records| (records, self.text_beside(key.ord)));
+        let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper, records);
         Running { ord: key.ord, body: Box::pin(body), is_begun: false, end: None }
+    }
+
+    /// What the model said beside its calls; for the first of them.
+    fn text_beside(&self, ord: u32) -> String {
+        let text = |core: &mut crate::loop_core::AgentLoop| {
+            let mut messages = core.conversation().iter().rev();
+            messages.find(|message| message.as_assistant().is_some()).map(Message::text)
+        };
+        (ord == 0).then(|| self.core(|core, _| text(core)).flatten()).flatten().unwrap_or_default()
     }
 }
 
@@ -180,6 +191,7 @@ impl Driver {
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
 )]
+#[expect(clippy::too_many_arguments, reason = "what a call needs of its run, which it cannot borrow")]
 fn run(
     config: Arc<Config>,
     key: StepKey,
@@ -188,11 +200,22 @@ fn run(
     max_attempts: u32,
     assistant: Option<Arc<Message>>,
     keeper: Option<(super::Assistant, bool)>,
+    records: Option<(Arc<RunRecords>, String)>,
 ) -> impl Future<Output = CallEnd> + Send {
     async move {
         let begun = Instant::now();
         let mut attempt = 1;
         let mut cx = context.clone();
+        if let Some((records, text)) = &records {
+            match Box::pin(records.begin(&config, &key, &call, &context, text)).await {
+                Started::Runs { attempt: 1 } => {}
+                Started::Runs { attempt: again } => {
+                    attempt = again;
+                    cx = context.to_builder().attempt(again, max_attempts.max(again)).build().unwrap_or(cx);
+                }
+                Started::Ended(end) => return *end,
+            }
+        }
         let result = loop {
             let result = config.registry.call(&call, &cx).await;
             if attempt >= max_attempts || context.is_cancelled() || !went_wrong_outside(&result.outcome) {
@@ -208,6 +231,9 @@ fn run(
         end.attempt = attempt;
         if !config.hooks.is_empty() && ended_by_itself(&end.outcome) {
             after(&config, &call, &context, assistant, &mut end).await;
+        }
+        if let Some((records, _)) = &records {
+            Box::pin(records.finish(&key, &end)).await;
         }
         let Some((assistant, caches)) = keeper else { return end };
         let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
@@ -283,7 +309,7 @@ async fn after(
 }
 
 /// The arguments that a call ran with.
-fn checked_args(tool: &dyn Tool, call: &ToolCall, context: &ToolContext) -> Value {
+pub(super) fn checked_args(tool: &dyn Tool, call: &ToolCall, context: &ToolContext) -> Value {
     let checked = check(tool, &call.args, context.source());
     checked.map(|checked| checked.value(tool, &call.args)).unwrap_or_default()
 }

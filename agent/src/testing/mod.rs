@@ -10,6 +10,7 @@
 //! | try every tool of it, rightly and wrongly | [`SchemaModel`] |
 //! | record what a real model says, and play it ever after | [`Cassette`] |
 //! | read and assert what happened in a run | [`EventLog`] |
+//! | hold a store of yours against its contract | [`assert_store`] |
 //! | let time pass | [`FakeClock`], and `#[tokio::test(start_paused = true)]` for whole runs |
 //! | know what a model would miss, or is shown otherwise | [`Registry::lint`](crate::Registry::lint), [`ToolManifest::drift`](crate::ToolManifest::drift), [`Registry::check_examples`](crate::Registry::check_examples), [`Registry::check_dialect`](crate::Registry::check_dialect) |
 //!
@@ -115,6 +116,7 @@ mod mutate;
 mod pattern;
 mod sample;
 mod slips;
+mod store;
 
 pub use agreement::{Agreement, AgreementReport, assert_agrees};
 pub use call::verify_call;
@@ -124,3 +126,4 @@ pub use events::EventLog;
 pub use fuzz::{Finding, FindingKind, FuzzReport, SlipReport, fuzz_tool, fuzz_tools};
 pub use law::{Disagreement, Law};
 pub use models::{CallKind, FunctionModel, SchemaCall, SchemaModel, SchemaReport};
+pub use store::assert_store;

@@ -19,17 +19,31 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Source(Arc<dyn Any + Send + Sync>);
+pub struct Source {
+    value: Arc<dyn Any + Send + Sync>,
+    label: Option<Arc<str>>,
+}
 
 impl Source {
     /// Any value.
     pub fn new<T: Send + Sync + 'static>(value: T) -> Self {
-        Self(Arc::new(value))
+        Self { value: Arc::new(value), label: None }
+    }
+
+    /// Names it in the [records](crate::store::InvocationRecord) of its calls: `user:7`, a job's number.
+    pub fn with_label(mut self, label: impl Into<Arc<str>>) -> Self {
+        self.label = Some(label.into());
+        self
     }
 
     /// The value, if it is of this type.
     pub fn get<T: 'static>(&self) -> Option<&T> {
-        self.0.downcast_ref()
+        self.value.downcast_ref()
+    }
+
+    /// What it is called in records.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
     }
 }
 

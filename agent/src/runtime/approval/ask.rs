@@ -103,9 +103,14 @@ impl Driver {
     pub(in crate::runtime) async fn go_on(&mut self, resumption: Resumption) {
         self.core(|core, _| core.resume());
         self.emit().await;
-        let Resumption { decided, arrived } = resumption;
+        let Resumption { decided, arrived, left } = resumption;
+        self.left = left;
         if decided.is_empty() && arrived.is_empty() {
-            return self.give_up_lost().await;
+            // Where calls are recorded, it is known which of them had begun.
+            if self.records.is_none() {
+                self.give_up_lost().await;
+            }
+            return;
         }
         if !decided.is_empty() {
             let decided = decided.into_iter().map(|(request, decision)| self.decided(&request, decision));
@@ -117,6 +122,9 @@ impl Driver {
             let turn = self.core(|core, _| core.turn()).unwrap_or_default();
             let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
             keep_whole(&self.config, &self.assistant, &key, None, &mut end).await;
+            if let Some(records) = self.records.clone() {
+                Box::pin(records.finish(&key, &end)).await;
+            }
             self.note(Note::CallEnded(ord, end));
             self.emit().await;
         }

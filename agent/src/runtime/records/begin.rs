@@ -1,0 +1,307 @@
+//! The records of a run's calls.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::{Keeper, now};
+use crate::loop_core::CallEnd;
+use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
+use crate::runtime::assistant::Config;
+use crate::runtime::drive::Driver;
+use crate::runtime::segment::checked_args;
+use crate::store::{
+    Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError, withheld,
+};
+use crate::{Effect, FailureCode, InterruptionCode, StepKey, StepKind, ToolContext, ToolOutcome};
+
+/// How often a call is begun whose process died, where its tool says nothing.
+const ATTEMPTS: u32 = 3;
+
+/// The records of one run, shared with its calls.
+pub(in crate::runtime) struct RunRecords {
+    pub(super) keeper: Arc<Keeper>,
+    session: Option<Arc<str>>,
+    source: Option<Arc<str>>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Begun here, without an end, in their order.
+    open: BTreeSet<StepKey>,
+    /// Of this turn: they have a record.
+    known: HashSet<StepKey>,
+    /// What went wrong first.
+    failure: Option<StoreError>,
+}
+
+/// Whether a call runs.
+pub(in crate::runtime) enum Started {
+    Runs { attempt: u32 },
+    Ended(Box<CallEnd>),
+}
+
+/// What became of a call before its process died.
+pub(in crate::runtime) enum Found {
+    Ended(Box<CallEnd>),
+    /// It had begun, and may run again.
+    Begun,
+}
+
+impl RunRecords {
+    pub(in crate::runtime) fn new(
+        keeper: &Arc<Keeper>,
+        context: &ToolContext,
+        session: Option<Arc<str>>,
+    ) -> Arc<Self> {
+        let source = context.source().and_then(|source| source.label()).map(Arc::from);
+        Arc::new(Self { keeper: keeper.clone(), session, source, inner: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing that can panic runs under it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What went wrong first.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.lock().failure.clone()
+    }
+
+    pub(super) fn fail(&self, error: StoreError) {
+        tracing::error!(%error, "the store failed");
+        self.lock().failure.get_or_insert(error);
+    }
+
+    pub(super) fn is_known(&self, key: &StepKey) -> bool {
+        self.lock().known.contains(key)
+    }
+
+    pub(super) fn forget_turns_before(&self, turn: u32) {
+        self.lock().known.retain(|key| key.turn >= turn);
+    }
+
+    /// A record of this call as it stands; `text` is what the model said beside it.
+    pub(super) fn new_record(
+        &self,
+        config: &Config,
+        key: &StepKey,
+        call: &ToolCall,
+        args: Value,
+        text: &str,
+    ) -> NewInvocation {
+        let shown = config.request.tools.iter().find(|tool| tool.name() == call.name);
+        let hidden =
+            shown.filter(|_| !self.keeper.keeps_secrets).and_then(|tool| withheld(tool.plan(), &args));
+        let (args, is_withheld) = hidden.unwrap_or((args, false));
+        let mut new = NewInvocation::new(key.clone(), &*call.id, &*call.name, args).at(now());
+        new.is_withheld = is_withheld;
+        new.session = self.session.as_deref().map(str::to_owned);
+        new.source = self.source.as_deref().map(str::to_owned);
+        new.fingerprint = config.rules.tools.get(&call.name).map_or(0, |tool| tool.fingerprint);
+        new.text = if key.ord == 0 { text.to_owned() } else { String::new() };
+        new
+    }
+
+    /// Records that a call begins. What was not recorded does not run.
+    pub(in crate::runtime) async fn begin(
+        &self,
+        config: &Config,
+        key: &StepKey,
+        call: &ToolCall,
+        context: &ToolContext,
+        text: &str,
+    ) -> Started {
+        if self.failure().is_some() {
+            return Started::Ended(Box::new(not_recorded()));
+        }
+        let tool = config.registry.get(&call.name);
+        let args = tool.map(|tool| checked_args(&**tool, call, context)).unwrap_or_default();
+        let new = self.new_record(config, key, call, args, text);
+        let again = new.clone();
+        let begin = match self.keeper.begin(new).await {
+            Ok(begin) => begin,
+            Err(error) => {
+                self.fail(error);
+                return Started::Ended(Box::new(not_recorded()));
+            }
+        };
+        self.lock().known.insert(key.clone());
+        match begin {
+            Begin::Fresh => {
+                self.lock().open.insert(key.clone());
+                Started::Runs { attempt: 1 }
+            }
+            Begin::Retry(record) => {
+                let attempt = record.attempt;
+                if let Some(end) = self.begun_before(config, &record, &again, attempt).await {
+                    return Started::Ended(Box::new(end));
+                }
+                self.lock().open.insert(key.clone());
+                tracing::warn!(%key, attempt, "a call is run again that was begun before");
+                Started::Runs { attempt }
+            }
+            Begin::Completed(record) | Begin::Failed(record) => Started::Ended(Box::new(ended(&record))),
+        }
+    }
+
+    /// What a call comes to that was begun before and has no end; none when it may run, for this time.
+    async fn begun_before(
+        &self,
+        config: &Config,
+        found: &InvocationRecord,
+        again: &NewInvocation,
+        attempt: u32,
+    ) -> Option<CallEnd> {
+        if let Some(handle) = &found.handle {
+            return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
+        }
+        let policy = config.registry.get(&again.tool).map(|tool| tool.policy());
+        let is_the_same = found.call.tool == again.tool
+            && found.call.fingerprint == again.fingerprint
+            && found.call.args == again.args;
+        let may_run = policy.is_some_and(|policy| {
+            policy.effect != Effect::Once && attempt <= policy.max_attempts.unwrap_or(ATTEMPTS).max(1)
+        });
+        if may_run && is_the_same {
+            return None;
+        }
+        Some(self.give_up(&again.key).await)
+    }
+
+    /// It is not known what became of the call, and it must not run again. Where somebody ended it meanwhile, that counts.
+    async fn give_up(&self, key: &StepKey) -> CallEnd {
+        let lost = lost();
+        let end = InvocationEnd::new(lost.clone(), now());
+        let ended_so = match self.keeper.finish(key, end).await {
+            Ok(true) => Ok(None),
+            Ok(false) => self.keeper.get(key).await,
+            Err(error) => Err(error),
+        };
+        match ended_so {
+            Ok(Some(record)) if record.status != InvocationStatus::Pending => ended(&record),
+            Ok(_) => CallEnd::new(lost),
+            Err(error) => {
+                self.fail(error);
+                CallEnd::new(lost)
+            }
+        }
+    }
+
+    /// Records how a call ended.
+    pub(in crate::runtime) async fn finish(&self, key: &StepKey, end: &CallEnd) {
+        let done = match &end.outcome {
+            ToolOutcome::Deferred { handle } => self.keeper.defer(key, handle).await,
+            outcome => {
+                let mut stored = InvocationEnd::new(outcome.clone(), now());
+                stored.control = end.control;
+                self.keeper.finish(key, stored).await
+            }
+        };
+        {
+            let mut inner = self.lock();
+            inner.open.remove(key);
+            inner.known.insert(key.clone());
+        }
+        match done {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(%key, "somebody else ended the record of this call"),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// The messages that others put into the session's inbox.
+    pub(in crate::runtime) async fn inbox(self: Arc<Self>, key: StepKey, room: usize) -> Vec<UserMessage> {
+        let Some(session) = self.session.as_deref().filter(|_| room > 0) else { return Vec::new() };
+        match self.keeper.take_steering(session, &key, room).await {
+            Ok(messages) => messages,
+            Err(error) => {
+                self.fail(error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The run was dropped: what it had begun is ended, by a task of its own.
+    pub(in crate::runtime) fn abandon(self: Arc<Self>, reason: &'static str) {
+        let open = std::mem::take(&mut self.lock().open);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if !open.is_empty() {
+            runtime.spawn(async move {
+                for key in open {
+                    let end = InvocationEnd::new(ToolOutcome::aborted(reason), now());
+                    if let Err(error) = self.keeper.finish(&key, end).await {
+                        tracing::error!(%key, %error, "the end of a call was not recorded");
+                        return;
+                    }
+                }
+            });
+        }
+    }
+}
+
+impl Driver {
+    /// What became of a call before the run's process died; none for a call that had not begun.
+    pub(in crate::runtime) async fn found(&mut self, ord: u32, call: &ToolCall) -> Option<Found> {
+        let turn = self.core(|core, _| core.turn())?;
+        let left = self.left.as_ref().filter(|left| left.turn == turn)?;
+        let is_withheld = left.withheld.contains(&call.id);
+        let records = self.records.clone()?;
+        let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
+        let record = match records.keeper.get(&key).await {
+            Ok(record) => record,
+            Err(error) => {
+                records.fail(error);
+                return Some(Found::Ended(Box::new(not_recorded())));
+            }
+        };
+        let found = match record {
+            None if is_withheld => Some(CallEnd::new(without_secrets())),
+            None => return None,
+            Some(record) if record.status != InvocationStatus::Pending => Some(ended(&record)),
+            Some(_) if is_withheld => Some(records.give_up(&key).await),
+            Some(record) => {
+                let tool = self.config.registry.get(&call.name);
+                let args = tool.map(|tool| checked_args(&**tool, call, &self.context)).unwrap_or_default();
+                let again = records.new_record(&self.config, &key, call, args, "");
+                records.begun_before(&self.config, &record, &again, record.attempt.saturating_add(1)).await
+            }
+        };
+        let Some(end) = found else { return Some(Found::Begun) };
+        records.lock().known.insert(key);
+        Some(Found::Ended(Box::new(end)))
+    }
+}
+
+/// The end that a record tells of.
+fn ended(record: &InvocationRecord) -> CallEnd {
+    let outcome = record.outcome().cloned().unwrap_or_else(lost);
+    let mut end = CallEnd::ran(outcome, 0);
+    end.attempt = record.attempt;
+    if let Some(stored) = &record.end {
+        end.control = stored.control;
+    }
+    end
+}
+
+fn lost() -> ToolOutcome {
+    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+}
+
+fn not_recorded() -> CallEnd {
+    CallEnd::new(ToolOutcome::aborted("it could not be recorded"))
+}
+
+fn without_secrets() -> ToolOutcome {
+    let text = "The call was not run: the program ended before, and its secret arguments were not kept. Make the call again.";
+    ToolOutcome::failed(FailureCode::new("secrets_not_kept"), text)
+}
+
+/// The message of a call that has ended, cut as it would have been.
+pub(super) fn result_message(record: &InvocationRecord, max: usize) -> Option<ToolResultMessage> {
+    let mut message = record.result_message()?;
+    crate::loop_core::cut(&mut message, max, None);
+    Some(message)
+}

@@ -1,0 +1,16 @@
+//! What a run leaves in a store: a record of each call, the messages of its session.
+
+mod begin;
+mod journal;
+mod keeper;
+mod open;
+
+pub(super) use begin::{Found, RunRecords, Started};
+pub(super) use journal::{Left, Restored, SessionState};
+pub(super) use keeper::Keeper;
+
+/// Milliseconds since 1970. Nothing is decided by it: clocks jump.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
+}

@@ -1,0 +1,193 @@
+//! Opening a session: what is stored becomes a conversation again, and perhaps a run that goes on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Keeper;
+use super::begin::result_message;
+use super::journal::{LeftRun, SessionState};
+use crate::loop_core::{AgentLoop, Said};
+use crate::message::{Conversation, Message, ToolCall};
+use crate::runtime::assistant::Config;
+use crate::runtime::{Assistant, AssistantBuilder, OpenError};
+use crate::store::{EntryKind, InvocationStatus, Store, StoreError, StoredEntry};
+use crate::{StepKey, StepKind};
+
+impl AssistantBuilder {
+    /// Records every tool call in a store: what was called, with what, what came of it, when, at which attempt. With a
+    /// [session](Self::session), the conversation is stored there, too.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.keeper = Some(Keeper::new(Arc::new(store)));
+        self
+    }
+
+    /// Stores arguments that are marked `secret`, too, in records and messages. Call it after [`store`](Self::store).
+    pub fn store_secrets(mut self) -> Self {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keeps_secrets = true;
+        }
+        self
+    }
+
+    /// How long the store may take for one thing; 10 s by default. Call it after [`store`](Self::store).
+    pub fn store_timeout(mut self, after: Duration) -> Self {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.patience = after;
+        }
+        self
+    }
+
+    /// The assistant of a session: it begins with the conversation that is stored under this name, and writes down what
+    /// is added as it becomes final. A new session begins with the builder's [conversation](Self::conversation).
+    ///
+    /// What is stored is [repaired](Conversation::repair). A run that a process left in the middle goes on with
+    /// [`continue_run`](Assistant::continue_run), see [`agent::store`](crate::store); [`prompt`](Assistant::prompt) leaves it
+    /// and begins another one.
+    ///
+    /// ```
+    /// use agent::store::MemoryStore;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = MemoryStore::new();
+    /// let ann = Assistant::builder(ScriptedModel::new(["Hello Ann."])).store(store.clone()).session("ann").await?;
+    /// ann.prompt("I am Ann.").await?;
+    /// let later = Assistant::builder(ScriptedModel::new(["You are Ann."])).store(store).session("ann").await?;
+    /// assert_eq!(later.prompt("Who am I?").await?.messages.len(), 2);
+    /// assert_eq!(later.messages().len(), 4);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The assistant cannot be [built](Self::build), there is no store, or the session cannot be read.
+    pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, OpenError> {
+        let assistant = self.build()?;
+        let config = assistant.config().clone();
+        let Some(keeper) = &config.keeper else { return Err(OpenError::NoStore) };
+        let id = id.into();
+        let stored = Stored::read(keeper.load(&id).await?);
+        let opened = stored.open(keeper, &config, id).await?;
+        let Opened { session, conversation } = opened;
+        let mut state = assistant.state();
+        if session.seq > 0 {
+            state.conversation = conversation;
+        }
+        state.session = Some(session);
+        drop(state);
+        Ok(assistant)
+    }
+}
+
+/// A session as it is stored.
+#[derive(Default)]
+struct Stored {
+    seq: u64,
+    messages: Vec<Arc<Message>>,
+    /// A run without an end, with the position of its first message.
+    run: Option<(Arc<str>, usize)>,
+    /// Of the run's messages.
+    said: Vec<Said>,
+    withheld: HashSet<String>,
+}
+
+struct Opened {
+    session: SessionState,
+    conversation: Conversation,
+}
+
+impl Stored {
+    fn read(entries: Vec<StoredEntry>) -> Self {
+        let mut stored = Self::default();
+        for StoredEntry { seq, entry, .. } in entries {
+            stored.seq = seq;
+            match entry.kind {
+                EntryKind::RunBegin => {
+                    stored.run = Some((entry.run.into(), stored.messages.len()));
+                    stored.said.clear();
+                    stored.withheld.clear();
+                }
+                EntryKind::Message { message, withheld, is_cut } => {
+                    stored.withheld.extend(withheld);
+                    stored.said.push(Said { turn: entry.turn, message: message.clone(), is_cut });
+                    stored.messages.push(message);
+                }
+                EntryKind::RunEnd { .. } => stored.run = None,
+                EntryKind::Reset => stored = Self { seq, ..Self::default() },
+                EntryKind::RunResume => {}
+                EntryKind::Unknown(_) => {
+                    tracing::warn!(seq, "an entry of a later version is skipped");
+                }
+            }
+        }
+        stored
+    }
+
+    async fn open(self, keeper: &Keeper, config: &Config, id: Arc<str>) -> Result<Opened, StoreError> {
+        let Self { seq, messages, run, said, withheld } = self;
+        let mut conversation: Conversation = messages.iter().cloned().collect();
+        let (mut left, mut lost) = (None, Vec::new());
+        if let Some((run, from)) = run.clone() {
+            let pending = recorded(keeper, config, &run, &said, &mut conversation).await?;
+            let before = messages.get(..from).unwrap_or_default();
+            let is_sound = before.iter().cloned().collect::<Conversation>().is_sound();
+            let core = AgentLoop::restore(run, config.rules.clone(), before, &said).filter(|_| is_sound);
+            match core {
+                Some(core) => left = Some(LeftRun { core, withheld, pending }),
+                // By the rules of now it would have been another run: nobody goes on with it.
+                None => lost = pending,
+            }
+        }
+        for repair in conversation.repair() {
+            tracing::warn!(session = %id, %repair, "the conversation was repaired");
+        }
+        // What was repaired behind the end is added; anything else has to be written again.
+        let repaired = conversation.shared().get(..messages.len());
+        let is_same = repaired.is_some_and(|repaired| {
+            repaired.iter().zip(&messages).all(|(one, other)| Arc::ptr_eq(one, other))
+        });
+        let session = SessionState {
+            id,
+            writer: crate::runtime::new_id("writer"),
+            seq,
+            stored: if is_same { messages.len() } else { 0 },
+            is_rewritten: !is_same,
+            run: run.map(|(run, _)| run),
+            is_told: false,
+            left: left.filter(|_| is_same),
+            lost,
+        };
+        Ok(Opened { session, conversation })
+    }
+}
+
+/// Gives the open calls at the end the results that are recorded, and says which calls have begun and not ended.
+async fn recorded(
+    keeper: &Keeper,
+    config: &Config,
+    run: &Arc<str>,
+    said: &[Said],
+    conversation: &mut Conversation,
+) -> Result<Vec<StepKey>, StoreError> {
+    let (mut pending, mut results) = (Vec::new(), Vec::new());
+    let last = said
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(at, said)| Some((at, said.turn, said.message.as_assistant()?)));
+    let Some((at, turn, reply)) = last else { return Ok(pending) };
+    let ended = said.get(at + 1..).unwrap_or_default().len();
+    let calls: Vec<(u32, &ToolCall)> = (0..).zip(reply.tool_calls()).skip(ended).collect();
+    for (ord, call) in calls {
+        let key = StepKey::new(run.clone(), turn, StepKind::Tool, ord);
+        let Some(record) = keeper.get(&key).await? else { continue };
+        if record.status == InvocationStatus::Pending {
+            pending.push(key);
+            continue;
+        }
+        let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
+        results.extend(result_message(&record, own.unwrap_or(config.rules.max_result_bytes)));
+    }
+    conversation.extend(results.into_iter().map(Message::ToolResult));
+    Ok(pending)
+}

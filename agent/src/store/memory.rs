@@ -1,0 +1,278 @@
+//! A store in memory.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::record::Position;
+use super::{
+    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    InvocationStore, NewInvocation, SessionEntry, SessionStore, StoreError, StoreErrorKind, StoredEntry,
+};
+use crate::message::UserMessage;
+use crate::{BoxFuture, StepKey};
+
+/// A store in memory: for tests, and for records that need not outlive their process. Clones are one store.
+///
+/// ```
+/// use agent::store::{Begin, InvocationStore as _, MemoryStore, NewInvocation};
+/// use agent::{StepKey, StepKind, json};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
+/// assert_eq!(store.begin(call.clone()).await?, Begin::Fresh);
+/// assert!(matches!(store.begin(call).await?, Begin::Retry(record) if record.attempt == 2));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+    /// How many records and entries it holds at most.
+    room: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    records: HashMap<StepKey, InvocationRecord>,
+    sessions: HashMap<String, Session>,
+    /// All entries of all sessions.
+    entries: usize,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    entries: Vec<SessionEntry>,
+    inbox: Vec<UserMessage>,
+    /// How many of the inbox were taken.
+    taken: usize,
+    ids: HashSet<String>,
+    /// Which part of the inbox each key was given.
+    given: HashMap<StepKey, std::ops::Range<usize>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty store that holds so many records and entries at most; then it is [full](StoreErrorKind::Full).
+    pub fn with_room_for(count: usize) -> Self {
+        Self { inner: Arc::default(), room: Some(count) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing that can panic runs under it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_room(&self, inner: &Inner, more: usize) -> Result<(), StoreError> {
+        let used = inner.records.len() + inner.entries;
+        match self.room {
+            Some(room) if used + more > room => {
+                Err(StoreError::new(StoreErrorKind::Full, format!("it holds {used} of {room} rows")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn do_begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
+        let mut inner = self.lock();
+        if let Some(found) = inner.records.get_mut(&new.key) {
+            if found.status == InvocationStatus::Pending {
+                found.attempt = found.attempt.saturating_add(1);
+            }
+            return Ok(Begin::found(found.clone()));
+        }
+        self.check_room(&inner, 1)?;
+        inner.records.insert(new.key.clone(), InvocationRecord::begun(new));
+        Ok(Begin::Fresh)
+    }
+
+    fn pending<T>(&self, key: &StepKey, then: impl FnOnce(&mut InvocationRecord) -> T) -> bool {
+        let mut inner = self.lock();
+        let record = inner.records.get_mut(key);
+        record.filter(|record| record.status == InvocationStatus::Pending).map(then).is_some()
+    }
+
+    fn select(&self, mut is_wanted: impl FnMut(&InvocationRecord) -> bool) -> Vec<InvocationRecord> {
+        let inner = self.lock();
+        let wanted = inner.records.values().filter(|record| is_wanted(record));
+        let sorted: BTreeMap<_, _> = wanted.map(|record| (Position::of(record), record.clone())).collect();
+        sorted.into_values().collect()
+    }
+
+    fn do_append(&self, session: &str, expected: u64, entries: Vec<SessionEntry>) -> Result<u64, StoreError> {
+        let mut inner = self.lock();
+        self.check_room(&inner, entries.len())?;
+        let last = inner.sessions.get(session).map_or(0, |session| session.entries.len());
+        if to_u64(last) != expected {
+            return Err(StoreError::conflict(session, expected));
+        }
+        let last = last + entries.len();
+        inner.entries += entries.len();
+        if !entries.is_empty() {
+            inner.sessions.entry(session.to_owned()).or_default().entries.extend(entries);
+        }
+        Ok(to_u64(last))
+    }
+
+    fn do_take(&self, session: &str, key: &StepKey, limit: usize) -> Vec<UserMessage> {
+        let mut inner = self.lock();
+        let session = inner.sessions.entry(session.to_owned()).or_default();
+        let (from, all) = (session.taken, session.inbox.len());
+        let given =
+            session.given.entry(key.clone()).or_insert_with(|| from..all.min(from.saturating_add(limit)));
+        session.taken = session.taken.max(given.end);
+        session.inbox.get(given.clone()).unwrap_or_default().to_vec()
+    }
+}
+
+fn to_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+impl InvocationStore for MemoryStore {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+        Box::pin(async move { self.do_begin(new) })
+    }
+
+    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            Ok(self.pending(key, |record| {
+                record.status = end.status();
+                record.end = Some(end);
+            }))
+        })
+    }
+
+    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.pending(key, |record| record.handle = Some(handle.to_owned()))) })
+    }
+
+    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
+        Box::pin(async move { Ok(self.lock().records.get(key).cloned()) })
+    }
+
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+        Box::pin(async move {
+            let after = query.position()?;
+            let mut records = self.select(|record| {
+                let call = &record.call;
+                query.run.as_ref().is_none_or(|run| **run == *call.key.run)
+                    && query.session.as_ref().is_none_or(|session| call.session.as_ref() == Some(session))
+                    && query.tool.as_ref().is_none_or(|tool| *tool == call.tool)
+                    && query.status.is_none_or(|status| status == record.status)
+                    && query.from.is_none_or(|from| call.created_at >= from)
+                    && query.until.is_none_or(|until| call.created_at < until)
+                    && after.as_ref().is_none_or(|after| Position::of(record) > *after)
+            });
+            let size = query.page_size();
+            records.truncate(size + 1);
+            Ok(InvocationPage::of(records, size))
+        })
+    }
+
+    fn pending_before(
+        &self,
+        at: i64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+        Box::pin(async move {
+            let is_pending = |record: &InvocationRecord| {
+                record.status == InvocationStatus::Pending
+                    && record.handle.is_none()
+                    && record.call.created_at < at
+            };
+            let mut records = self.select(is_pending);
+            records.truncate(limit);
+            Ok(records)
+        })
+    }
+
+    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let mut inner = self.lock();
+            let before = inner.records.len();
+            inner.records.retain(|_, record| record.end.as_ref().is_none_or(|end| end.at >= at));
+            Ok(to_u64(before - inner.records.len()))
+        })
+    }
+}
+
+impl SessionStore for MemoryStore {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        entries: Vec<SessionEntry>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move { self.do_append(session, expected, entries) })
+    }
+
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+        Box::pin(async move {
+            let inner = self.lock();
+            let entries = inner.sessions.get(session).map(|session| &session.entries[..]).unwrap_or_default();
+            let numbered = (1..).zip(entries).skip(usize::try_from(after).unwrap_or(usize::MAX)).take(limit);
+            Ok(numbered.map(|(seq, entry)| StoredEntry::new(seq, entry.clone())).collect())
+        })
+    }
+
+    fn push_steering<'a>(
+        &'a self,
+        session: &'a str,
+        message: UserMessage,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let Some(id) = message.id.clone() else { return Box::pin(ready(Err(no_id()))) };
+        Box::pin(async move {
+            let mut inner = self.lock();
+            let session = inner.sessions.entry(session.to_owned()).or_default();
+            if session.ids.contains(&id) {
+                return Ok(false);
+            }
+            if session.inbox.len() - session.taken >= MAX_INBOX {
+                return Err(full_inbox());
+            }
+            session.ids.insert(id);
+            session.inbox.push(message);
+            Ok(true)
+        })
+    }
+
+    fn take_steering<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a StepKey,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
+        Box::pin(async move { Ok(self.do_take(session, key, limit)) })
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let mut inner = self.lock();
+            let count = inner.sessions.remove(session).map_or(0, |session| session.entries.len());
+            inner.entries -= count;
+            Ok(to_u64(count))
+        })
+    }
+}
+
+/// How many messages wait in an inbox; more are refused.
+pub(super) const MAX_INBOX: usize = 1024;
+
+pub(super) fn full_inbox() -> StoreError {
+    StoreError::new(StoreErrorKind::Full, format!("{MAX_INBOX} messages wait in the inbox"))
+}
+
+/// A message without an id cannot be told from another one.
+pub(super) fn no_id() -> StoreError {
+    StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
+}

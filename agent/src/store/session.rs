@@ -1,0 +1,195 @@
+//! What a session is made of.
+
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::message::Message;
+
+/// One thing that happened in a session, in its order.
+///
+/// The stored form is one flat object; kinds that this version does not know are read as such, and skipped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionEntry {
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EntryKind,
+    /// The run in which it happened; empty outside of one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    /// The turn of the run.
+    #[serde(default)]
+    pub turn: u32,
+    /// Who wrote it: each opening of a session has a name of its own, so that a writer knows what it wrote.
+    #[serde(default)]
+    pub writer: String,
+    /// When it was written, in milliseconds since 1970.
+    #[serde(default)]
+    pub at: i64,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EntryKind {
+    /// A run began; what follows is its.
+    RunBegin,
+    /// A run that had been left goes on, here.
+    RunResume,
+    /// A message.
+    #[non_exhaustive]
+    Message {
+        /// The message. Secret arguments of its calls are left out.
+        message: Arc<Message>,
+        /// The ids of the calls whose secret arguments were left out.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        withheld: Vec<String>,
+        /// Whether the reply was cut by its token limit, so that none of its calls runs.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_cut: bool,
+    },
+    /// The run ended.
+    #[non_exhaustive]
+    RunEnd {
+        /// How, in a word.
+        stop: String,
+    },
+    /// Everything before it is forgotten.
+    Reset,
+    /// A kind of a later version.
+    #[serde(untagged)]
+    Unknown(Map<String, Value>),
+}
+
+/// What a later version stored is kept; what this version knows and cannot read is an error.
+impl<'de> Deserialize<'de> for EntryKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Known {
+            RunBegin,
+            RunResume,
+            Message {
+                message: Arc<Message>,
+                #[serde(default)]
+                withheld: Vec<String>,
+                #[serde(default)]
+                is_cut: bool,
+            },
+            RunEnd {
+                stop: String,
+            },
+            Reset,
+        }
+        const KNOWN: [&str; 5] = ["run_begin", "run_resume", "message", "run_end", "reset"];
+        let stored = Map::<String, Value>::deserialize(deserializer)?;
+        match stored.get("type").and_then(Value::as_str) {
+            Some(word) if !KNOWN.contains(&word) => return Ok(Self::Unknown(stored)),
+            _ => {}
+        }
+        Ok(match Known::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
+            Known::RunBegin => Self::RunBegin,
+            Known::RunResume => Self::RunResume,
+            Known::Message { message, withheld, is_cut } => Self::Message { message, withheld, is_cut },
+            Known::RunEnd { stop } => Self::RunEnd { stop },
+            Known::Reset => Self::Reset,
+        })
+    }
+}
+
+impl EntryKind {
+    /// A message.
+    pub fn message(message: impl Into<Arc<Message>>) -> Self {
+        Self::Message { message: message.into(), withheld: Vec::new(), is_cut: false }
+    }
+
+    /// A message, of which something was left out.
+    pub fn message_without(message: impl Into<Arc<Message>>, withheld: Vec<String>, is_cut: bool) -> Self {
+        Self::Message { message: message.into(), withheld, is_cut }
+    }
+
+    /// The end of a run.
+    pub fn run_end(stop: impl Into<String>) -> Self {
+        Self::RunEnd { stop: stop.into() }
+    }
+}
+
+impl SessionEntry {
+    /// An entry outside of any run.
+    pub fn new(kind: EntryKind) -> Self {
+        Self { kind, run: String::new(), turn: 0, writer: String::new(), at: 0 }
+    }
+
+    /// Sets the run and its turn.
+    pub fn in_run(mut self, run: impl Into<String>, turn: u32) -> Self {
+        (self.run, self.turn) = (run.into(), turn);
+        self
+    }
+
+    /// Sets who writes it, and when.
+    pub fn written_by(mut self, writer: impl Into<String>, at: i64) -> Self {
+        (self.writer, self.at) = (writer.into(), at);
+        self
+    }
+}
+
+/// An entry with its number; the first of a session is 1.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct StoredEntry {
+    /// Its number.
+    pub seq: u64,
+    /// The entry.
+    pub entry: SessionEntry,
+}
+
+impl StoredEntry {
+    /// An entry with its number.
+    pub fn new(seq: u64, entry: SessionEntry) -> Self {
+        Self { seq, entry }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn there_and_back(entry: &SessionEntry) -> SessionEntry {
+        serde_json::from_str(&serde_json::to_string(entry).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn entries_are_flat_and_go_both_ways() {
+        let message = EntryKind::message_without(Message::user("Hi"), vec!["c1".to_owned()], true);
+        for kind in [
+            EntryKind::RunBegin,
+            EntryKind::RunResume,
+            message,
+            EntryKind::run_end("completed"),
+            EntryKind::Reset,
+        ] {
+            let entry = SessionEntry::new(kind).in_run("run_1", 2).written_by("w", 5);
+            assert_eq!(there_and_back(&entry), entry);
+        }
+        let form = serde_json::to_value(SessionEntry::new(EntryKind::RunBegin).in_run("r", 1)).unwrap();
+        assert_eq!(form, json!({"type": "run_begin", "run": "r", "turn": 1, "writer": "", "at": 0}));
+    }
+
+    #[test]
+    fn later_kinds_are_kept_and_broken_ones_refused() {
+        let later =
+            json!({"type": "note", "text": "x", "run": "r", "turn": 1, "writer": "w", "at": 3, "more": 1});
+        let entry: SessionEntry = serde_json::from_value(later).unwrap();
+        assert_eq!(entry.run, "r");
+        assert!(matches!(&entry.kind, EntryKind::Unknown(map) if map["text"] == "x"));
+        assert_eq!(there_and_back(&entry), entry);
+        let error =
+            serde_json::from_value::<SessionEntry>(json!({"type": "message", "message": {"role": 5}}));
+        assert!(error.is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! Errors of a database in the words of a store.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// What a database said, without the statement and its values, which it may quote in details.
+#[derive(Debug)]
+struct Said(String);
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Said {}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(super) fn of(error: sqlx::Error) -> StoreError {
+    use StoreErrorKind as Kind;
+    let (kind, message) = match &error {
+        sqlx::Error::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            let kind = of_code(&code, database.message());
+            (kind, format!("{} (code {code})", database.message()))
+        }
+        sqlx::Error::Io(error) => (of_io(error), format!("the connection failed: {}", error.kind())),
+        sqlx::Error::Tls(_) => (Kind::Unavailable, "there is no secure connection".to_owned()),
+        sqlx::Error::PoolTimedOut => (Kind::Busy, "no connection became free in time".to_owned()),
+        sqlx::Error::PoolClosed => (Kind::Unavailable, "the store was closed".to_owned()),
+        sqlx::Error::WorkerCrashed => (Kind::Unavailable, "the database's thread is gone".to_owned()),
+        sqlx::Error::BeginFailed => (Kind::Unavailable, "no transaction could be begun".to_owned()),
+        sqlx::Error::Protocol(_) => {
+            (Kind::Unavailable, "the database does not keep to its protocol".to_owned())
+        }
+        sqlx::Error::RowNotFound => (Kind::Corrupt, "a row is missing".to_owned()),
+        sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::ColumnIndexOutOfBounds { .. }
+        | sqlx::Error::TypeNotFound { .. }
+        | sqlx::Error::AnyDriverError(_) => {
+            (Kind::Corrupt, "a row is not of the form this version knows".to_owned())
+        }
+        // Of what it says, nothing is shown: it may quote the address, and so a password.
+        sqlx::Error::Configuration(_) => (Kind::Other, "the address of the database is wrong".to_owned()),
+        _ => (Kind::Other, "the database's client failed".to_owned()),
+    };
+    StoreError::new(kind, message.clone()).with_source(Said(message))
+}
+
+pub(super) fn unusable(what: &str, error: io::Error) -> StoreError {
+    StoreError::new(of_io(&error), what).with_source(error)
+}
+
+fn of_io(error: &io::Error) -> StoreErrorKind {
+    match error.kind() {
+        io::ErrorKind::TimedOut => StoreErrorKind::Timeout,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
+        io::ErrorKind::ReadOnlyFilesystem => StoreErrorKind::ReadOnly,
+        _ => StoreErrorKind::Unavailable,
+    }
+}
+
+/// SQLite: <https://www.sqlite.org/rescode.html>; extended codes have the primary one in their low byte. Postgres:
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>, five characters, of which two name the class.
+fn of_code(code: &str, message: &str) -> StoreErrorKind {
+    use StoreErrorKind as Kind;
+    if code.len() == 5 {
+        return match (code, &code[..2]) {
+            ("25006", _) => Kind::ReadOnly,
+            ("53100" | "53200", _) => Kind::Full,
+            ("57014", _) => Kind::Timeout,
+            ("55P03" | "53300" | "40P01" | "40001" | "57P03", _) => Kind::Busy,
+            ("57P01" | "57P02" | "57P04", _) | (_, "08" | "28" | "3D") => Kind::Unavailable,
+            ("XX001" | "XX002", _) | (_, "42") => Kind::Corrupt,
+            _ => Kind::Other,
+        };
+    }
+    match code.parse::<u32>().map(|code| code & 0xff) {
+        Ok(5 | 6) => Kind::Busy,
+        Ok(8) => Kind::ReadOnly,
+        Ok(13) => Kind::Full,
+        Ok(11 | 26) => Kind::Corrupt,
+        Ok(3 | 10 | 14) => Kind::Unavailable,
+        // A table that is not there.
+        Ok(1) if message.starts_with("no such") => Kind::Corrupt,
+        _ => Kind::Other,
+    }
+}
+
+/// Whether a row is there already.
+pub(super) fn is_taken(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+/// What was stored is no JSON that this version knows. The error of serde quotes values; where it was is enough.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(super) fn unreadable(what: &str, error: serde_json::Error) -> StoreError {
+    let place = format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column());
+    StoreError::corrupt(what, Said(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_both_databases_have_their_kind() {
+        use StoreErrorKind as Kind;
+        for (code, kind) in [
+            ("5", Kind::Busy),
+            ("261", Kind::Busy),
+            ("8", Kind::ReadOnly),
+            ("1032", Kind::ReadOnly),
+            ("13", Kind::Full),
+            ("26", Kind::Corrupt),
+            ("14", Kind::Unavailable),
+            ("2067", Kind::Other),
+            ("25006", Kind::ReadOnly),
+            ("53100", Kind::Full),
+            ("57014", Kind::Timeout),
+            ("55P03", Kind::Busy),
+            ("57P01", Kind::Unavailable),
+            ("08006", Kind::Unavailable),
+            ("42P01", Kind::Corrupt),
+            ("23505", Kind::Other),
+            ("", Kind::Other),
+        ] {
+            assert_eq!(of_code(code, ""), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_in_no_error() {
+        let error = of(sqlx::Error::Configuration("postgres://ann:hunter2@db".into()));
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,212 @@
+//! Records in a database.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use super::{SqlStore, error, to_limit};
+use crate::store::record::MAX_PAGE;
+use crate::store::{
+    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    InvocationStore, NewInvocation, StoreError, StoreErrorKind,
+};
+use crate::{BoxFuture, Control, StepKey, ToolOutcome};
+
+/// How a call ended, as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredEnd {
+    outcome: ToolOutcome,
+    #[serde(default)]
+    control: Control,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "select id, status, attempt, handle, call, outcome, created_at, ended_at from agent_invocation ",
+            $rest
+        )
+    };
+}
+
+const INSERT: &str = "insert into agent_invocation
+    (id, run_id, turn, ord, session_id, tool, status, attempt, handle, call, outcome, created_at, ended_at)
+    values ($1, $2, $3, $4, $5, $6, 'pending', 1, '', $7, '', $8, 0) on conflict (id) do nothing";
+
+const LIST: &str = select!(
+    "where ($1 = '' or run_id = $1) and ($2 = '' or session_id = $2) and ($3 = '' or tool = $3)
+    and ($4 = '' or status = $4) and created_at >= $5 and created_at < $6
+    and (created_at > $7 or (created_at = $7 and (turn > $8 or (turn = $8 and (ord > $9 or (ord = $9 and id > $10))))))
+    order by created_at, turn, ord, id limit $11"
+);
+
+const PENDING: &str = select!(
+    "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
+);
+
+fn read(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
+    let text = |at: usize| row.try_get::<String, _>(at).map_err(error::of);
+    let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::of);
+    let (id, status, outcome) = (text(0)?, text(1)?, text(5)?);
+    let mut call: NewInvocation =
+        serde_json::from_str(&text(4)?).map_err(|error| error::unreadable("the record of a call", error))?;
+    call.key = id.parse().map_err(|error| StoreError::corrupt("the key of a record", error))?;
+    call.created_at = number(6)?;
+    let Some(status) = InvocationStatus::read(&status) else {
+        return Err(StoreError::new(StoreErrorKind::Corrupt, "a record has a status that is not known"));
+    };
+    let mut record = InvocationRecord::begun(call);
+    record.status = status;
+    record.attempt = u32::try_from(number(2)?).unwrap_or(u32::MAX);
+    record.handle = Some(text(3)?).filter(|handle| !handle.is_empty());
+    if status != InvocationStatus::Pending {
+        let end: StoredEnd =
+            serde_json::from_str(&outcome).map_err(|error| error::unreadable("the end of a call", error))?;
+        let mut read = InvocationEnd::new(end.outcome, number(7)?);
+        read.control = end.control;
+        record.end = Some(read);
+    }
+    Ok(record)
+}
+
+fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| error::unreadable("a value that is no JSON", error))
+}
+
+async fn get(connection: &mut sqlx::AnyConnection, id: &str) -> Result<Option<InvocationRecord>, StoreError> {
+    let row = sqlx::query(select!("where id = $1")).bind(id).fetch_optional(connection).await;
+    row.map_err(error::of)?.as_ref().map(read).transpose()
+}
+
+impl SqlStore {
+    async fn insert(&self, new: &NewInvocation, id: &str) -> Result<bool, StoreError> {
+        let (key, call) = (&new.key, json(new)?);
+        let done = sqlx::query(INSERT)
+            .bind(id)
+            .bind(&*key.run)
+            .bind(i64::from(key.turn))
+            .bind(i64::from(key.ord))
+            .bind(new.session.as_deref().unwrap_or_default())
+            .bind(&*new.tool)
+            .bind(call)
+            .bind(new.created_at)
+            .execute(&self.pool)
+            .await;
+        done.map(|done| done.rows_affected() == 1).map_err(error::of)
+    }
+
+    async fn do_begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
+        let id = new.key.to_string();
+        if self.insert(&new, &id).await? {
+            return Ok(Begin::Fresh);
+        }
+        // Counted and read as one, so that two who begin at once are two attempts.
+        let mut transaction = self.begin_transaction().await?;
+        sqlx::query("update agent_invocation set attempt = attempt + 1 where id = $1 and status = 'pending'")
+            .bind(&*id)
+            .execute(&mut *transaction)
+            .await
+            .map_err(error::of)?;
+        let found = get(&mut transaction, &id).await?;
+        transaction.commit().await.map_err(error::of)?;
+        found.map(Begin::found).ok_or_else(|| {
+            StoreError::new(StoreErrorKind::Conflict, "the record was deleted while it was begun")
+        })
+    }
+
+    async fn do_finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
+        let (status, at) = (end.status().as_str(), end.at);
+        let stored = json(&StoredEnd { outcome: end.outcome, control: end.control, extra: Map::new() })?;
+        let done = sqlx::query(
+            "update agent_invocation set status = $1, outcome = $2, ended_at = $3 where id = $4 and status = 'pending'",
+        )
+        .bind(status)
+        .bind(stored)
+        .bind(at)
+        .bind(key.to_string())
+        .execute(&self.pool)
+        .await;
+        done.map(|done| done.rows_affected() == 1).map_err(error::of)
+    }
+
+    async fn do_list(&self, query: InvocationQuery) -> Result<InvocationPage, StoreError> {
+        let (after, size) = (query.position()?, query.page_size());
+        let (at, turn, ord, id) = match after {
+            Some(after) => (after.created_at, i64::from(after.turn), i64::from(after.ord), after.id),
+            None => (i64::MIN, -1, -1, String::new()),
+        };
+        let rows = sqlx::query(LIST)
+            .bind(query.run.unwrap_or_default())
+            .bind(query.session.unwrap_or_default())
+            .bind(query.tool.unwrap_or_default())
+            .bind(query.status.map_or("", InvocationStatus::as_str))
+            .bind(query.from.unwrap_or(i64::MIN))
+            .bind(query.until.unwrap_or(i64::MAX))
+            .bind(at)
+            .bind(turn)
+            .bind(ord)
+            .bind(id)
+            .bind(to_limit(size + 1))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(error::of)?;
+        let records = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(InvocationPage::of(records, size))
+    }
+}
+
+impl InvocationStore for SqlStore {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+        Box::pin(self.do_begin(new))
+    }
+
+    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.do_finish(key, end))
+    }
+
+    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let done =
+                sqlx::query("update agent_invocation set handle = $1 where id = $2 and status = 'pending'")
+                    .bind(handle)
+                    .bind(key.to_string())
+                    .execute(&self.pool)
+                    .await;
+            done.map(|done| done.rows_affected() == 1).map_err(error::of)
+        })
+    }
+
+    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
+        Box::pin(async move { get(&mut *self.connection().await?, &key.to_string()).await })
+    }
+
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+        Box::pin(self.do_list(query))
+    }
+
+    fn pending_before(
+        &self,
+        at: i64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+        Box::pin(async move {
+            let limit = to_limit(limit.min(MAX_PAGE));
+            let rows = sqlx::query(PENDING).bind(at).bind(limit).fetch_all(&self.pool).await;
+            rows.map_err(error::of)?.iter().map(read).collect()
+        })
+    }
+
+    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let done =
+                sqlx::query("delete from agent_invocation where status <> 'pending' and ended_at < $1")
+                    .bind(at)
+                    .execute(&self.pool)
+                    .await;
+            done.map(|done| done.rows_affected()).map_err(error::of)
+        })
+    }
+}

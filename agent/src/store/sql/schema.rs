@@ -1,0 +1,102 @@
+//! The tables, and how a store of an earlier version becomes one of this version.
+
+use sqlx::Row as _;
+
+use super::{SqlStore, error};
+use crate::store::{StoreError, StoreErrorKind};
+
+/// One after the other: what each version adds. Only what SQLite and Postgres have in common. A list of its own: the
+/// table in which sqlx notes migrations belongs to the application.
+const VERSIONS: [&[&str]; 1] = [&[
+    "create table agent_invocation (
+        id text not null primary key,
+        run_id text not null,
+        turn bigint not null,
+        ord bigint not null,
+        session_id text not null,
+        tool text not null,
+        status text not null,
+        attempt bigint not null,
+        handle text not null,
+        call text not null,
+        outcome text not null,
+        created_at bigint not null,
+        ended_at bigint not null
+    )",
+    "create index agent_invocation_by_status on agent_invocation (status, created_at)",
+    "create index agent_invocation_by_time on agent_invocation (created_at, turn, ord, id)",
+    "create index agent_invocation_by_session on agent_invocation (session_id, created_at)",
+    "create index agent_invocation_by_run on agent_invocation (run_id)",
+    "create table agent_session_entry (
+        session_id text not null,
+        seq bigint not null,
+        entry text not null,
+        primary key (session_id, seq)
+    )",
+    "create table agent_steering (
+        session_id text not null,
+        seq bigint not null,
+        message_id text not null,
+        message text not null,
+        taken_by text not null,
+        primary key (session_id, seq),
+        unique (session_id, message_id)
+    )",
+    "create table agent_steering_taken (
+        session_id text not null,
+        taken_by text not null,
+        primary key (session_id, taken_by)
+    )",
+]];
+
+/// Any number that nobody else uses for a lock in the database.
+const LOCK: &str = "select pg_advisory_xact_lock(4713590021)";
+
+/// Makes the tables what this version wants.
+pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
+    if let Ok(Some(version)) = version(&mut *store.connection().await?).await {
+        check(version)?;
+        if version == VERSIONS.len() {
+            return Ok(());
+        }
+    }
+    let mut transaction = store.begin_transaction().await?;
+    if store.is_postgres {
+        // Two processes that make one table at once would fail.
+        sqlx::query(LOCK).execute(&mut *transaction).await.map_err(error::of)?;
+    }
+    sqlx::query("create table if not exists agent_schema (version bigint not null)")
+        .execute(&mut *transaction)
+        .await
+        .map_err(error::of)?;
+    let found = version(&mut transaction).await.map_err(error::of)?;
+    let from = found.unwrap_or_default();
+    check(from)?;
+    for version in VERSIONS.get(from..).unwrap_or_default() {
+        for statement in *version {
+            sqlx::query(*statement).execute(&mut *transaction).await.map_err(error::of)?;
+        }
+    }
+    let note = match found {
+        None => "insert into agent_schema (version) values ($1)",
+        Some(_) => "update agent_schema set version = $1",
+    };
+    let now = i64::try_from(VERSIONS.len()).unwrap_or_default();
+    sqlx::query(note).bind(now).execute(&mut *transaction).await.map_err(error::of)?;
+    transaction.commit().await.map_err(error::of)
+}
+
+async fn version(connection: &mut sqlx::AnyConnection) -> Result<Option<usize>, sqlx::Error> {
+    let row = sqlx::query("select version from agent_schema").fetch_optional(connection).await?;
+    let version = row.map(|row| row.try_get::<i64, _>(0)).transpose()?;
+    Ok(version.map(|version| usize::try_from(version).unwrap_or(usize::MAX)))
+}
+
+fn check(version: usize) -> Result<(), StoreError> {
+    if version <= VERSIONS.len() {
+        return Ok(());
+    }
+    let message =
+        format!("the tables have version {version}; this library knows versions up to {}", VERSIONS.len());
+    Err(StoreError::new(StoreErrorKind::Corrupt, message))
+}

@@ -1,0 +1,241 @@
+//! Sessions in a database.
+
+use sqlx::Row as _;
+
+use super::{SqlStore, error, from_sql, to_limit, to_sql};
+use crate::message::UserMessage;
+use crate::store::memory::{MAX_INBOX, full_inbox, no_id};
+use crate::store::{SessionEntry, SessionStore, StoreError, StoredEntry};
+use crate::{BoxFuture, StepKey};
+
+/// The first of some entries: only where the session is what its writer takes it for.
+const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
+    where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $4";
+
+const APPEND_MORE: &str = "insert into agent_session_entry (session_id, seq, entry) values ($1, $2, $3)";
+
+const PUSH: &str = "insert into agent_steering (session_id, seq, message_id, message, taken_by)
+    select $1, (select coalesce(max(seq), 0) + 1 from agent_steering where session_id = $1), $2, $3, ''
+    where (select count(*) from agent_steering where session_id = $1 and taken_by = '') < $4
+    on conflict do nothing";
+
+const TAKE: &str =
+    "update agent_steering set taken_by = $1 where session_id = $2 and taken_by = '' and seq in
+    (select seq from agent_steering where session_id = $2 and taken_by = '' order by seq limit $3)";
+
+const WAITS: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
+
+/// How often an inbox is asked again that others use at the same time.
+const TRIES: usize = 20;
+
+/// Marks messages as taken. Others may take some of them at the same time: then there are further ones.
+async fn take(
+    connection: &mut sqlx::AnyConnection,
+    session: &str,
+    key: &str,
+    limit: usize,
+) -> Result<(), sqlx::Error> {
+    let mut room = from_sql(to_limit(limit));
+    for _ in 0..TRIES {
+        let waits = sqlx::query(WAITS).bind(session).fetch_optional(&mut *connection).await?;
+        if room == 0 || waits.is_none() {
+            break;
+        }
+        let taken =
+            sqlx::query(TAKE).bind(key).bind(session).bind(to_sql(room)).execute(&mut *connection).await?;
+        room = room.saturating_sub(taken.rows_affected());
+    }
+    Ok(())
+}
+
+impl SqlStore {
+    async fn do_append(
+        &self,
+        session: &str,
+        expected: u64,
+        entries: Vec<SessionEntry>,
+    ) -> Result<u64, StoreError> {
+        let write = |entry: &SessionEntry| {
+            serde_json::to_string(entry).map_err(|error| error::unreadable("an entry that is no JSON", error))
+        };
+        let texts = entries.iter().map(write).collect::<Result<Vec<_>, _>>()?;
+        let numbered: Vec<_> = (to_sql(expected) + 1..).zip(texts).collect();
+        let last = numbered.last().map_or(expected, |(seq, _)| from_sql(*seq));
+        let result = |done: Result<bool, sqlx::Error>| match done {
+            Ok(true) => Ok(last),
+            Ok(false) => Err(StoreError::conflict(session, expected)),
+            Err(error) if error::is_taken(&error) => Err(StoreError::conflict(session, expected)),
+            Err(error) => Err(error::of(error)),
+        };
+        match &numbered[..] {
+            [] => {
+                let found = sqlx::query(
+                    "select coalesce(max(seq), 0) from agent_session_entry where session_id = $1",
+                )
+                .bind(session)
+                .fetch_one(&self.pool)
+                .await;
+                result(found.and_then(|row| row.try_get::<i64, _>(0)).map(|last| last == to_sql(expected)))
+            }
+            [(seq, text)] => {
+                let append =
+                    sqlx::query(APPEND).bind(session).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
+                result(append.execute(&self.pool).await.map(|done| done.rows_affected() == 1))
+            }
+            [(seq, text), more @ ..] => {
+                let mut transaction = self.begin_transaction().await?;
+                let append =
+                    sqlx::query(APPEND).bind(session).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
+                result(append.execute(&mut *transaction).await.map(|done| done.rows_affected() == 1))?;
+                for (seq, text) in more {
+                    let append = sqlx::query(APPEND_MORE).bind(session).bind(*seq).bind(text.as_str());
+                    result(append.execute(&mut *transaction).await.map(|_| true))?;
+                }
+                result(transaction.commit().await.map(|()| true))
+            }
+        }
+    }
+
+    async fn do_load(&self, session: &str, after: u64, limit: usize) -> Result<Vec<StoredEntry>, StoreError> {
+        let rows = sqlx::query(
+            "select seq, entry from agent_session_entry where session_id = $1 and seq > $2 order by seq limit $3",
+        )
+        .bind(session)
+        .bind(to_sql(after))
+        .bind(to_limit(limit))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(error::of)?;
+        let read = |row: &sqlx::any::AnyRow| {
+            let seq = row.try_get::<i64, _>(0).map_err(error::of)?;
+            let text = row.try_get::<String, _>(1).map_err(error::of)?;
+            let entry = serde_json::from_str(&text)
+                .map_err(|error| error::unreadable(&format!("entry {seq} of a session"), error))?;
+            Ok(StoredEntry::new(from_sql(seq), entry))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn do_push(&self, session: &str, message: UserMessage) -> Result<bool, StoreError> {
+        let Some(id) = &message.id else { return Err(no_id()) };
+        let text = serde_json::to_string(&message)
+            .map_err(|error| error::unreadable("a message that is no JSON", error))?;
+        for _ in 0..TRIES {
+            let done = sqlx::query(PUSH)
+                .bind(session)
+                .bind(&**id)
+                .bind(&*text)
+                .bind(to_limit(MAX_INBOX))
+                .execute(&self.pool)
+                .await
+                .map_err(error::of)?;
+            if done.rows_affected() == 1 {
+                return Ok(true);
+            }
+            let twin =
+                sqlx::query("select seq from agent_steering where session_id = $1 and message_id = $2")
+                    .bind(session)
+                    .bind(&**id)
+                    .fetch_optional(&self.pool)
+                    .await
+                    .map_err(error::of)?;
+            if twin.is_some() {
+                return Ok(false);
+            }
+        }
+        Err(full_inbox())
+    }
+
+    async fn do_take(
+        &self,
+        session: &str,
+        key: &StepKey,
+        limit: usize,
+    ) -> Result<Vec<UserMessage>, StoreError> {
+        let key = key.to_string();
+        let mut transaction = self.begin_transaction().await?;
+        let is_new = sqlx::query(
+            "insert into agent_steering_taken (session_id, taken_by) values ($1, $2) on conflict do nothing",
+        )
+        .bind(session)
+        .bind(&*key)
+        .execute(&mut *transaction)
+        .await
+        .map_err(error::of)?;
+        if is_new.rows_affected() == 1 {
+            take(&mut transaction, session, &key, limit).await.map_err(error::of)?;
+        }
+        let rows = sqlx::query(
+            "select message from agent_steering where session_id = $1 and taken_by = $2 order by seq",
+        )
+        .bind(session)
+        .bind(&*key)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(error::of)?;
+        transaction.commit().await.map_err(error::of)?;
+        let read = |row: &sqlx::any::AnyRow| {
+            let text = row.try_get::<String, _>(0).map_err(error::of)?;
+            serde_json::from_str(&text).map_err(|error| error::unreadable("a message of an inbox", error))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn do_delete(&self, session: &str) -> Result<u64, StoreError> {
+        let mut transaction = self.begin_transaction().await?;
+        for statement in [
+            "delete from agent_steering where session_id = $1",
+            "delete from agent_steering_taken where session_id = $1",
+        ] {
+            sqlx::query(statement).bind(session).execute(&mut *transaction).await.map_err(error::of)?;
+        }
+        let done = sqlx::query("delete from agent_session_entry where session_id = $1")
+            .bind(session)
+            .execute(&mut *transaction)
+            .await
+            .map_err(error::of)?;
+        transaction.commit().await.map_err(error::of)?;
+        Ok(done.rows_affected())
+    }
+}
+
+impl SessionStore for SqlStore {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        entries: Vec<SessionEntry>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(self.do_append(session, expected, entries))
+    }
+
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+        Box::pin(self.do_load(session, after, limit))
+    }
+
+    fn push_steering<'a>(
+        &'a self,
+        session: &'a str,
+        message: UserMessage,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.do_push(session, message))
+    }
+
+    fn take_steering<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a StepKey,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
+        Box::pin(self.do_take(session, key, limit))
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(self.do_delete(session))
+    }
+}

@@ -1,0 +1,105 @@
+//! Arguments without their secrets.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::args::{Kind, Plan};
+
+/// What stands where a secret was.
+const WITHHELD: &str = "[secret]";
+
+/// Leaves out of arguments what is marked secret, and the keys that the tool does not know: one may be a misspelled
+/// secret. None when the tool has no secrets. The flag says whether anything was left out.
+pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
+    let graph = plan.graph();
+    if !graph.has_secrets() {
+        return None;
+    }
+    let (mut known, mut secret) = (HashSet::new(), HashSet::new());
+    for node in &graph.nodes {
+        match &node.kind {
+            Kind::Object(object) => {
+                for prop in &object.props {
+                    let names = prop.aliases.iter().chain([&prop.name]).map(String::as_str);
+                    if prop.secret { secret.extend(names) } else { known.extend(names) }
+                }
+            }
+            Kind::External(external) => known.extend(external.names()),
+            _ => {}
+        }
+    }
+    let mut shown = args.clone();
+    let is_object = shown.is_object();
+    let mut left_out = walk(&mut shown, &known, &secret, 0);
+    if !is_object {
+        // Text that is not even JSON: there is no telling what stands where.
+        shown = Value::String(WITHHELD.to_owned());
+        left_out = true;
+    }
+    Some((shown, left_out))
+}
+
+/// Values deeper than this are left out as a whole; arguments that pass a check are not that deep.
+const MAX_DEPTH: usize = 128;
+
+fn walk(value: &mut Value, known: &HashSet<&str>, secret: &HashSet<&str>, depth: usize) -> bool {
+    let hide = |value: &mut Value| *value = Value::String(WITHHELD.to_owned());
+    if depth >= MAX_DEPTH {
+        hide(value);
+        return true;
+    }
+    let mut left_out = false;
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                left_out |= walk(item, known, secret, depth + 1);
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                if secret.contains(&**key) || !known.contains(&**key) {
+                    hide(value);
+                    left_out = true;
+                } else {
+                    left_out |= walk(value, known, secret, depth + 1);
+                }
+            }
+        }
+        _ => {}
+    }
+    left_out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::PlanOptions;
+    use serde_json::json;
+
+    fn plan(has_secret: bool) -> Plan {
+        let schema = json!({"type": "object", "properties": {
+            "user": {"type": "string"},
+            "login": {"type": "object", "properties": {"password": {"type": "string", "x-secret": has_secret}}},
+        }});
+        Plan::compile("login", &schema, PlanOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn secrets_and_unknown_keys_are_left_out_at_any_depth() {
+        let args = json!({"user": "ann", "login": {"password": "p", "pasword": "p"}, "x": 1});
+        let (shown, left_out) = withheld(&plan(true), &args).unwrap();
+        assert!(left_out);
+        let hidden =
+            json!({"user": "ann", "login": {"password": "[secret]", "pasword": "[secret]"}, "x": "[secret]"});
+        assert_eq!(shown, hidden);
+        assert!(withheld(&plan(false), &args).is_none());
+    }
+
+    #[test]
+    fn what_is_no_object_is_left_out_as_a_whole() {
+        let text = json!("{\"login\": {\"password\": \"p");
+        assert_eq!(withheld(&plan(true), &text).unwrap(), (json!("[secret]"), true));
+        assert_eq!(withheld(&plan(true), &json!({"user": "ann"})).unwrap(), (json!({"user": "ann"}), false));
+    }
+}

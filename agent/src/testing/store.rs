@@ -1,0 +1,244 @@
+//! What every store has to do.
+
+use crate::message::{Message, UserMessage};
+use crate::store::{
+    Begin, EntryKind, InvocationEnd, InvocationQuery, InvocationRecord, InvocationStatus, NewInvocation,
+    SessionEntry, Store, StoreError, StoreErrorKind,
+};
+use crate::{Control, FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, json};
+
+/// Holds a store against everything that [`InvocationStore`](crate::store::InvocationStore) and
+/// [`SessionStore`](crate::store::SessionStore) promise. It may hold other things; what this leaves there is named by
+/// `name`, which is used once for each store.
+///
+/// ```
+/// use agent::store::MemoryStore;
+/// use agent::testing::assert_store;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// assert_store(&MemoryStore::new(), "doc").await;
+/// # }
+/// ```
+///
+/// # Panics
+/// The store does something else.
+pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
+    records(store, name).await;
+    ends(store, name).await;
+    lists(store, name).await;
+    retention(store, name).await;
+    entries(store, name).await;
+    inbox(store, name).await;
+}
+
+fn ok<T>(answer: Result<T, StoreError>, what: &str) -> T {
+    answer.unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+fn key(name: &str, run: &str, turn: u32, ord: u32) -> StepKey {
+    StepKey::new(format!("{name}/{run}"), turn, StepKind::Tool, ord)
+}
+
+fn call(key: &StepKey, tool: &str, at: i64) -> NewInvocation {
+    let args = json!({"text": "naïve \u{1f600} \u{0} \"quoted\"", "n": 9_007_199_254_740_993_u64, "deep": [[null, 1.5]]});
+    NewInvocation::new(key.clone(), "call_1", tool, args).at(at).in_session(Some("a session".to_owned()))
+}
+
+fn output() -> ToolOutput {
+    ToolOutput::text("it is\ndone").with_metadata("took", 5).with_control(Control::EndIfAll)
+}
+
+async fn found(store: &(impl Store + ?Sized), key: &StepKey) -> InvocationRecord {
+    ok(store.get(key).await, "get").unwrap_or_else(|| panic!("get: there is no record {key}"))
+}
+
+/// A record is inserted once; who begins again is told, and counted.
+async fn records(store: &(impl Store + ?Sized), name: &str) {
+    let key = key(name, "begin", 1, 0);
+    assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");
+    let mut new = call(&key, "send", 1_000);
+    new.source = Some("user:7".to_owned());
+    "I send it.".clone_into(&mut new.text);
+    new.fingerprint = u64::MAX - 1;
+    new.is_withheld = true;
+    assert_eq!(ok(store.begin(new.clone()).await, "begin"), Begin::Fresh);
+    let record = found(store, &key).await;
+    assert_eq!(record, InvocationRecord::begun(new.clone()), "a record is what was begun");
+    let mut other = new.clone();
+    (other.tool, other.created_at) = ("another".to_owned(), 1);
+    for attempt in 2..4 {
+        let begin = ok(store.begin(other.clone()).await, "begin again");
+        let Begin::Retry(again) = begin else { panic!("begin again: {begin:?}") };
+        assert_eq!(
+            (again.attempt, again.status),
+            (attempt, InvocationStatus::Pending),
+            "attempts are counted"
+        );
+        assert_eq!(again.call, new, "what was begun first stays");
+    }
+    assert!(ok(store.defer(&key, "job-5").await, "defer"), "a pending record can wait for its result");
+    assert_eq!(found(store, &key).await.handle.as_deref(), Some("job-5"));
+}
+
+/// A record ends once, and never goes back.
+async fn ends(store: &(impl Store + ?Sized), name: &str) {
+    let done = key(name, "finish", 1, 0);
+    let end = InvocationEnd::new(output().into(), 2_000);
+    assert!(!ok(store.finish(&done, end.clone()).await, "finish"), "what has not begun does not end");
+    assert!(!ok(store.defer(&done, "x").await, "defer"), "what has not begun does not wait");
+    ok(store.begin(call(&done, "send", 1_500)).await, "begin");
+    assert!(ok(store.finish(&done, end.clone()).await, "finish"));
+    let late = InvocationEnd::new(ToolOutcome::aborted("late"), 3_000);
+    assert!(!ok(store.finish(&done, late).await, "finish"), "the first end counts");
+    assert!(!ok(store.defer(&done, "x").await, "defer"), "what has ended does not wait");
+    let record = found(store, &done).await;
+    assert_eq!(
+        (record.status, record.end.as_ref(), record.attempt),
+        (InvocationStatus::Completed, Some(&end), 1)
+    );
+    assert_eq!((record.completed_at(), record.failed_at()), (Some(2_000), None));
+    let begin = ok(store.begin(call(&done, "send", 5_000)).await, "begin");
+    assert_eq!(begin, Begin::Completed(Box::new(record)), "a result is given back, and no attempt counted");
+
+    let outcomes = [
+        ToolOutcome::Retry { message: "better".to_owned() },
+        ToolOutcome::failed(FailureCode::TOOL_ERROR, "kaput"),
+        ToolOutcome::Denied { code: crate::DenialCode::BLOCKED, message: "no".to_owned() },
+        ToolOutcome::Interrupted { code: crate::InterruptionCode::LOST, reason: "gone".to_owned() },
+    ];
+    for (ord, outcome) in (1..).zip(outcomes) {
+        let key = key(name, "finish", 1, ord);
+        ok(store.begin(call(&key, "send", 1_500)).await, "begin");
+        assert!(ok(store.finish(&key, InvocationEnd::new(outcome.clone(), 1_600)).await, "finish"));
+        let begin = ok(store.begin(call(&key, "send", 1_700)).await, "begin");
+        let Begin::Failed(record) = begin else { panic!("begin: {begin:?}") };
+        assert_eq!((record.outcome(), record.failed_at()), (Some(&outcome), Some(1_600)));
+    }
+}
+
+/// Records are listed by what they are, in their order, page by page.
+async fn lists(store: &(impl Store + ?Sized), name: &str) {
+    let run = format!("{name}/list");
+    for ord in 0..5_u32 {
+        let key = key(name, "list", 1 + ord / 3, ord % 3);
+        let mut new = call(&key, if ord % 2 == 0 { "even" } else { "odd" }, 100 - i64::from(ord / 2));
+        new.session = Some(format!("{name}-{}", ord / 4));
+        ok(store.begin(new).await, "begin");
+        if ord < 2 {
+            ok(store.finish(&key, InvocationEnd::new(output().into(), 200)).await, "finish");
+        }
+    }
+    let all = InvocationQuery::new().run(&*run);
+    let keys = |records: &[InvocationRecord]| -> Vec<String> {
+        let short = |record: &InvocationRecord| format!("{}.{}", record.key().turn, record.key().ord);
+        records.iter().map(short).collect()
+    };
+    let listed = async |query: InvocationQuery| keys(&ok(store.list(query).await, "list").records).join(" ");
+    assert_eq!(listed(all.clone()).await, "2.1 1.2 2.0 1.0 1.1", "by time, turn, position");
+    assert_eq!(listed(all.clone().tool("odd")).await, "2.0 1.1");
+    assert_eq!(listed(all.clone().status(InvocationStatus::Completed)).await, "1.0 1.1");
+    assert_eq!(listed(all.clone().session(format!("{name}-1"))).await, "2.1");
+    assert_eq!(listed(all.clone().between(99, 100)).await, "1.2 2.0", "the end is not included");
+    assert_eq!(listed(InvocationQuery::new().run(format!("{run}/none"))).await, "");
+    let (mut paged, mut query) = (Vec::new(), all.limit(2));
+    loop {
+        let page = ok(store.list(query.clone()).await, "list");
+        assert!(page.records.len() <= 2, "a page is as long as was asked for");
+        paged.extend(keys(&page.records));
+        let Some(next) = page.next else { break };
+        query = query.after(next);
+    }
+    assert_eq!(paged.join(" "), "2.1 1.2 2.0 1.0 1.1", "pages are the whole list");
+    let error = store.list(InvocationQuery::new().after("nonsense")).await;
+    assert!(error.is_err(), "a page of nobody");
+}
+
+/// What may have been lost is found; what is over long enough is deleted, and nothing else.
+async fn retention(store: &(impl Store + ?Sized), name: &str) {
+    let old = |ord| key(name, "old", 1, ord);
+    for ord in 0..4 {
+        ok(store.begin(call(&old(ord), "send", i64::from(ord) - 50)).await, "begin");
+    }
+    ok(store.defer(&old(3), "elsewhere").await, "defer");
+    ok(store.finish(&old(1), InvocationEnd::new(output().into(), -20)).await, "finish");
+    ok(store.finish(&old(2), InvocationEnd::new(output().into(), -10)).await, "finish");
+    let mine = |records: Vec<InvocationRecord>| -> Vec<u32> {
+        let mine = records.iter().filter(|record| record.key().run == old(0).run);
+        mine.map(|record| record.key().ord).collect()
+    };
+    assert_eq!(mine(ok(store.pending_before(-40, 100).await, "pending_before")), [0]);
+    assert_eq!(
+        mine(ok(store.pending_before(-50, 100).await, "pending_before")),
+        [0; 0],
+        "the time is not included"
+    );
+    assert!(ok(store.delete_finished_before(-10).await, "delete") >= 1);
+    let left = InvocationQuery::new().run(&*old(0).run);
+    assert_eq!(mine(ok(store.list(left).await, "list").records), [0, 2, 3], "pending and later ones stay");
+    assert!(ok(store.finish(&old(0), InvocationEnd::new(output().into(), -30)).await, "finish"));
+    assert!(ok(store.finish(&old(3), InvocationEnd::new(output().into(), -30)).await, "finish"));
+    assert!(ok(store.delete_finished_before(0).await, "delete") >= 3);
+}
+
+/// A session grows at its end only, by who knows where that is.
+async fn entries(store: &(impl Store + ?Sized), name: &str) {
+    let (session, other) = (format!("{name} é '\"%"), format!("{name}-other"));
+    let entry = |text: &str| {
+        let kind = EntryKind::message_without(Message::user(text), vec!["c1".to_owned()], true);
+        SessionEntry::new(kind).in_run("run-1", 2).written_by("me", 5)
+    };
+    let load = async |session: &str, after, limit| -> Vec<(u64, SessionEntry)> {
+        let loaded = ok(store.load(session, after, limit).await, "load");
+        loaded.into_iter().map(|stored| (stored.seq, stored.entry)).collect()
+    };
+    assert_eq!(load(&session, 0, 10).await, [], "a session begins empty");
+    let first = vec![SessionEntry::new(EntryKind::RunBegin), entry("one"), entry("two \u{0}")];
+    assert_eq!(ok(store.append(&session, 0, first.clone()).await, "append"), 3);
+    assert_eq!(ok(store.append(&session, 3, Vec::new()).await, "append"), 3, "nothing is added");
+    assert_eq!(ok(store.append(&session, 3, vec![entry("three")]).await, "append"), 4);
+    for (expected, count) in [(3, 1), (3, 2), (5, 1), (5, 2), (0, 1), (3, 0)] {
+        let error = store.append(&session, expected, vec![entry("late"); count]).await;
+        let kind = error.as_ref().map_err(StoreError::kind);
+        assert_eq!(kind, Err(StoreErrorKind::Conflict), "{count} behind {expected}, where 4 is the last");
+    }
+    let all = load(&session, 0, 10).await;
+    let wanted = (1..).zip(first.into_iter().chain([entry("three")]));
+    assert_eq!(all, wanted.collect::<Vec<_>>(), "what conflicts adds nothing");
+    assert_eq!(load(&session, 1, 2).await, all[1..3], "a part");
+    assert_eq!(load(&session, 4, 2).await, [], "behind the end");
+    assert_eq!(ok(store.append(&other, 0, vec![entry("x")]).await, "append"), 1, "sessions are apart");
+    assert_eq!(ok(store.delete_session(&session).await, "delete"), 4);
+    assert_eq!(ok(store.delete_session(&session).await, "delete"), 0);
+    assert_eq!((load(&session, 0, 9).await.len(), load(&other, 0, 9).await.len()), (0, 1));
+    assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
+}
+
+/// A message is put into an inbox once and taken out once, and a key is given the same again.
+async fn inbox(store: &(impl Store + ?Sized), name: &str) {
+    let session = format!("{name}-inbox");
+    let message = |id: &str| {
+        let mut message = UserMessage::from(format!("say {id}").as_str());
+        message.id = Some(id.to_owned());
+        message
+    };
+    let poll = |turn| StepKey::new(format!("{name}/inbox"), turn, StepKind::Poll, 1);
+    let take = async |turn, limit| -> Vec<String> {
+        let taken = ok(store.take_steering(&session, &poll(turn), limit).await, "take");
+        taken.iter().map(|message| message.id.clone().unwrap_or_default()).collect()
+    };
+    assert_eq!(take(1, 5).await, [""; 0], "nothing is there");
+    for id in ["a", "b", "c"] {
+        assert!(ok(store.push_steering(&session, message(id)).await, "push"));
+    }
+    assert!(!ok(store.push_steering(&session, message("b")).await, "push"), "one id, one message");
+    assert_eq!(take(1, 5).await, [""; 0], "a key that was given nothing is given nothing");
+    assert_eq!(take(2, 2).await, ["a", "b"], "oldest first");
+    assert_eq!(take(2, 9).await, ["a", "b"], "a key is given the same again");
+    assert_eq!(take(3, 9).await, ["c"]);
+    assert!(!ok(store.push_steering(&session, message("a")).await, "push"), "also when it was taken");
+    let nameless = store.push_steering(&session, UserMessage::from("nobody")).await;
+    assert!(nameless.is_err(), "a message needs an id");
+    ok(store.delete_session(&session).await, "delete");
+    assert!(ok(store.push_steering(&session, message("a")).await, "push"), "a deleted inbox is empty");
+    assert_eq!(take(2, 9).await, ["a"]);
+}

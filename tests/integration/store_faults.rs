@@ -1,0 +1,400 @@
+//! Stores that fail: typed errors, nothing lost, nothing twice, and the run's outcome is told.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent::message::{Message, UserMessage};
+use agent::model::{ScriptedModel, reply};
+use agent::store::{
+    Begin, EntryKind, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
+    InvocationStore, MemoryStore, NewInvocation, SessionEntry, SessionStore, SqlStore, StoreError,
+    StoreErrorKind, StoredEntry,
+};
+use agent::{Assistant, BoxFuture, RunError, StepKey, StepKind, json, tool, tools};
+
+use crate::assistant_support::assert_sound;
+use crate::store_support::{Folder, postgres, unique};
+
+/// What a store does wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// It says that it failed, and did nothing.
+    Fails(StoreErrorKind),
+    /// It says that it failed, and did it.
+    LosesTheAnswer,
+    /// It never answers.
+    Hangs,
+    Panics,
+}
+
+/// A store that does one thing wrong: from the request of this number on, as often as this.
+#[derive(Clone)]
+struct Faulty {
+    inner: MemoryStore,
+    fault: Fault,
+    at: usize,
+    times: usize,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Faulty {
+    fn ask<'a, T: Send + 'a>(
+        &'a self,
+        done: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        let is_wrong = (self.at..self.at.saturating_add(self.times)).contains(&number);
+        Box::pin(async move {
+            if !is_wrong {
+                return done.await;
+            }
+            match self.fault {
+                Fault::Fails(kind) => Err(StoreError::new(kind, "a test")),
+                Fault::LosesTheAnswer => {
+                    done.await?;
+                    Err(StoreError::new(StoreErrorKind::Unavailable, "the connection was lost"))
+                }
+                Fault::Hangs => std::future::pending().await,
+                Fault::Panics => panic!("a test"),
+            }
+        })
+    }
+}
+
+impl InvocationStore for Faulty {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+        self.ask(self.inner.begin(new))
+    }
+
+    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.finish(key, end))
+    }
+
+    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.defer(key, handle))
+    }
+
+    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
+        self.ask(self.inner.get(key))
+    }
+
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+        self.ask(self.inner.list(query))
+    }
+
+    fn pending_before(
+        &self,
+        at: i64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+        self.ask(self.inner.pending_before(at, limit))
+    }
+
+    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.ask(self.inner.delete_finished_before(at))
+    }
+}
+
+impl SessionStore for Faulty {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        entries: Vec<SessionEntry>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.ask(self.inner.append(session, expected, entries))
+    }
+
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+        self.ask(self.inner.load(session, after, limit))
+    }
+
+    fn push_steering<'a>(
+        &'a self,
+        session: &'a str,
+        message: UserMessage,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.push_steering(session, message))
+    }
+
+    fn take_steering<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a StepKey,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
+        self.ask(self.inner.take_steering(session, key, limit))
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.ask(self.inner.delete_session(session))
+    }
+}
+
+/// How often each body ran.
+#[derive(Default)]
+struct Ran {
+    once: AtomicU32,
+    again: Mutex<Vec<String>>,
+}
+
+/// Must not happen twice.
+#[tool(inline, effect = "once")]
+fn once(ran: &Ran) -> &'static str {
+    ran.once.fetch_add(1, Ordering::SeqCst);
+    "once"
+}
+
+/// May happen again, with its key.
+#[tool(inline, effect = "idempotent")]
+fn again(ran: &Ran, cx: &agent::ToolContext) -> &'static str {
+    ran.again.lock().unwrap().push(cx.idempotency_key().to_owned());
+    "again"
+}
+
+/// One run with a fault at each request to the store in turn; then its process is gone, and the next one goes on.
+async fn sweep(fault: Fault, times: usize) {
+    let (mut at, mut failures) = (0, 0);
+    loop {
+        let what = format!("{fault:?} at request {at}");
+        let (inner, ran) = (MemoryStore::new(), Arc::<Ran>::default());
+        let store = Faulty { inner: inner.clone(), fault, at, times, asked: Arc::default() };
+        let replies = || {
+            [
+                reply().tool_call("once", "{}").tool_call("again", "{}").tool_call("none", "{}"),
+                reply().text("Done."),
+            ]
+        };
+        let builder = |replies: Vec<agent::model::Reply>| {
+            Assistant::builder(ScriptedModel::new(replies))
+                .tools(tools![once, again])
+                .shared_state(ran.clone())
+        };
+        let opened = builder(replies().into()).store(store.clone()).store_timeout(Duration::from_millis(20));
+        let result = match opened.session("s").await {
+            Ok(assistant) => {
+                let result = assistant.prompt("go").await;
+                assert_sound(&assistant);
+                result.map(drop)
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("session"), "{what}: {error}");
+                failures += 1;
+                at += 1;
+                continue;
+            }
+        };
+        match &result {
+            Ok(()) => {}
+            Err(RunError::Store { error, output, .. }) => {
+                failures += 1;
+                assert!(!output.messages.is_empty(), "{what}: what it came to is told");
+                let is_it = match fault {
+                    Fault::Fails(kind) => error.kind() == kind,
+                    Fault::LosesTheAnswer => error.kind() == StoreErrorKind::Unavailable,
+                    Fault::Hangs => error.kind() == StoreErrorKind::Timeout,
+                    Fault::Panics => error.kind() == StoreErrorKind::Other,
+                };
+                assert!(is_it, "{what}: {error}");
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+        if store.asked.load(Ordering::SeqCst) <= at {
+            break;
+        }
+        // The store is well again, and the process another one.
+        let asked_before = inner.load("s", 0, 99).await.unwrap().iter().any(|stored| {
+            matches!(&stored.entry.kind, EntryKind::Message { message, .. } if message.as_assistant().is_some())
+        });
+        let replies: Vec<_> = replies().into_iter().skip(usize::from(asked_before)).collect();
+        let next = builder(replies).store(inner.clone()).session("s").await.unwrap();
+        let went_on = match next.unfinished_run() {
+            Some(_) => next.continue_run().await.map(drop),
+            None if next.messages().is_empty() => next.prompt("go").await.map(drop),
+            None => Ok(()),
+        };
+        went_on.unwrap_or_else(|error| panic!("{what}, then: {error}"));
+        assert_sound(&next);
+        check(&inner, &ran, &next, &what).await;
+        at += 1;
+    }
+    assert!(failures > 0 || times == 1, "{fault:?} was noticed");
+}
+
+async fn check(inner: &MemoryStore, ran: &Ran, next: &Assistant, what: &str) {
+    let conversation = next.messages();
+    assert_eq!(conversation.len(), 6, "{what}: {conversation:?}");
+    assert_eq!(conversation.last().map(Message::text).as_deref(), Some("Done."), "{what}");
+    assert!(ran.once.load(Ordering::SeqCst) <= 1, "{what}: `once` ran twice");
+    let mut keys = ran.again.lock().unwrap().clone();
+    assert!((1..=2).contains(&keys.len()), "{what}: {keys:?}");
+    keys.dedup();
+    let records = inner.list(InvocationQuery::new()).await.unwrap().records;
+    let own: Vec<_> = records.iter().filter(|record| keys.contains(&record.key().to_string())).collect();
+    assert_eq!(own.len(), keys.len(), "{what}: each key has one record");
+    assert!(records.iter().all(|record| record.status != InvocationStatus::Pending), "{what}: {records:?}");
+    assert!(records.len() >= 3, "{what}: {records:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_down_fails_the_run_and_loses_nothing() {
+    for kind in [StoreErrorKind::Unavailable, StoreErrorKind::Full, StoreErrorKind::ReadOnly] {
+        sweep(Fault::Fails(kind), 1).await;
+        sweep(Fault::Fails(kind), usize::MAX).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_store_is_asked_again() {
+    sweep(Fault::Fails(StoreErrorKind::Busy), 1).await;
+    sweep(Fault::Fails(StoreErrorKind::Busy), usize::MAX).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_looked_up() {
+    sweep(Fault::LosesTheAnswer, 1).await;
+    sweep(Fault::LosesTheAnswer, usize::MAX).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_is_not_waited_for() {
+    sweep(Fault::Hangs, 1).await;
+    sweep(Fault::Hangs, usize::MAX).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_takes_nothing_with_it() {
+    sweep(Fault::Panics, 1).await;
+    sweep(Fault::Panics, usize::MAX).await;
+}
+
+fn call(ord: u32) -> NewInvocation {
+    NewInvocation::new(StepKey::new("run", 1, StepKind::Tool, ord), "c", "t", json!({}))
+}
+
+#[tokio::test]
+async fn a_file_that_can_only_be_read_says_so() {
+    let folder = Folder::new();
+    let path = folder.path("read.db");
+    let store = SqlStore::sqlite(&path).await.unwrap();
+    store.begin(call(0)).await.unwrap();
+    store.close().await;
+    let store = SqlStore::connect(&format!("sqlite://{}?mode=ro", path.display())).await.unwrap();
+    assert!(store.get(&call(0).key).await.unwrap().is_some());
+    let error = store.begin(call(1)).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::ReadOnly, "{error}");
+    let error = store.append("s", 0, vec![SessionEntry::new(EntryKind::RunBegin); 2]).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::ReadOnly, "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused() {
+    let folder = Folder::new();
+    std::fs::write(
+        folder.path("text.db"),
+        "no database at all, but a text that is long enough to be looked at".repeat(100),
+    )
+    .unwrap();
+    let error = SqlStore::sqlite(folder.path("text.db")).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+    let error = SqlStore::sqlite(folder.path("no/such/folder/x.db")).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+    for url in [
+        "sqlite::memory:",
+        "mysql://ann:hunter2@localhost/x",
+        "hunter2",
+        "postgres://ann:hunter2@[/",
+        "postgres://ann:hunter2@127.0.0.1:1/x",
+    ] {
+        let error = SqlStore::connect(url).await.unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_lost_is_made_again() {
+    use sqlx::{Connection as _, Executor as _};
+    let Some(store) = postgres().await else { return };
+    let run = unique("lost");
+    let key = |ord| StepKey::new(&*run, 1, StepKind::Tool, ord);
+    let begin = async |ord| store.begin(NewInvocation::new(key(ord), "c", "t", json!({}))).await;
+    begin(0).await.unwrap();
+    let mut other = sqlx::AnyConnection::connect(&std::env::var("DATABASE_URL").unwrap()).await.unwrap();
+    for ord in 1..5 {
+        let all = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()";
+        other.execute(all).await.unwrap();
+        // At once, or after one that says so.
+        let answer = match begin(ord).await {
+            Err(error) => {
+                assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+                begin(ord).await
+            }
+            answer => answer,
+        };
+        assert!(matches!(answer.unwrap(), Begin::Fresh | Begin::Retry(_)));
+        let end = InvocationEnd::new(agent::ToolOutput::empty().into(), 1);
+        assert!(store.finish(&key(ord), end).await.unwrap());
+    }
+    assert_eq!(store.list(InvocationQuery::new().run(&*run)).await.unwrap().records.len(), 5);
+}
+
+#[tokio::test]
+async fn a_locked_file_is_busy_and_then_goes_on() {
+    use sqlx::Connection as _;
+    let folder = Folder::new();
+    let path = folder.path("locked.db");
+    let store = SqlStore::sqlite(&path).await.unwrap();
+    sqlx::any::install_default_drivers();
+    let mut other = sqlx::AnyConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    let lock = other.begin_with("begin immediate").await.unwrap();
+    let error = store.begin(call(0)).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Busy, "{error}");
+    lock.rollback().await.unwrap();
+    assert_eq!(store.begin(call(0)).await.unwrap(), Begin::Fresh, "nothing was done before");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_says_so() {
+    let folder = Folder::new();
+    let mount = folder.path("disk");
+    std::fs::create_dir_all(&mount).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=400k tmpfs '{0}' || exit 77; '{1}' full '{0}/full.db'",
+        mount.display(),
+        env!("CARGO_BIN_EXE_store-fixture")
+    );
+    let done = std::process::Command::new("unshare").args(["-rm", "sh", "-c", &script]).output();
+    let done = match done {
+        Ok(done) if done.status.success() || !done.stdout.is_empty() => done,
+        other => return println!("SKIPPED: no disk can be mounted here: {other:?}"),
+    };
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "full true\n", "{done:?}");
+}
+
+#[tokio::test]
+async fn clocks_decide_nothing() {
+    let folder = Folder::new();
+    let store = SqlStore::sqlite(folder.path("clock.db")).await.unwrap();
+    let key = call(0).key;
+    store.begin(call(0).at(5_000)).await.unwrap();
+    let Begin::Retry(record) = store.begin(call(0).at(-5_000)).await.unwrap() else { panic!("it was begun") };
+    assert_eq!((record.attempt, record.call.created_at), (2, 5_000));
+    assert!(store.finish(&key, InvocationEnd::new(agent::ToolOutput::empty().into(), 10)).await.unwrap());
+    assert_eq!(
+        store.get(&key).await.unwrap().unwrap().completed_at(),
+        Some(10),
+        "before it began, says the clock"
+    );
+    let at = |at| SessionEntry::new(EntryKind::RunBegin).written_by("w", at);
+    store.append("s", 0, vec![at(9), at(3)]).await.unwrap();
+    store.append("s", 2, vec![at(-7)]).await.unwrap();
+    let times: Vec<_> = store.load("s", 0, 9).await.unwrap().iter().map(|stored| stored.entry.at).collect();
+    assert_eq!(times, [9, 3, -7], "in the order of their numbers");
+}

@@ -1,0 +1,140 @@
+//! A process that is killed at any point is followed by one that goes on.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agent::message::Message;
+use agent::store::{
+    EntryKind, InvocationQuery, InvocationStatus, InvocationStore as _, SessionStore as _, SqlStore,
+};
+
+use crate::store_support::Folder;
+
+const FIXTURE: &str = env!("CARGO_BIN_EXE_store-fixture");
+
+/// Of the log of an undisturbed run: four replies, nine calls, each with a beginning and an end.
+const LINES: usize = 26;
+
+fn start(database: &Path, log: &Path) -> Child {
+    Command::new(FIXTURE).arg(database).arg(log).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn lines(log: &Path) -> Vec<String> {
+    std::fs::read_to_string(log).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// Kills it when the log has so many lines, after a moment; false when it ended before.
+fn kill_at(child: &mut Child, log: &Path, count: usize, moment: Duration) -> bool {
+    let begun = Instant::now();
+    while lines(log).len() < count {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the process does not go on: {:?}", lines(log));
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(moment);
+    // SIGKILL.
+    let _ = child.kill();
+    !child.wait().unwrap().success()
+}
+
+fn finish(child: Child) {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What is in the session and in the records after so many kills.
+async fn check(database: &Path, log: &Path, kills: usize, at: usize) {
+    let log = lines(log);
+    let mut started: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in log.iter().filter(|line| line.starts_with("start") && !line.contains("model")) {
+        let words: Vec<_> = line.split(' ').collect();
+        *started.entry(words[2]).or_default() += 1;
+        assert!(words[1] != "send" || started[words[2]] == 1, "killed at {at}: sent twice\n{log:#?}");
+    }
+    let again: usize = started.values().map(|count| count - 1).sum();
+    assert!(again <= 2 * kills, "killed at {at}: only what was going on begins again\n{log:#?}");
+
+    let store = SqlStore::sqlite(database).await.unwrap();
+    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    assert_eq!(records.len(), 9, "killed at {at}: each call has one record");
+    for record in &records {
+        let started = started.get(&*record.key().to_string()).copied().unwrap_or_default();
+        match record.status {
+            // One that was killed between its record and its first line was begun, too.
+            InvocationStatus::Completed => {
+                assert!((1..=record.attempt as usize).contains(&started), "killed at {at}: {record:?}");
+            }
+            InvocationStatus::Failed => {
+                assert_eq!(
+                    (&*record.call.tool, record.error_code()),
+                    ("send", Some("lost")),
+                    "killed at {at}"
+                );
+            }
+            _ => panic!("killed at {at}: still pending: {record:?}"),
+        }
+    }
+    let lost = records.iter().filter(|record| record.status == InvocationStatus::Failed).count();
+    assert!(lost <= kills, "killed at {at}: {lost} calls were given up");
+
+    let entries = store.load("kept", 0, 100).await.unwrap();
+    let count =
+        |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.entry.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: one run");
+    assert_eq!(count(|kind| matches!(kind, EntryKind::RunEnd { .. })), 1, "killed at {at}: one end");
+    let messages = entries.iter().filter_map(|stored| match &stored.entry.kind {
+        EntryKind::Message { message, .. } => Some(message),
+        _ => None,
+    });
+    let said: Vec<String> = messages
+        .map(|message| match &**message {
+            Message::ToolResult(result) if result.code.as_deref() == Some("lost") => {
+                format!("{} lost", result.tool)
+            }
+            message => message.text(),
+        })
+        .collect();
+    let mut wanted = vec!["go".to_owned()];
+    for turn in 1..=3 {
+        let sent = said.get(wanted.len() + 3).filter(|text| *text == "send lost").cloned();
+        wanted.extend(["Well.".to_owned(), format!("seen {turn}"), format!("put {turn}")]);
+        wanted.push(sent.unwrap_or_else(|| format!("sent {turn}")));
+    }
+    wanted.push("all done".to_owned());
+    assert_eq!(said, wanted, "killed at {at}: the conversation of an undisturbed run");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn killed_at_any_point_the_run_goes_on() {
+    for at in 0..=LINES {
+        let folder = Folder::new();
+        let (database, log) = (folder.path("kill.db"), folder.path("log"));
+        let mut kills = 0;
+        // Now and then the next process is killed, too.
+        for more in 0..=usize::from(at % 4 == 1) {
+            let mut child = start(&database, &log);
+            let moment = Duration::from_millis((at * 7 % 15) as u64);
+            let count = if more == 0 { at } else { lines(&log).len() + 3 };
+            kills += usize::from(kill_at(&mut child, &log, count, moment));
+        }
+        finish(start(&database, &log));
+        check(&database, &log, kills, at).await;
+    }
+}
+
+#[tokio::test]
+async fn an_undisturbed_run_does_everything_once() {
+    let folder = Folder::new();
+    let (database, log) = (folder.path("calm.db"), folder.path("log"));
+    finish(start(&database, &log));
+    assert_eq!(lines(&log).len(), LINES);
+    // Another one finds nothing to do.
+    finish(start(&database, &log));
+    assert_eq!(lines(&log).len(), LINES);
+    check(&database, &log, 0, 0).await;
+}
