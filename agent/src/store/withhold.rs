@@ -77,29 +77,46 @@ mod tests {
     use crate::args::PlanOptions;
     use serde_json::json;
 
-    fn plan(has_secret: bool) -> Plan {
-        let schema = json!({"type": "object", "properties": {
-            "user": {"type": "string"},
-            "login": {"type": "object", "properties": {"password": {"type": "string", "x-secret": has_secret}}},
-        }});
-        Plan::compile("login", &schema, PlanOptions::default()).unwrap()
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Login {
+        user: String,
+        login: Credentials,
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Credentials {
+        #[schemars(extend("x-secret" = true))]
+        password: String,
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Open {
+        user: String,
+    }
+
+    fn plan() -> Plan {
+        Plan::for_type::<Login>("login", PlanOptions::default()).unwrap()
     }
 
     #[test]
     fn secrets_and_unknown_keys_are_left_out_at_any_depth() {
         let args = json!({"user": "ann", "login": {"password": "p", "pasword": "p"}, "x": 1});
-        let (shown, left_out) = withheld(&plan(true), &args).unwrap();
+        let (shown, left_out) = withheld(&plan(), &args).unwrap();
         assert!(left_out);
         let hidden =
             json!({"user": "ann", "login": {"password": "[secret]", "pasword": "[secret]"}, "x": "[secret]"});
         assert_eq!(shown, hidden);
-        assert!(withheld(&plan(false), &args).is_none());
+        let open = Plan::for_type::<Open>("open", PlanOptions::default());
+        assert!(withheld(&open.unwrap(), &args).is_none());
     }
 
     #[test]
     fn what_is_no_object_is_left_out_as_a_whole() {
         let text = json!("{\"login\": {\"password\": \"p");
-        assert_eq!(withheld(&plan(true), &text).unwrap(), (json!("[secret]"), true));
-        assert_eq!(withheld(&plan(true), &json!({"user": "ann"})).unwrap(), (json!({"user": "ann"}), false));
+        assert_eq!(withheld(&plan(), &text).unwrap(), (json!("[secret]"), true));
+        assert_eq!(withheld(&plan(), &json!({"user": "ann"})).unwrap(), (json!({"user": "ann"}), false));
     }
 }
