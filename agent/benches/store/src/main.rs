@@ -139,12 +139,13 @@ async fn main() -> Result<()> {
     let store = SqlStore::sqlite(&file).await?;
     let bare_file = folder.join("bare.db");
     let settings = "pragma busy_timeout = 5000; pragma journal_mode = wal; pragma synchronous = full;";
+    let bare_url = format!("sqlite://{}?mode=rwc", bare_file.display());
     let connected = AnyPoolOptions::new()
         .max_connections(1)
         .after_connect(move |connection, _| {
             Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
         })
-        .connect(&format!("sqlite://{}?mode=rwc", bare_file.display()));
+        .connect(&bare_url);
     let pool = connected.await?;
     for tasks in [1, 16] {
         both("sqlite", &store, &pool, pairs, tasks).await?;
