@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+// Not `Result`: what rmcp's macros write would mean this one.
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Connections that ask at once.
 const CONNECTIONS: usize = 16;
@@ -47,7 +48,7 @@ impl Plain {
     }
 }
 
-async fn serve(app: axum::Router) -> Result<SocketAddr> {
+async fn serve(app: axum::Router) -> Outcome<SocketAddr> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -66,7 +67,7 @@ fn request() -> Vec<u8> {
 }
 
 /// One connection asks so often, and how long each answer took.
-async fn ask(address: SocketAddr, times: usize) -> Result<Vec<Duration>> {
+async fn ask(address: SocketAddr, times: usize) -> Outcome<Vec<Duration>> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let request = request();
@@ -102,7 +103,7 @@ fn is_whole(answer: &[u8]) -> bool {
 }
 
 /// Calls a second, and the time that 99 of 100 stay below.
-async fn measure(address: SocketAddr, calls: usize) -> Result<(f64, Duration)> {
+async fn measure(address: SocketAddr, calls: usize) -> Outcome<(f64, Duration)> {
     let begun = Instant::now();
     let asking: Vec<_> = (0..CONNECTIONS).map(|_| tokio::spawn(ask(address, calls / CONNECTIONS))).collect();
     let mut took = Vec::new();
@@ -121,7 +122,7 @@ fn memory() -> Option<u64> {
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> Outcome<()> {
     let rounds: usize = std::env::args().nth(1).map_or(Ok(5), |rounds| rounds.parse())?;
     let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
     let own = serve(axum::Router::new().nest_service("/mcp", own)).await?;

@@ -214,11 +214,24 @@ fn failure(text: impl Into<String>) -> CallToolResult {
 
 /// The result, or an error that says that it is too long. Nothing is cut.
 fn fitting(result: CallToolResult, limit: usize) -> CallToolResult {
+    if result.structured_content.is_none() && most_bytes(&result.content).is_some_and(|most| most <= limit) {
+        return result;
+    }
     let mut length = Length { bytes: 0, limit };
     match serde_json::to_writer(&mut length, &result) {
         Ok(()) => result,
         Err(_) => failure(format!("The result is longer than {limit} bytes. Ask for less of it.")),
     }
+}
+
+/// More than texts alone can take up in JSON.
+fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
+    // A control character is six bytes long, and what stands around a text less than this.
+    const AROUND: usize = 200;
+    content.iter().try_fold(AROUND, |sum, block| {
+        let text = block.as_text().filter(|text| text.meta.is_none())?;
+        Some(sum + AROUND + 6 * text.text.len())
+    })
 }
 
 /// Counts bytes, up to a limit.

@@ -3,9 +3,10 @@
 use super::caller::Caller;
 use crate::CancelToken;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 /// So many at once, and so many of one known caller.
 pub(super) struct Quota {
@@ -113,7 +114,9 @@ pub struct ServerHandle {
 struct Signals {
     changed: watch::Sender<u64>,
     phase: watch::Sender<Phase>,
-    busy: watch::Sender<usize>,
+    busy: AtomicUsize,
+    /// Told when nothing runs any more.
+    idle: Notify,
     stop: CancelToken,
 }
 
@@ -122,7 +125,8 @@ impl ServerHandle {
         let signals = Signals {
             changed: watch::Sender::new(0),
             phase: watch::Sender::new(Phase::Open),
-            busy: watch::Sender::new(0),
+            busy: AtomicUsize::new(0),
+            idle: Notify::new(),
             stop: CancelToken::new(),
         };
         Self { signals: Arc::new(signals) }
@@ -154,8 +158,14 @@ impl ServerHandle {
     }
 
     async fn idle(&self) {
-        // An error would mean that the sender is gone, and it is ours.
-        let _ = self.signals.busy.subscribe().wait_for(|busy| *busy == 0).await;
+        loop {
+            // Who listens before looking misses nothing.
+            let idle = self.signals.idle.notified();
+            if self.signals.busy.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.await;
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -183,7 +193,7 @@ impl ServerHandle {
 
     /// Counts as running until it is dropped.
     pub(super) fn begin(&self) -> Busy {
-        self.signals.busy.send_modify(|busy| *busy += 1);
+        self.signals.busy.fetch_add(1, Ordering::SeqCst);
         Busy(self.signals.clone())
     }
 }
@@ -195,7 +205,7 @@ impl std::fmt::Debug for ServerHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerHandle")
             .field("phase", &*self.signals.phase.borrow())
-            .field("busy", &*self.signals.busy.borrow())
+            .field("busy", &self.signals.busy.load(Ordering::SeqCst))
             .finish_non_exhaustive()
     }
 }
@@ -205,7 +215,9 @@ pub(super) struct Busy(Arc<Signals>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.busy.send_modify(|busy| *busy -= 1);
+        if self.0.busy.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.idle.notify_waiters();
+        }
     }
 }
 

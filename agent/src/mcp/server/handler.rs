@@ -10,7 +10,7 @@ use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
@@ -63,13 +63,6 @@ impl Handler {
         let caller = self.visit.as_ref().map_or(&self.shared.local, |visit| &visit.caller);
         self.shared.listeners.try_enter(caller)
     }
-
-    fn server_meta(&self) -> Option<MetaObject> {
-        let mut meta = MetaObject::default();
-        let info = serde_json::to_value(&self.shared.config.server_info).ok()?;
-        meta.insert("io.modelcontextprotocol/serverInfo".to_owned(), info);
-        Some(meta)
-    }
 }
 
 /// Whether the request speaks the protocol without sessions.
@@ -97,7 +90,7 @@ impl ServerHandler for Handler {
         if is_modern(&context) {
             let scope = if self.shared.is_private { CacheScope::Private } else { CacheScope::Public };
             list = list.with_ttl_ms(self.shared.list_ttl_ms).with_cache_scope(scope);
-            list.meta = self.server_meta();
+            list.meta = Some(self.shared.meta.clone());
         }
         Ok(list)
     }
@@ -114,9 +107,10 @@ impl ServerHandler for Handler {
         });
         let raw = raw.map(|RawArguments(text)| text.clone());
         let modern = is_modern(&context);
-        let mut result = call(&self.shared, &visit, request, raw.as_deref(), context).await?;
+        // `rmcp` moves this future about: what it holds while a tool runs stays where it is.
+        let mut result = Box::pin(call(&self.shared, &visit, request, raw.as_deref(), context)).await?;
         if modern {
-            result.meta = self.server_meta();
+            result.meta = Some(self.shared.meta.clone());
         }
         Ok(result.into())
     }

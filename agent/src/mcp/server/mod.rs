@@ -76,7 +76,7 @@ use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, Too
 use catalogue::{Catalogue, Catalogues};
 use gate::Quota;
 use handler::Visit;
-use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -110,6 +110,8 @@ enum Tools {
 /// A server that is built: what all its requests share.
 struct Shared {
     config: ServerConfig,
+    /// What comes with each result: who answers.
+    meta: MetaObject,
     loader: Arc<dyn ToolLoader>,
     authenticator: Option<Arc<dyn Authenticator>>,
     /// Who asks where nobody is asked who they are.
@@ -325,6 +327,13 @@ impl Server {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         let mut config = ServerConfig::new(capabilities).with_server_info(info);
         config.instructions = self.instructions;
+        let mut meta = MetaObject::default();
+        let who = config.server_info.clone();
+        // Made of texts alone.
+        meta.insert(
+            "io.modelcontextprotocol/serverInfo".to_owned(),
+            serde_json::to_value(who).unwrap_or_default(),
+        );
         let catalogues = Catalogues::default();
         let is_loaded = matches!(self.tools, Tools::Loaded(_));
         let loader = match self.tools {
@@ -340,6 +349,7 @@ impl Server {
         let limits = self.limits;
         Ok(Shared {
             config,
+            meta,
             loader,
             is_private: is_loaded || self.authenticator.is_some(),
             authenticator: self.authenticator,

@@ -94,7 +94,7 @@ impl HttpService {
         };
         let limits = &self.shared.limits;
         match message::read(body, limits.body, limits.receive).await {
-            Ok(body) => self.dispatch(visit, head, body).await,
+            Ok(body) => Box::pin(self.dispatch(visit, head, body)).await,
             Err(Unread::TooLong) => plain(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
             Err(Unread::TooSlow) => plain(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
             Err(Unread::Broken) => plain(StatusCode::BAD_REQUEST, "The body cannot be read."),
@@ -189,12 +189,12 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 /// A request that names its version is one of 2026-07-28 or later; an older version there is a mistake, which would be
 /// taken for the older protocol.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<Answer> {
-    let version = envelope.version()?;
-    let in_header = head.headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
-    // Where they differ, that is the mistake.
-    if *version >= *ProtocolVersion::V_2026_07_28.as_str() || in_header != Some(&version) {
+    let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
+    if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
         return None;
     }
+    // Where they differ, that is the mistake.
+    let version = envelope.version().filter(|version| *in_header == **version)?;
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});
     let told = "Unsupported protocol version";
