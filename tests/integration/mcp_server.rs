@@ -153,7 +153,7 @@ async fn faults_of_tools_are_results_and_keep_their_secrets() {
     for tool in ["crash", "fail_quietly"] {
         let begun = Instant::now();
         let text = call(server.address, tool, json!({})).await.text();
-        assert!(begun.elapsed() < Duration::from_secs(1));
+        assert!(begun.elapsed() < Duration::from_secs(10));
         assert!(text.starts_with("isError: ") && text.contains("Reference: "), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }

@@ -85,7 +85,7 @@ impl CancelToken {
 
     /// A token that is cancelled with this one, and can be cancelled alone.
     pub fn child(&self) -> Self {
-        std::iter::once(Arc::default()).chain(self.chain.iter().cloned()).collect::<Vec<_>>().into()
+        Self { chain: std::iter::once(Arc::default()).chain(self.chain.iter().cloned()).collect() }
     }
 
     /// Cancels this token and its children. The first reason counts; later calls change nothing.
@@ -119,12 +119,6 @@ impl CancelToken {
     /// ```
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { chain: self.chain.clone(), slots: Vec::new() }
-    }
-}
-
-impl From<Vec<Arc<Node>>> for CancelToken {
-    fn from(chain: Vec<Arc<Node>>) -> Self {
-        Self { chain: chain.into() }
     }
 }
 

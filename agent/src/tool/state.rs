@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
 /// The type of a piece of state, with its name for messages.
@@ -73,7 +73,27 @@ impl DuplicateState {
 /// Values by type, cheap to clone. Each is an `Arc<T>`, kept as `Any`, so that `T` may be unsized.
 #[derive(Clone, Default)]
 pub(crate) struct StateMap {
-    values: Arc<HashMap<StateKey, Arc<dyn Any + Send + Sync>>>,
+    values: Arc<HashMap<StateKey, Arc<dyn Any + Send + Sync>, BuildHasherDefault<TypeHasher>>>,
+}
+
+/// A `TypeId` is a hash already.
+#[derive(Clone, Default)]
+struct TypeHasher(u64);
+
+impl Hasher for TypeHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl StateMap {

@@ -1,5 +1,7 @@
 //! Two servers with the same tool, asked in turns by the same client. See `run.sh`.
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -15,7 +17,9 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Connections that ask at once.
 const CONNECTIONS: usize = 16;
-const CALLS: usize = 20_000;
+/// Short rounds, many of them: what else the machine does falls on both sides.
+const CALLS: usize = 4_000;
+const ROUNDS: usize = 31;
 const MANY: usize = 100_000;
 
 mod ours {
@@ -48,6 +52,12 @@ impl Plain {
     }
 }
 
+fn plain() -> StreamableHttpService<Plain, NeverSessionManager> {
+    let config =
+        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
+    StreamableHttpService::new(|| Ok(Plain), Arc::new(NeverSessionManager::default()), config)
+}
+
 async fn serve(app: axum::Router) -> Outcome<SocketAddr> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
@@ -55,13 +65,14 @@ async fn serve(app: axum::Router) -> Outcome<SocketAddr> {
     Ok(address)
 }
 
+const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"noop","arguments":{"text":"hello","times":3},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
 fn request() -> Vec<u8> {
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"noop","arguments":{"text":"hello","times":3},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n\
-         mcp-name: noop\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
+         mcp-name: noop\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len()
     )
     .into_bytes()
 }
@@ -121,15 +132,85 @@ fn memory() -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().trim_end_matches(" kB").parse().ok())
 }
 
+/// So many requests, answered one after the other without a socket: for counting instructions.
+async fn direct<S, B>(service: S, calls: usize) -> Outcome<()>
+where
+    S: tower_service::Service<http::Request<Full<Bytes>>, Response = http::Response<B>> + Clone,
+    S::Error: std::fmt::Debug,
+    B: http_body::Body<Data: std::fmt::Debug, Error: std::fmt::Debug>,
+{
+    let head = |request: http::request::Builder| {
+        request
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "noop")
+    };
+    for _ in 0..calls {
+        let body = Full::new(Bytes::from_static(BODY.as_bytes()));
+        let request = head(http::Request::post("/mcp")).body(body)?;
+        let Ok(answer) = service.clone().call(request).await else { return Err("no answer".into()) };
+        let Ok(body) = answer.into_body().collect().await else { return Err("no body".into()) };
+        if !String::from_utf8_lossy(&body.to_bytes()).contains("\"text\":\"hello\"") {
+            return Err("not the answer".into());
+        }
+    }
+    Ok(())
+}
+
+/// The time of both, in short turns.
+fn turns(calls: usize) -> Outcome<()> {
+    const TURN: usize = 200;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
+        let plain = plain();
+        let mut ratios = Vec::new();
+        for _ in 0..calls / TURN {
+            let begun = Instant::now();
+            direct(plain.clone(), TURN).await?;
+            let theirs = begun.elapsed();
+            let begun = Instant::now();
+            direct(own.clone(), TURN).await?;
+            ratios.push(theirs.as_secs_f64() / begun.elapsed().as_secs_f64());
+        }
+        ratios.sort_by(f64::total_cmp);
+        println!("without sockets, one thread: median ratio {:.3}", ratios[ratios.len() / 2]);
+        Ok(())
+    })
+}
+
+/// `direct (agent|rmcp) CALLS`
+fn count(server: &str, calls: usize) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match server {
+            "agent" => {
+                let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
+                direct(own, calls).await
+            }
+            _ => direct(plain(), calls).await,
+        }
+    })
+}
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        ["direct", calls] => turns(calls.parse()?),
+        ["direct", server, calls] => count(server, calls.parse()?),
+        [rounds] => beside(rounds.parse()?),
+        _ => beside(ROUNDS),
+    }
+}
+
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let rounds: usize = std::env::args().nth(1).map_or(Ok(5), |rounds| rounds.parse())?;
+async fn beside(rounds: usize) -> Outcome<()> {
     let own = agent::mcp::Server::new(agent::tools![ours::noop]).into_service()?;
     let own = serve(axum::Router::new().nest_service("/mcp", own)).await?;
-    let config =
-        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
-    let plain = StreamableHttpService::new(|| Ok(Plain), Arc::new(NeverSessionManager::default()), config);
-    let plain = serve(axum::Router::new().nest_service("/mcp", plain)).await?;
+    let plain = serve(axum::Router::new().nest_service("/mcp", plain())).await?;
     for address in [own, plain] {
         measure(address, 2_000).await?;
     }

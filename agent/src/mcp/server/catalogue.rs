@@ -19,6 +19,7 @@ pub(super) struct Catalogue {
     /// Sorted by name.
     tools: Vec<Tool>,
     outputs: HashMap<String, OutputCheck>,
+    has_header_parameters: bool,
 }
 
 /// A tool that cannot be shown: its name, and why.
@@ -36,12 +37,19 @@ impl Catalogue {
             }
         }
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self { tools, outputs })
+        let has_header_parameters =
+            tools.iter().any(|tool| names_header(&Value::from((*tool.input_schema).clone())));
+        Ok(Self { tools, outputs, has_header_parameters })
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<&Tool> {
         let at = self.tools.binary_search_by(|tool| (*tool.name).cmp(name)).ok()?;
         self.tools.get(at)
+    }
+
+    /// Whether an argument of any tool is to be in a header, too, which the protocol compares.
+    pub(super) fn has_header_parameters(&self) -> bool {
+        self.has_header_parameters
     }
 
     pub(super) fn output(&self, name: &str) -> Option<&OutputCheck> {
@@ -63,6 +71,14 @@ impl Catalogue {
         let next =
             if end < self.tools.len() { page.last().map(|tool| cursor_after(&tool.name)) } else { None };
         Some((page, next))
+    }
+}
+
+fn names_header(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("x-mcp-header") || map.values().any(names_header),
+        Value::Array(list) => list.iter().any(names_header),
+        _ => false,
     }
 }
 

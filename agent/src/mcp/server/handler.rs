@@ -6,6 +6,7 @@ use super::caller::{Caller, RequestHead};
 use super::catalogue::Catalogue;
 use super::gate::{Phase, Place};
 use crate::Registry;
+use bytes::Bytes;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData, ListPromptsRequestMethod,
@@ -15,7 +16,6 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// What is asked by one request: who asks, and with which tools.
@@ -23,11 +23,30 @@ pub(super) struct Visit {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
     pub(super) catalogue: Arc<Catalogue>,
+    /// Where it is a call, and came over HTTP.
+    pub(super) arguments: Option<RawArguments>,
 }
 
 /// The text of the arguments of a call, as it came.
 #[derive(Clone)]
-pub(super) struct RawArguments(pub(super) Arc<str>);
+pub(super) struct RawArguments(Bytes);
+
+impl RawArguments {
+    /// A part of the body, not copied.
+    pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
+        Self(body.slice_ref(arguments.as_bytes()))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&str> for RawArguments {
+    fn from(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+}
 
 /// Answers requests: over HTTP one, over standard input all of a connection.
 #[derive(Clone)]
@@ -102,13 +121,9 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let _running = self.shared.handle.begin();
         let visit = self.visit().await?;
-        let raw = context.extensions.get::<RawArguments>().or_else(|| {
-            context.extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get())
-        });
-        let raw = raw.map(|RawArguments(text)| text.clone());
         let modern = is_modern(&context);
         // `rmcp` moves this future about: what it holds while a tool runs stays where it is.
-        let mut result = Box::pin(call(&self.shared, &visit, request, raw.as_deref(), context)).await?;
+        let mut result = Box::pin(call(&self.shared, &visit, request, context)).await?;
         if modern {
             result.meta = Some(self.shared.meta.clone());
         }
@@ -117,7 +132,8 @@ impl ServerHandler for Handler {
 
     /// For the check of `Mcp-Param-…` headers, which knows no request: this handler was made for one.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.visit.as_ref()?.catalogue.tool(name).cloned()
+        let catalogue = &self.visit.as_ref()?.catalogue;
+        catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -213,20 +229,5 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
-    }
-}
-
-/// The parameters of a call, as far as they are read here.
-#[derive(serde::Deserialize)]
-pub(super) struct CallParams<'a> {
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
-impl RawArguments {
-    /// Of the parameters of a call. Nothing where they cannot be read, which others tell.
-    pub(super) fn of(params: &RawValue) -> Option<Self> {
-        let params: CallParams<'_> = serde_json::from_str(params.get()).ok()?;
-        params.arguments.map(|arguments| Self(arguments.get().into()))
     }
 }

@@ -370,7 +370,7 @@ impl Server {
 
 /// Whether every tool finds the state that it wants, in the server or with each caller.
 fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Result<(), ServerError> {
-    let info = Arc::new(RequestInfo::new(String::new(), None, None));
+    let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
     let cx = ToolContext::builder().states(&own).build().map_err(ServerError::State)?;
     let Err(missing) = tools.check_state(&cx) else { return Ok(()) };
@@ -390,7 +390,7 @@ impl Shared {
             .catalogues
             .of(&tools)
             .map_err(|(tool, reason)| format!("tool `{tool}` cannot be shown: {reason}"))?;
-        Ok(Visit { caller, tools, catalogue })
+        Ok(Visit { caller, tools, catalogue, arguments: None })
     }
 }
 

@@ -1,8 +1,11 @@
 //! What a client says of itself with each request.
 
 use crate::{FailureCode, ToolError};
-use rmcp::model::{ClientCapabilities, Implementation};
-use std::sync::{Mutex, PoisonError};
+use rmcp::RoleServer;
+use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion};
+use rmcp::service::RequestContext;
+use std::fmt;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a client says of itself: tools receive it as a parameter `request: &RequestInfo`.
 ///
@@ -18,11 +21,12 @@ use std::sync::{Mutex, PoisonError};
 ///     Ok(text)
 /// }
 /// ```
-#[derive(Debug)]
 pub struct RequestInfo {
-    version: String,
-    client: Option<Implementation>,
-    capabilities: ClientCapabilities,
+    version: Option<ProtocolVersion>,
+    /// What it says is read when somebody asks.
+    context: Option<RequestContext<RoleServer>>,
+    client: OnceLock<Option<Implementation>>,
+    capabilities: OnceLock<ClientCapabilities>,
     missing: Mutex<Option<ClientCapability>>,
 }
 
@@ -68,35 +72,59 @@ impl From<MissingCapability> for ToolError {
 }
 
 impl RequestInfo {
-    pub(super) fn new(
-        version: String,
-        client: Option<Implementation>,
-        capabilities: Option<ClientCapabilities>,
-    ) -> Self {
-        Self { version, client, capabilities: capabilities.unwrap_or_default(), missing: Mutex::default() }
+    pub(super) fn of(context: RequestContext<RoleServer>) -> Self {
+        Self { version: context.protocol_version(), context: Some(context), ..Self::none() }
+    }
+
+    /// Of no request.
+    pub(super) fn none() -> Self {
+        Self {
+            version: None,
+            context: None,
+            client: OnceLock::new(),
+            capabilities: OnceLock::new(),
+            missing: Mutex::default(),
+        }
+    }
+
+    /// Completes when the client gives the request up.
+    pub(super) async fn given_up(&self) {
+        match &self.context {
+            Some(context) => context.ct.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn client(&self) -> Option<&Implementation> {
+        self.client.get_or_init(|| self.context.as_ref()?.client_info()).as_ref()
+    }
+
+    fn capabilities(&self) -> &ClientCapabilities {
+        let read = || self.context.as_ref().and_then(RequestContext::client_capabilities);
+        self.capabilities.get_or_init(|| read().unwrap_or_default())
     }
 
     /// The version of the protocol that the request speaks, such as `2026-07-28`.
     pub fn protocol_version(&self) -> &str {
-        &self.version
+        self.version.as_ref().map_or("", ProtocolVersion::as_str)
     }
 
     /// The name of the client, where it says so. Nobody checked it.
     pub fn client_name(&self) -> Option<&str> {
-        self.client.as_ref().map(|client| &*client.name)
+        self.client().map(|client| &*client.name)
     }
 
     /// The version of the client, where it says so.
     pub fn client_version(&self) -> Option<&str> {
-        self.client.as_ref().map(|client| &*client.version)
+        self.client().map(|client| &*client.version)
     }
 
     /// Whether the client says that it can do this.
     pub fn has(&self, capability: ClientCapability) -> bool {
         match capability {
-            ClientCapability::Sampling => self.capabilities.sampling.is_some(),
-            ClientCapability::Elicitation => self.capabilities.elicitation.is_some(),
-            ClientCapability::Roots => self.capabilities.roots.is_some(),
+            ClientCapability::Sampling => self.capabilities().sampling.is_some(),
+            ClientCapability::Elicitation => self.capabilities().elicitation.is_some(),
+            ClientCapability::Roots => self.capabilities().roots.is_some(),
         }
     }
 
@@ -116,5 +144,16 @@ impl RequestInfo {
     pub(super) fn failed_for(&self, message: &str) -> Option<ClientCapability> {
         let missing = *self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing.filter(|capability| message == MissingCapability(*capability).to_string())
+    }
+}
+
+/// Without the headers, which may be secret.
+impl fmt::Debug for RequestInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestInfo")
+            .field("protocol_version", &self.protocol_version())
+            .field("client_name", &self.client_name())
+            .field("client_version", &self.client_version())
+            .finish_non_exhaustive()
     }
 }

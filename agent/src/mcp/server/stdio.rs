@@ -1,7 +1,7 @@
 //! The server over standard input and output: one message a line.
 
 use super::gate::Phase;
-use super::handler::Handler;
+use super::handler::{Handler, RawArguments};
 use super::http::Envelope;
 use super::{ServerError, Shared};
 use rmcp::RoleServer;
@@ -122,7 +122,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
             && let ClientRequest::CallToolRequest(call) = &mut request.request
             && let Some(arguments) = envelope.arguments()
         {
-            call.extensions.insert(arguments);
+            call.extensions.insert(RawArguments::from(arguments));
         }
         Ok(message)
     }

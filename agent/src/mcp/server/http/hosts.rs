@@ -3,7 +3,7 @@
 use super::super::ServerError;
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
-use http::uri::Authority;
+use std::net::Ipv6Addr;
 
 /// The names of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -15,16 +15,16 @@ pub(crate) struct HostPolicy {
 }
 
 /// A host with a port, or with any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Host {
-    name: String,
+#[derive(Clone, Debug)]
+struct Host<S = String> {
+    name: S,
     port: Option<u16>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Origin {
-    scheme: String,
-    host: Host,
+#[derive(Debug)]
+struct Origin<S = String> {
+    scheme: S,
+    host: Host<S>,
 }
 
 impl HostPolicy {
@@ -50,7 +50,7 @@ impl HostPolicy {
         }
         let mut origins = head.headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
-        let origin = origin.to_str().ok().and_then(origin_of);
+        let origin = origin.to_str().ok().map(str::trim).and_then(origin_of);
         match origin {
             Some(origin) if origins.next().is_none() && self.takes(&origin, &own) => Ok(()),
             _ => Err("This Origin is not allowed."),
@@ -58,72 +58,79 @@ impl HostPolicy {
     }
 
     /// A page of the server's own host, or one that is listed.
-    fn takes(&self, origin: &Origin, own: &Host) -> bool {
-        let port = |host: &Host| host.port.or(default_port(&origin.scheme));
-        let is_own = origin.host.name == own.name && port(&origin.host) == port(own);
+    fn takes(&self, origin: &Origin<&str>, own: &Host<&str>) -> bool {
+        let port = |host: &Host<&str>| host.port.or(default_port(origin.scheme));
+        let is_own = origin.host.name.eq_ignore_ascii_case(own.name) && port(&origin.host) == port(own);
         is_own
             || self.origins.iter().any(|allowed| {
-                allowed.scheme == origin.scheme
-                    && allowed.host.name == origin.host.name
+                allowed.scheme.eq_ignore_ascii_case(origin.scheme)
+                    && allowed.host.name.eq_ignore_ascii_case(origin.host.name)
                     && allowed.host.port.is_none_or(|only| port(&origin.host) == Some(only))
             })
     }
 }
 
 impl Host {
-    fn takes(&self, other: &Self) -> bool {
-        self.name == other.name && (self.port.is_none() || self.port == other.port)
+    fn takes(&self, other: &Host<&str>) -> bool {
+        self.name.eq_ignore_ascii_case(other.name) && (self.port.is_none() || self.port == other.port)
     }
 }
 
-fn requested_host(head: &Parts) -> Option<Host> {
+impl Host<&str> {
+    fn to_owned(&self) -> Host {
+        Host { name: self.name.to_owned(), port: self.port }
+    }
+}
+
+fn requested_host(head: &Parts) -> Option<Host<&str>> {
     let mut values = head.headers.get_all(HOST).iter();
     match (values.next(), values.next()) {
-        (Some(only), None) => host_of(&only.to_str().ok()?.parse().ok()?),
+        (Some(only), None) => host_of(only.to_str().ok()?),
         (Some(_), Some(_)) => None,
         // HTTP/2 has it in the address.
-        (None, _) => host_of(head.uri.authority()?),
+        (None, _) => host_of(head.uri.authority()?.as_str()),
     }
 }
 
-fn host_of(authority: &Authority) -> Option<Host> {
-    // A name that says who logs in is no host.
-    if authority.as_str().contains('@') {
-        return None;
-    }
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-    let port = match authority.as_str().strip_prefix(authority.host())? {
-        "" => None,
-        rest => {
-            let digits =
-                rest.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-            Some(digits.parse().ok()?)
-        }
+/// Of a name or an address, with a port or without; nothing else, such as who logs in, may stand there.
+fn host_of(authority: &str) -> Option<Host<&str>> {
+    let (name, rest) = match authority.strip_prefix('[') {
+        Some(inner) => inner.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
-    (!name.is_empty()).then_some(Host { name, port })
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':');
+    let port = match rest.strip_prefix(':') {
+        None => None,
+        // Digits alone: not `+1`.
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+        Some(_) => return None,
+    };
+    let is_whole = rest.is_empty() || port.is_some();
+    (is_whole && !name.is_empty() && name.bytes().all(is_name)).then_some(Host { name, port })
 }
 
-fn origin_of(text: &str) -> Option<Origin> {
-    let (scheme, authority) = text.trim().split_once("://")?;
-    let host = host_of(&authority.parse().ok()?)?;
+fn origin_of(text: &str) -> Option<Origin<&str>> {
+    let (scheme, authority) = text.split_once("://")?;
+    let host = host_of(authority)?;
     let is_scheme =
         !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    is_scheme.then(|| Origin { scheme: scheme.to_ascii_lowercase(), host })
+    is_scheme.then_some(Origin { scheme, host })
 }
 
 fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
-        "http" => Some(80),
-        "https" => Some(443),
+        _ if scheme.eq_ignore_ascii_case("http") => Some(80),
+        _ if scheme.eq_ignore_ascii_case("https") => Some(443),
         _ => None,
     }
 }
 
 fn allowed_host(entry: &str) -> Result<Host, ServerError> {
     // An address of version 6 may stand without brackets here.
-    let bare = entry.parse::<std::net::Ipv6Addr>().ok().map(|address| format!("[{address}]"));
-    let host = bare.as_deref().unwrap_or(entry).parse().ok().as_ref().and_then(host_of);
-    host.ok_or_else(|| ServerError::Allowed {
+    if entry.parse::<Ipv6Addr>().is_ok() {
+        return Ok(Host { name: entry.to_owned(), port: None });
+    }
+    host_of(entry).map(|host| host.to_owned()).ok_or_else(|| ServerError::Allowed {
         entry: entry.to_owned(),
         expected: "a host, or a host with a port: `tools.example`, `localhost:8080`",
     })
@@ -134,7 +141,9 @@ fn allowed_origin(entry: &str) -> Result<Origin, ServerError> {
         Some(base) => origin_of(base).filter(|origin| origin.host.port.is_none()),
         None => origin_of(entry).filter(|origin| origin.host.port.is_some()),
     };
-    read().ok_or_else(|| ServerError::Allowed {
+    let own =
+        |origin: Origin<&str>| Origin { scheme: origin.scheme.to_owned(), host: origin.host.to_owned() };
+    read().map(own).ok_or_else(|| ServerError::Allowed {
         entry: entry.to_owned(),
         expected: "a scheme, a host and a port or `*`: `https://app.example:443`, `http://localhost:*`",
     })
@@ -170,6 +179,14 @@ mod tests {
             "127.0.0.1.evil.example",
             "a@localhost",
             "localhost:x",
+            "localhost:",
+            "localhost:+1",
+            "localhost:99999",
+            "localhost:1:2",
+            "[::1",
+            "[localhost]",
+            "[::1]x",
+            "local%68ost",
             "",
         ] {
             assert!(local.check(&head(host, None)).is_err(), "{host}");

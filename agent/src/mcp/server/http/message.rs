@@ -1,8 +1,7 @@
 //! Bodies: what comes in, under its limits, and what goes out.
 
 use super::super::call::is_deeper;
-use super::super::handler::RawArguments;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -122,21 +121,23 @@ where
 
 async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
     let mut body = std::pin::pin!(body);
-    let mut all = BytesMut::new();
+    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         // Trailers say nothing here.
         let Ok(mut data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
-        if data.remaining() > limit - all.len() {
+        let length = data.remaining();
+        if length > limit - first.len() - all.len() {
             return Err(Unread::TooLong);
         }
-        while data.has_remaining() {
-            let chunk = data.chunk();
-            all.extend_from_slice(chunk);
-            let length = chunk.len();
-            data.advance(length);
+        // Most come in one piece, which need not be copied.
+        if first.is_empty() && all.is_empty() {
+            first = data.copy_to_bytes(length);
+            continue;
         }
+        all.extend_from_slice(&std::mem::take(&mut first));
+        all.put(data);
     }
-    Ok(all.freeze())
+    Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
 /// A message as far as it has to be known before it is handed on.
@@ -147,9 +148,18 @@ pub(in super::super) struct Envelope<'a> {
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    params: Option<&'a RawValue>,
+    params: Option<Params<'a>>,
     result: Option<IgnoredAny>,
     error: Option<IgnoredAny>,
+}
+
+/// Of the parameters, what is looked at before they are handed on.
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 /// A message that cannot be handed on, with its code and text.
@@ -176,26 +186,21 @@ impl<'a> Envelope<'a> {
     }
 
     /// The text of the arguments, where it is a call.
-    pub(in super::super) fn arguments(&self) -> Option<RawArguments> {
+    pub(in super::super) fn arguments(&self) -> Option<&'a str> {
         let is_call = self.method.as_deref() == Some("tools/call");
-        self.params.filter(|_| is_call).and_then(RawArguments::of)
+        self.params.as_ref().filter(|_| is_call)?.arguments.map(RawValue::get)
     }
 
     /// The version of the protocol that the request itself names.
     pub(super) fn version(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow, rename = "_meta")]
-            meta: Option<Meta<'a>>,
-        }
         #[derive(Deserialize)]
         struct Meta<'a> {
             #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
             version: Option<Cow<'a, str>>,
         }
         self.id?;
-        let params: Params<'_> = serde_json::from_str(self.params?.get()).ok()?;
-        params.meta?.version.map(Cow::into_owned)
+        let meta: Meta<'_> = serde_json::from_str(self.params.as_ref()?.meta?.get()).ok()?;
+        meta.version.map(Cow::into_owned)
     }
 }
 
@@ -224,6 +229,13 @@ mod tests {
             (r#"{"id":{},"method":"ping"}"#, -32600),
             (r#"{"id":1,"method":5}"#, -32600),
             (r#"{"id":1,"method":"a","method":"b"}"#, -32600),
+            (r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#, 0),
+            (r#"{"id":1,"method":"tools/call","params":"x"}"#, -32600),
+            // Which of them would run?
+            (
+                r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{},"arguments":{"a":1}}}"#,
+                -32600,
+            ),
         ] {
             assert_eq!(code(body), expected, "{body}");
         }
@@ -234,7 +246,7 @@ mod tests {
     fn arguments_keep_their_text() {
         let body = br#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1.0,"a":2}}}"#;
         let Ok(envelope) = Envelope::read(body) else { panic!() };
-        assert_eq!(&*envelope.arguments().unwrap().0, r#"{"a":1.0,"a":2}"#);
+        assert_eq!(envelope.arguments(), Some(r#"{"a":1.0,"a":2}"#));
         assert_eq!(envelope.version(), None);
     }
 

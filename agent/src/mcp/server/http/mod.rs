@@ -15,7 +15,7 @@ pub use message::ResponseBody;
 use super::Shared;
 use super::call::reference;
 use super::caller::{AuthRefusal, Caller, RequestHead};
-use super::handler::{Handler, Visit};
+use super::handler::{Handler, RawArguments, Visit};
 use super::metadata::WELL_KNOWN;
 use ::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, WWW_AUTHENTICATE};
 use ::http::request::Parts;
@@ -43,7 +43,7 @@ pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone)]
 pub struct HttpService {
     shared: Arc<Shared>,
-    transport: StreamableHttpServerConfig,
+    protocol: Arc<StreamableHttpService<Handler, NeverSessionManager>>,
 }
 
 impl HttpService {
@@ -55,7 +55,14 @@ impl HttpService {
             .with_max_request_body_bytes(usize::MAX)
             .with_legacy_session_mode(false)
             .with_json_response(true);
-        Self { shared, transport }
+        let own = shared.clone();
+        let handler = move || {
+            // Nobody is answered whom nobody looked at before.
+            let visit = VISIT.try_with(Arc::clone).map_err(std::io::Error::other)?;
+            Ok(Handler { shared: own.clone(), visit: Some(visit) })
+        };
+        let protocol = StreamableHttpService::new(handler, Arc::default(), transport);
+        Self { shared, protocol: Arc::new(protocol) }
     }
 
     /// Tells the running server that its tools changed, and when to end.
@@ -156,7 +163,7 @@ impl HttpService {
     }
 
     /// Hands a message with its caller's tools to the protocol.
-    async fn dispatch(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answer {
+    async fn dispatch(&self, mut visit: Visit, head: Parts, body: Bytes) -> Answer {
         let arguments = match Envelope::read(&body) {
             Err(Malformed(code, told)) => {
                 return rpc_error(StatusCode::BAD_REQUEST, None, code, told, None);
@@ -168,17 +175,30 @@ impl HttpService {
                 envelope.arguments()
             }
         };
-        if let Some(arguments) = arguments {
-            head.extensions.insert(arguments);
-        }
-        let handler = Handler { shared: self.shared.clone(), visit: Some(Arc::new(visit)) };
-        let service = StreamableHttpService::new(
-            move || Ok(handler.clone()),
-            Arc::new(NeverSessionManager::default()),
-            self.transport.clone(),
-        );
-        service.handle(Request::from_parts(head, Full::new(body))).await.map(ResponseBody::wrap)
+        visit.arguments = arguments.map(|arguments| RawArguments::of(&body, arguments));
+        let rest = match arguments {
+            // What is no object is told by the protocol.
+            Some(arguments) if arguments.starts_with('{') && !visit.catalogue.has_header_parameters() => {
+                without(&body, arguments)
+            }
+            _ => body.clone(),
+        };
+        let request = Request::from_parts(head, Full::new(rest));
+        VISIT.scope(Arc::new(visit), self.protocol.handle(request)).await.map(ResponseBody::wrap)
     }
+}
+
+tokio::task_local! {
+    /// Whose request is answered: the protocol makes a handler for it.
+    static VISIT: Arc<Visit>;
+}
+
+/// The body with `null` in place of the arguments, a part of it: they are read as text, once, by who checks them.
+fn without(body: &Bytes, arguments: &str) -> Bytes {
+    let start = arguments.as_ptr().addr().saturating_sub(body.as_ptr().addr());
+    let (before, after) = (body.get(..start), body.get(start + arguments.len()..));
+    let (Some(before), Some(after)) = (before, after) else { return body.clone() };
+    [before, b"null", after].concat().into()
 }
 
 /// Codes of JSON-RPC and of the protocol.
