@@ -3,6 +3,7 @@
 
 use agent::message::Usage;
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, ScriptedModel, reply};
+use agent::{Assistant, Decision, tool, tools};
 
 use crate::assistant_support::assistant;
 use crate::trace_support::{Traces, hear};
@@ -92,6 +93,31 @@ async fn spans_have_the_names_and_attributes_of_the_conventions() {
     for content in ["tulip", "let me see", "1234567", "2469134", "kaput"] {
         assert!(!said.contains(content), "{content} is in the traces: {said}");
     }
+}
+
+/// Closes an account.
+#[tool(approval = "always")]
+fn close_account() -> String {
+    "closed".to_owned()
+}
+
+#[tokio::test]
+async fn a_call_that_somebody_denies_has_a_span() {
+    let traces = Traces::default();
+    let _guard = hear(traces.clone());
+    let model = ScriptedModel::new([reply().tool_call("close_account", "{}"), reply().text("Not closed.")]);
+    let assistant = Assistant::builder(model)
+        .tools(tools![close_account])
+        .on_approval(|_| async { Decision::Deny("the tulip said no".to_owned()) })
+        .build()
+        .unwrap();
+    assistant.prompt("Close it.").await.unwrap();
+    let spans = traces.spans.lock().unwrap().clone();
+    let calls: Vec<_> = spans.iter().filter(|span| span.name == "execute_tool").collect();
+    assert_eq!(calls.len(), 1, "{spans:?}");
+    assert_eq!(calls[0].fields.get("error.type").map(String::as_str), Some("denied"));
+    assert_eq!(calls[0].fields.get("gen_ai.tool.name").map(String::as_str), Some("close_account"));
+    assert!(!format!("{spans:?}").contains("tulip"));
 }
 
 #[tokio::test]

@@ -379,12 +379,32 @@ impl AssistantBuilder {
     /// not bound is the conversation: keep snapshots where you keep conversations.
     ///
     /// ```
-    /// use agent::Assistant;
-    /// use agent::model::ScriptedModel;
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Decisions, tool, tools};
     ///
+    /// /// Closes an account.
+    /// #[tool(approval = "always")]
+    /// fn close_account(number: u32) -> String {
+    ///     format!("{number} is closed")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let key = [7; 32]; // of your secret store
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).approval_key(key).build()?;
-    /// # Ok::<(), agent::BuildError>(())
+    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
+    /// let output = assistant.prompt("Close account 5.").await?;
+    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
+    ///
+    /// // Another process, tomorrow.
+    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
+    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let requests = suspended.approval_requests();
+    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
+    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
+    /// assert_eq!(output.text(), "It is closed.");
+    /// # Ok(()) }
     /// ```
     #[cfg(feature = "approvals-signed")]
     pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {

@@ -11,7 +11,7 @@ use crate::runtime::drive::Driver;
 use crate::runtime::prepare::check;
 use crate::runtime::segment::keep_whole;
 use crate::runtime::telemetry;
-use crate::{FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome};
+use crate::{DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome};
 
 impl Driver {
     /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
@@ -70,26 +70,32 @@ impl Driver {
     /// checked like any others.
     fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
         let name = &request.call.name;
-        let tool = self.config.registry.get(name).filter(|_| request.fingerprint == self.fingerprint(name));
+        let now = self.config.registry.get(name).map(|tool| &**tool);
+        let refused = |outcome| telemetry::refused(now, &request.call, outcome, &self.context);
+        let tool = now.filter(|_| request.fingerprint == self.fingerprint(name));
         match (decision, tool) {
-            (Decision::Deny(reason), _) => Decided::Deny(reason),
+            (Decision::Deny(message), _) => {
+                refused(&ToolOutcome::Denied { code: DenialCode::DENIED, message: message.clone() });
+                Decided::Deny(message)
+            }
             (Decision::Later, _) => Decided::Later,
             (_, None) => {
                 let text = format!(
                     "The call was not run: `{name}` is not what it was when somebody was asked about this call. If it \
                      is still there, call it again by the parameters it has now."
                 );
-                let stale = FailureCode::new("approval_stale");
-                Decided::AllowEnded(CallEnd::new(ToolOutcome::failed(stale, text)))
+                let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
+                refused(&stale);
+                Decided::AllowEnded(CallEnd::new(stale))
             }
             (Decision::Allow, _) => Decided::Allow(None),
             (Decision::AllowWith(args), Some(tool)) => {
                 let args = ToolArguments::from(args);
-                match check(&**tool, &args, self.context.source()) {
+                match check(tool, &args, self.context.source()) {
                     Ok(_) => Decided::Allow(Some(args)),
                     Err(reply) => {
                         let edited = ToolCall { args: args.clone(), ..request.call.clone() };
-                        telemetry::refused(Some(&**tool), &edited, &reply.outcome, &self.context);
+                        telemetry::refused(now, &edited, &reply.outcome, &self.context);
                         let mut end = CallEnd::new(reply);
                         end.edited_args = Some(args);
                         Decided::AllowEnded(end)
