@@ -3,14 +3,14 @@
 //! Their defects are known: a reply that the length limit cut may end as if it were whole, a server writes more calls than it was
 //! asked for, a proxy leaves usage and the reason for the end out. What is checked is what holds all the same.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use agent::message::{Message, ToolResultMessage};
+use agent::message::{Message, StopReason, ToolResultMessage};
 use agent::model::{Model as _, ModelRequest, StepCx, ToolChoice};
 use agent::provider::gemini::Gemini;
 use agent::provider::http::{ApiKey, HttpModel, HttpModelBuilder};
 use agent::provider::openai::OpenAiResponses;
-use agent::{Assistant, EventKind, Registry, ToolContext, tool, tools};
+use agent::{Assistant, Registry, ToolContext, json, tool, tools};
 
 /// Adds two numbers.
 #[tool]
@@ -61,9 +61,20 @@ async fn loops(name: &str, model: HttpModelBuilder) {
 }
 
 /// The same agent for every peer: told to call, it calls, the tool runs, and it answers from the result.
-async fn agent_runs(name: &str, model: HttpModelBuilder) {
-    let ran = Arc::new(Mutex::new(Vec::new()));
-    let seen = ran.clone();
+///
+/// A server that does not know how to ask for one call writes calls until the limit cuts it; then none of them may run, and it is
+/// asked again.
+async fn agent_runs(name: &str, model: impl Fn() -> HttpModelBuilder) {
+    for attempt in 1..=5 {
+        if agent_ran(name, model()).await {
+            println!("{name}: an agent ran, at attempt {attempt}");
+            return;
+        }
+    }
+    panic!("{name}: each reply was cut");
+}
+
+async fn agent_ran(name: &str, model: HttpModelBuilder) -> bool {
     let assistant = Assistant::builder(model.build().unwrap())
         .system("You use the functions you have.")
         .tools(tools![add])
@@ -78,30 +89,37 @@ async fn agent_runs(name: &str, model: HttpModelBuilder) {
             }
             Ok(request)
         })
-        .on_event(move |event| {
-            if let EventKind::ToolExecutionEnd { result, .. } = &event.kind {
-                seen.lock().unwrap().push(result.outcome.kind().is_some_and(|kind| !kind.is_error()));
-            }
-        })
         .max_turns(4)
         .build()
         .unwrap();
     let output = assistant.prompt("What is 2 plus 3?").await;
-    let output = output.unwrap_or_else(|error| panic!("{name}: {error:?}, {:#?}", assistant.messages()));
-    let ran = ran.lock().unwrap().clone();
-    assert!(ran.contains(&true), "{name}: no call ran well: {ran:?}");
-    assert!(!output.text().is_empty(), "{name}: no answer");
     let messages = assistant.messages();
-    let roles: Vec<_> = messages.iter().map(|message| message.role().to_owned()).collect();
-    assert_eq!(roles[..2], ["user", "assistant"], "{name}");
-    assert_eq!(roles.last().map(String::as_str), Some("assistant"), "{name}");
-    assert_eq!(roles.iter().filter(|role| *role == "tool_result").count(), ran.len(), "{name}");
-    println!("{name}: an agent ran {} calls, {} messages", ran.len(), roles.len());
+    let output = output.unwrap_or_else(|error| panic!("{name}: {error:?}, {messages:#?}"));
+    assert!(!output.text().is_empty(), "{name}: no answer: {messages:#?}");
+    let reply = messages.get(1).and_then(|message| message.as_assistant()).unwrap().clone();
+    let results: Vec<_> = messages.iter().filter_map(|message| message.as_tool_result().cloned()).collect();
+    let ids: Vec<_> = results.iter().map(|result| result.call_id.clone()).collect();
+    assert_eq!(
+        reply.tool_calls().map(|call| call.id.clone()).collect::<Vec<_>>(),
+        ids,
+        "{name}: {messages:#?}"
+    );
+    assert!(!ids.is_empty(), "{name}: no call: {messages:#?}");
+    if reply.stop_reason == StopReason::MaxTokens {
+        assert!(
+            results.iter().all(|result| result.code.as_deref() == Some("truncated")),
+            "{name}: {messages:#?}"
+        );
+        return false;
+    }
+    let sum = |result: &ToolResultMessage| !result.is_error && result.text().parse::<i64>().is_ok();
+    assert!(results.iter().any(sum), "{name}: no call ran well: {messages:#?}");
+    true
 }
 
 async fn both(name: &str, model: impl Fn() -> HttpModelBuilder) {
     loops(name, model()).await;
-    agent_runs(name, model()).await;
+    agent_runs(name, model).await;
 }
 
 fn peer(variable: &str) -> Option<String> {
@@ -140,7 +158,11 @@ async fn a_proxy_answers_by_every_protocol() {
     let Some(url) = peer("AGENT_PEER_PROXY") else { return };
     let key = std::env::var("AGENT_PEER_PROXY_KEY").unwrap();
     for (name, model) in proxied("mock", &url, &key) {
-        let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(50);
+        let mut request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(50);
+        if name.starts_with("responses") {
+            // Its Responses cannot stream a fixed answer.
+            request = request.with_provider_options("openai-responses", json!({"stream": false}));
+        }
         let answer = model.build().unwrap().call(&StepCx::new(), &request).await;
         let answer = answer.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(answer.text(), "A fixed answer.", "{name}");
