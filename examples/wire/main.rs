@@ -12,6 +12,8 @@
 
 mod decode;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -36,6 +36,7 @@ mod models;
 mod proof_schemas;
 mod proof_slips;
 mod proof_types;
+mod provider_catalogue;
 mod provider_cuts;
 mod provider_faults;
 mod provider_own;

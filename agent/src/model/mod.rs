@@ -7,6 +7,7 @@ mod accumulator;
 mod arguments;
 mod error;
 mod event;
+mod managed;
 mod options;
 mod request;
 mod scripted;
@@ -16,7 +17,11 @@ mod thinking;
 pub use arguments::{ArgumentChange, ArgumentUpdate, CallArguments};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
-pub use options::{ManagedTool, PromptCache, WebFetch, WebSearch};
+pub use managed::{
+    CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, WebFetch, WebFetchResult,
+    WebSearch, WebSearchResult, WebSource,
+};
+pub use options::PromptCache;
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{Reply, ScriptedModel, reply, reply_with};
 pub use stream::ModelStream;
@@ -137,11 +142,28 @@ pub struct Capabilities {
     /// Whether it keeps to a [schema for its reply](ModelRequest::output). Otherwise an answer of a type is asked for by
     /// a tool.
     pub native_output: bool,
+    /// Whether its provider searches the web for it, beside tools of one's own; the same for the next three.
+    pub web_search: bool,
+    /// Whether its provider reads pages of the web for it.
+    pub web_fetch: bool,
+    /// Whether its provider runs code for it.
+    pub code_execution: bool,
+    /// Whether it, or its provider for it, draws pictures.
+    pub image_generation: bool,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { images: true, documents: true, audio: true, native_output: false }
+        Self {
+            images: true,
+            documents: true,
+            audio: true,
+            native_output: false,
+            web_search: false,
+            web_fetch: false,
+            code_execution: false,
+            image_generation: false,
+        }
     }
 }
 
@@ -156,6 +178,27 @@ impl ModelInfo {
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
+    }
+
+    /// Whether its provider is known to run this tool for it.
+    ///
+    /// ```
+    /// use agent::model::{ManagedTool, ModelInfo};
+    ///
+    /// let mut info = ModelInfo::new("acme", "acme-chat", "large-1");
+    /// assert!(!info.runs(&ManagedTool::web_search()));
+    /// info.capabilities.web_search = true;
+    /// assert!(info.runs(&ManagedTool::web_search()));
+    /// assert!(info.runs(&ManagedTool::other("acme", agent::json!({"type": "oracle"}))));
+    /// ```
+    pub fn runs(&self, tool: &ManagedTool) -> bool {
+        match tool {
+            ManagedTool::WebSearch(_) => self.capabilities.web_search,
+            ManagedTool::WebFetch(_) => self.capabilities.web_fetch,
+            ManagedTool::CodeExecution => self.capabilities.code_execution,
+            ManagedTool::ImageGeneration => self.capabilities.image_generation,
+            ManagedTool::Other { provider, .. } => *provider == self.provider,
+        }
     }
 
     /// Who a request to it goes to.

@@ -8,8 +8,8 @@
 //!
 //! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI | Gemini from 3 | Gemini 2.5 |
 //! | --- | --- | --- | --- | --- | --- |
-//! | `none` | `disabled` | `disabled` | `none` from 5.1; 5 `minimal`; o-series `low` | `MINIMAL`; Pro `LOW` | 0; Pro 128 |
-//! | `minimal` | effort `low` | 1024 tokens | 5 `minimal`, else `low` | `MINIMAL`; Pro `LOW` | 512 tokens |
+//! | `none` | `disabled`; from 5.5 Sonnet `between_tools`, Opus, Fable and Mythos effort `low` | `disabled` | `none` from 5.1 to 6; 5 `minimal`; o-series, 6 Astra, 6.1 `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 0; Pro 128 |
+//! | `minimal` | effort `low` | 1024 tokens | 5 `minimal`, else `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 512 tokens |
 //! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name | level of that name; 3 Pro has no `MEDIUM` | 1024, 8192, 24576 tokens |
 //! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` | `HIGH` | the most there is |
 //! | `max` | effort `max` | 32000 tokens | `max` from 5.6, else the highest there is | `HIGH` | the most there is |
@@ -32,6 +32,8 @@ mod failure;
 pub mod gemini;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "http")]
+mod managed;
 #[cfg(feature = "openai")]
 pub mod openai;
 #[cfg(feature = "http")]
@@ -49,7 +51,11 @@ mod tests;
 mod tools;
 
 #[cfg(feature = "http")]
-pub use catalogue::{Catalogue, ModelFacts, Prices, ProviderEntry, UnknownModel, protocol, protocols};
+pub use catalogue::{
+    Catalogue, LongRequest, ModelFacts, Prices, ProviderEntry, UnknownModel, protocol, protocols,
+};
+#[cfg(feature = "http")]
+pub use managed::managed_results;
 #[cfg(feature = "http")]
 pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]

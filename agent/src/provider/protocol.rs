@@ -5,7 +5,8 @@ use std::fmt;
 use serde_json::Value;
 
 use super::sse::SseEvent;
-use crate::model::{Capabilities, ModelError, ModelEvent, ModelInfo, ModelRequest};
+use crate::message::AssistantMessage;
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelEvent, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 /// How a provider is asked and how its answer is read, without a network.
@@ -42,6 +43,13 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// The header that carries a key, and its value.
     fn auth(&self, key: &str) -> (&'static str, String);
+
+    /// What the tools came to that the provider ran for this reply, in order: read from its parts and from what they keep of
+    /// the provider.
+    fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
+        let _ = reply;
+        Vec::new()
+    }
 
     /// Reads a request body of this protocol: the model's name, and the request in neutral words.
     /// [`encode`](Self::encode) gives the same body again; what has no neutral words is in the provider options, under

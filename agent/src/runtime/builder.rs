@@ -19,7 +19,7 @@ use crate::loop_core::{
     UsageLimits,
 };
 use crate::message::{Conversation, CustomMessage, MessageList, Part};
-use crate::model::{Model, ModelRequest};
+use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
@@ -135,6 +135,40 @@ impl AssistantBuilder {
     pub fn tools(mut self, tools: impl IntoTools) -> Self {
         self.tools.add(tools);
         self
+    }
+
+    /// Lets the provider run a tool itself: a search of the web, code, pictures. A provider that has no such tool refuses the
+    /// requests.
+    pub fn managed_tool(mut self, tool: ManagedTool) -> Self {
+        self.request.managed_tools.push(tool);
+        self
+    }
+
+    /// Lets the provider run a tool itself where it is [known to have it](crate::model::ModelInfo::runs), and gives the model
+    /// these tools where it is not.
+    ///
+    /// ```
+    /// use agent::model::{ManagedTool, ScriptedModel, reply};
+    /// use agent::{Assistant, tool, tools};
+    ///
+    /// /// Searches the web.
+    /// #[tool(read_only)]
+    /// fn search(query: String) -> String {
+    ///     format!("nothing about {query}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // A model that nobody searches for.
+    /// let model = ScriptedModel::new([reply().tool_call("search", r#"{"query": "tea"}"#), reply().text("Nothing.")]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .managed_tool_or(ManagedTool::web_search(), tools![search])
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Search for tea.").await?.text(), "Nothing.");
+    /// assert_eq!((model.requests()[0].tools.len(), model.requests()[0].managed_tools.len()), (1, 0));
+    /// # Ok(()) }
+    /// ```
+    pub fn managed_tool_or(self, tool: ManagedTool, otherwise: impl IntoTools) -> Self {
+        if self.model.info().runs(&tool) { self.managed_tool(tool) } else { self.tools(otherwise) }
     }
 
     /// Adds the tools of an MCP server: models see them as `NAME__TOOL`.

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::blocks::{self, Place, cache_control, safe_id};
 use super::models::{self, Style};
-use super::{AnthropicMessages, AnthropicVersion};
+use super::{AnthropicMessages, AnthropicVersion, managed};
 use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
-use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
 use crate::provider::call_ids::CallIds;
 use crate::provider::parts::{Object, add_options, add_rest, own_data};
 use crate::provider::{HttpRequest, schema};
@@ -198,7 +198,7 @@ impl Encoder<'_> {
             return Ok(plain);
         }
         if level == Thinking::None {
-            let off = (!models::always_thinks(name)).then(|| json!({"type": "disabled"}));
+            let off = models::without_thinking(name).map(|kind| json!({"type": kind}));
             let effort = off.is_none().then(|| models::effort(name, level));
             return Ok(Thought { thinking: off, effort, ..plain });
         }
@@ -262,46 +262,12 @@ impl Encoder<'_> {
             tools.push(tool);
         }
         for tool in &request.managed_tools {
-            tools.push(self.managed_tool(tool, &mut betas)?);
+            tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);
         }
         if let (Some(mark), Some(last)) = (request.cache.tools, tools.last_mut()) {
             last["cache_control"] = cache_control(mark);
         }
         Ok((tools, betas))
-    }
-
-    fn managed_tool(&self, tool: &ManagedTool, betas: &mut Vec<&'static str>) -> Result<Value, ModelError> {
-        let limits = |mut tool: Value, uses: Option<u32>, allowed: &[String], blocked: &[String]| {
-            if let Some(uses) = uses {
-                tool["max_uses"] = uses.into();
-            }
-            if !allowed.is_empty() {
-                tool["allowed_domains"] = allowed.into();
-            }
-            if !blocked.is_empty() {
-                tool["blocked_domains"] = blocked.into();
-            }
-            tool
-        };
-        Ok(match tool {
-            ManagedTool::WebSearch(search) => {
-                let tool = json!({"type": "web_search_20250305", "name": "web_search"});
-                limits(tool, search.max_uses, &search.allowed_domains, &search.blocked_domains)
-            }
-            ManagedTool::WebFetch(fetch) => {
-                betas.push("web-fetch-2025-09-10");
-                let tool = json!({"type": "web_fetch_20250910", "name": "web_fetch"});
-                limits(tool, fetch.max_uses, &fetch.allowed_domains, &fetch.blocked_domains)
-            }
-            ManagedTool::CodeExecution => {
-                betas.push("code-execution-2025-08-25");
-                json!({"type": "code_execution_20250825", "name": "code_execution"})
-            }
-            ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
-                definition.clone()
-            }
-            other => return Err(other.refused_by(&self.model.provider)),
-        })
     }
 
     fn messages(&self) -> Result<Vec<Value>, ModelError> {

@@ -4,13 +4,15 @@ mod blocks;
 mod decode;
 mod encode;
 mod errors;
+mod managed;
 mod models;
 mod parse;
 
 use serde_json::Value;
 
 use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
-use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
+use crate::message::AssistantMessage;
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 #[cfg(test)]
@@ -106,11 +108,9 @@ impl Protocol for AnthropicMessages {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        Capabilities {
-            native_output: models::keeps_to_schemas(model),
-            audio: false,
-            ..Capabilities::default()
-        }
+        let native_output = models::keeps_to_schemas(model);
+        let known = Capabilities { native_output, audio: false, ..Capabilities::default() };
+        managed::capabilities(model, known)
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
@@ -127,6 +127,10 @@ impl Protocol for AnthropicMessages {
 
     fn auth(&self, key: &str) -> (&'static str, String) {
         if self.bearer { ("authorization", format!("Bearer {key}")) } else { ("x-api-key", key.to_owned()) }
+    }
+
+    fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
+        managed::results(reply)
     }
 
     fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {

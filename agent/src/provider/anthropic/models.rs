@@ -31,9 +31,23 @@ pub(super) fn keeps_to_schemas(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
-/// Models whose thinking cannot be turned off, and that refuse a forced choice of tools.
-pub(super) fn always_thinks(model: &str) -> bool {
-    model.contains("fable") || model.contains("mythos")
+/// What is sent to a model that thinks by itself so that it does not; none where it always does.
+///
+/// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
+/// and Sonnet 5.5, and LiteLLM 1.106.2: Fable, Mythos and Opus from 5.5 always think, Sonnet from 5.5 between its calls at least.
+pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
+    let is_new = version(model).is_some_and(|version| version >= (5, 5));
+    match () {
+        () if model.contains("fable") || model.contains("mythos") => None,
+        () if is_new && model.contains("opus") => None,
+        () if is_new && model.contains("sonnet") => Some("between_tools"),
+        () => Some("disabled"),
+    }
+}
+
+/// Whether a model is known to have the tools that Anthropic runs.
+pub(super) fn has_server_tools(model: &str) -> bool {
+    model.contains("claude") && version(model).is_none_or(|version| version >= (3, 7))
 }
 
 /// Whether a model is known to refuse `temperature` and `top_p`, whichever version of the API is spoken.
@@ -108,6 +122,20 @@ mod tests {
         assert_eq!(style("claude-3-5-sonnet-20241022"), Style::None);
         assert_eq!(style("claude-sonnet-4-5"), Style::Budget);
         assert_eq!(style("claude-opus-5"), Style::Adaptive);
+    }
+
+    #[test]
+    fn not_to_think_is_said_as_the_model_takes_it() {
+        for (model, expected) in [
+            ("claude-sonnet-4-5", Some("disabled")),
+            ("claude-opus-5", Some("disabled")),
+            ("claude-haiku-5-5", Some("disabled")),
+            ("anthropic/claude-sonnet-5.5", Some("between_tools")),
+            ("claude-opus-5-5", None),
+            ("claude-fable-5", None),
+        ] {
+            assert_eq!(without_thinking(model), expected, "{model}");
+        }
     }
 
     #[test]

@@ -12,7 +12,27 @@ pub struct ModelFacts {
     pub prices: Option<Prices>,
 }
 
-/// What a million tokens cost, in US dollars, at the usual tier.
+impl ModelFacts {
+    /// Sets the most tokens that request and reply may have together.
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        self.context_window = Some(tokens);
+        self
+    }
+
+    /// Sets the most tokens that a reply may have.
+    pub fn with_max_output(mut self, tokens: u64) -> Self {
+        self.max_output = Some(tokens);
+        self
+    }
+
+    /// Sets what tokens cost.
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.prices = Some(prices);
+        self
+    }
+}
+
+/// What a million tokens cost, in US dollars, at the usual tier: not in batches, and not with priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Prices {
@@ -24,17 +44,46 @@ pub struct Prices {
     pub cache_read: f64,
     /// Written to the cache.
     pub cache_write: f64,
+    /// What a long request costs more, where it does.
+    pub long: Option<LongRequest>,
+}
+
+/// By how much everything costs more of a request that is long: all of it, not only what is above the bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LongRequest {
+    /// The request has more tokens than this, those from the cache included.
+    pub above: u64,
+    /// How many times as much the tokens of the request cost, from the cache or to it too.
+    pub input_factor: f64,
+    /// How many times as much those of the reply cost.
+    pub output_factor: f64,
 }
 
 impl Prices {
     /// Of input and output; the cache costs what input does.
-    pub fn new(input: f64, output: f64) -> Self {
-        Self { input, output, cache_read: input, cache_write: input }
+    pub const fn new(input: f64, output: f64) -> Self {
+        Self { input, output, cache_read: input, cache_write: input, long: None }
     }
 
     /// Sets what reading from and writing to the cache cost.
-    pub fn with_cache(mut self, read: f64, write: f64) -> Self {
+    pub const fn with_cache(mut self, read: f64, write: f64) -> Self {
         (self.cache_read, self.cache_write) = (read, write);
+        self
+    }
+
+    /// Sets what a request of more than `above` tokens costs: so many times as much, what goes in and what comes out.
+    ///
+    /// ```
+    /// use agent::message::Usage;
+    /// use agent::provider::Prices;
+    ///
+    /// let prices = Prices::new(2.0, 12.0).above(200_000, 2.0, 1.5);
+    /// assert_eq!(prices.cost(&Usage::new(200_000, 10_000)).total, 0.4 + 0.12);
+    /// assert_eq!(prices.cost(&Usage::new(300_000, 10_000)).total, 1.2 + 0.18);
+    /// ```
+    pub const fn above(mut self, above: u64, input_factor: f64, output_factor: f64) -> Self {
+        self.long = Some(LongRequest { above, input_factor, output_factor });
         self
     }
 
@@ -50,42 +99,118 @@ impl Prices {
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
     pub fn cost(&self, usage: &crate::message::Usage) -> crate::message::Cost {
         let price = |tokens: u64, dollars: f64| tokens as f64 * dollars / 1e6;
+        let long = self.long.filter(|long| usage.input > long.above);
+        let (more, more_out) = long.map_or((1.0, 1.0), |long| (long.input_factor, long.output_factor));
         let plain = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
         let mut cost = crate::message::Cost::default();
-        cost.input = price(plain, self.input);
-        cost.output = price(usage.output, self.output);
-        cost.cache_read = price(usage.cache_read, self.cache_read);
-        cost.cache_write = price(usage.cache_write, self.cache_write);
+        cost.input = price(plain, self.input * more);
+        cost.output = price(usage.output, self.output * more_out);
+        cost.cache_read = price(usage.cache_read, self.cache_read * more);
+        cost.cache_write = price(usage.cache_write, self.cache_write * more);
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         cost
     }
 }
 
-/// A family of models: provider, how their names begin, window, longest reply, and what input, output, cached input and
-/// written cache cost.
-type Row = (&'static str, &'static str, u64, u64, [f64; 4]);
+/// A family of models: provider, name, window, longest reply (0 where it is not known), and what its tokens cost.
+type Row = (&'static str, &'static str, u64, u64, Prices);
 
-/// Source: the providers' pages on models and prices; OpenAI writes to its cache for nothing more than input.
+/// Input, output, read from the cache, written to it.
+const fn each(input: f64, output: f64, read: f64, write: f64) -> Prices {
+    Prices::new(input, output).with_cache(read, write)
+}
+
+/// Where writing to the cache costs what input does.
+const fn reading(input: f64, output: f64, read: f64) -> Prices {
+    each(input, output, read, input)
+}
+
+/// Long requests at `OpenAI`.
+const fn openai(prices: Prices) -> Prices {
+    prices.above(272_000, 2.0, 1.5)
+}
+
+/// Source: the price and model pages of the providers, as the table in LiteLLM 1.106.2 quotes them. Compared on 2026-11-22,
+/// figure by figure; models that were withdrawn by then, and figures that its table does not source, are left out.
 const ROWS: &[Row] = &[
-    ("anthropic", "claude-opus-4-5", 200_000, 64_000, [5.0, 25.0, 0.5, 6.25]),
-    ("anthropic", "claude-opus-4-1", 200_000, 32_000, [15.0, 75.0, 1.5, 18.75]),
-    ("anthropic", "claude-sonnet-4-5", 200_000, 64_000, [3.0, 15.0, 0.3, 3.75]),
-    ("anthropic", "claude-haiku-4-5", 200_000, 64_000, [1.0, 5.0, 0.1, 1.25]),
-    ("anthropic", "claude-3-7-sonnet", 200_000, 64_000, [3.0, 15.0, 0.3, 3.75]),
-    ("anthropic", "claude-3-5-haiku", 200_000, 8192, [0.8, 4.0, 0.08, 1.0]),
-    ("openai", "gpt-5-mini", 400_000, 128_000, [0.25, 2.0, 0.025, 0.25]),
-    ("openai", "gpt-5-nano", 400_000, 128_000, [0.05, 0.4, 0.005, 0.05]),
-    ("openai", "gpt-5.1", 400_000, 128_000, [1.25, 10.0, 0.125, 1.25]),
-    ("openai", "gpt-5", 400_000, 128_000, [1.25, 10.0, 0.125, 1.25]),
-    ("openai", "gpt-4.1-mini", 1_047_576, 32_768, [0.4, 1.6, 0.1, 0.4]),
-    ("openai", "gpt-4.1-nano", 1_047_576, 32_768, [0.1, 0.4, 0.025, 0.1]),
-    ("openai", "gpt-4.1", 1_047_576, 32_768, [2.0, 8.0, 0.5, 2.0]),
-    ("openai", "gpt-4o-mini", 128_000, 16_384, [0.15, 0.6, 0.075, 0.15]),
-    ("openai", "gpt-4o", 128_000, 16_384, [2.5, 10.0, 1.25, 2.5]),
-    ("openai", "o4-mini", 200_000, 100_000, [1.1, 4.4, 0.275, 1.1]),
-    ("openai", "o3", 200_000, 100_000, [2.0, 8.0, 0.5, 2.0]),
-    ("gemini", "gemini-2.5-flash-lite", 1_048_576, 65_536, [0.1, 0.4, 0.01, 0.1]),
-    ("gemini", "gemini-2.5-flash", 1_048_576, 65_536, [0.3, 2.5, 0.03, 0.3]),
+    ("anthropic", "claude-fable-5-1", 1_000_000, 128_000, each(10.0, 50.0, 0.25, 12.5)),
+    ("anthropic", "claude-fable-5", 1_000_000, 128_000, each(10.0, 50.0, 1.0, 12.5)),
+    ("anthropic", "claude-mythos-5-1", 1_000_000, 128_000, each(10.0, 50.0, 0.25, 12.5)),
+    ("anthropic", "claude-mythos-5", 1_000_000, 128_000, each(10.0, 50.0, 1.0, 12.5)),
+    ("anthropic", "claude-opus-5-5", 1_000_000, 128_000, each(4.0, 20.0, 0.2, 5.0)),
+    ("anthropic", "claude-opus-5", 1_000_000, 128_000, each(5.0, 25.0, 0.5, 6.25)),
+    ("anthropic", "claude-opus-4-8", 1_000_000, 128_000, each(5.0, 25.0, 0.5, 6.25)),
+    ("anthropic", "claude-opus-4-7", 1_000_000, 128_000, each(5.0, 25.0, 0.5, 6.25)),
+    ("anthropic", "claude-opus-4-6", 1_000_000, 128_000, each(5.0, 25.0, 0.5, 6.25)),
+    ("anthropic", "claude-opus-4-5", 200_000, 64_000, each(5.0, 25.0, 0.5, 6.25)),
+    ("anthropic", "claude-sonnet-5-5", 1_000_000, 128_000, each(2.0, 10.0, 0.1, 2.5)),
+    ("anthropic", "claude-sonnet-5", 1_000_000, 128_000, each(2.0, 10.0, 0.2, 2.5)),
+    ("anthropic", "claude-sonnet-4-6", 1_000_000, 128_000, each(3.0, 15.0, 0.3, 3.75)),
+    ("anthropic", "claude-sonnet-4-5", 200_000, 64_000, each(3.0, 15.0, 0.3, 3.75)),
+    (
+        "anthropic",
+        "claude-haiku-5-5",
+        1_000_000,
+        128_000,
+        each(0.1, 0.5, 0.01, 0.125).above(100_000, 5.0, 5.0),
+    ),
+    ("anthropic", "claude-haiku-4-5", 200_000, 64_000, each(1.0, 5.0, 0.1, 1.25)),
+    ("openai", "gpt-6.1-sol", 1_050_000, 128_000, openai(each(2.0, 10.0, 0.1, 2.5))),
+    ("openai", "gpt-6-astra", 1_050_000, 128_000, openai(each(10.0, 50.0, 1.0, 12.5))),
+    ("openai", "gpt-6-sol", 1_050_000, 128_000, openai(each(2.0, 10.0, 0.2, 2.5))),
+    ("openai", "gpt-6-luna", 1_050_000, 128_000, openai(each(0.1, 0.5, 0.01, 0.125))),
+    ("openai", "gpt-5.6-sol", 1_050_000, 128_000, openai(each(4.0, 20.0, 0.4, 5.0))),
+    ("openai", "gpt-5.6-terra", 1_050_000, 128_000, openai(each(2.0, 12.0, 0.2, 2.5))),
+    ("openai", "gpt-5.6-luna", 1_050_000, 128_000, openai(each(0.2, 1.2, 0.02, 0.25))),
+    ("openai", "gpt-5.6", 1_050_000, 128_000, openai(each(4.0, 20.0, 0.4, 5.0))),
+    ("openai", "gpt-5.5-pro", 1_050_000, 128_000, openai(Prices::new(30.0, 180.0))),
+    ("openai", "gpt-5.5", 1_050_000, 128_000, openai(reading(5.0, 30.0, 0.5))),
+    ("openai", "gpt-5.4-pro", 1_050_000, 128_000, openai(Prices::new(30.0, 180.0))),
+    ("openai", "gpt-5.4-mini", 400_000, 128_000, reading(0.75, 4.5, 0.075)),
+    ("openai", "gpt-5.4-nano", 400_000, 128_000, reading(0.2, 1.25, 0.02)),
+    ("openai", "gpt-5.4", 1_050_000, 128_000, openai(reading(2.5, 15.0, 0.25))),
+    ("openai", "gpt-5.3-codex", 400_000, 128_000, reading(1.75, 14.0, 0.175)),
+    ("openai", "gpt-5.2-pro", 400_000, 128_000, Prices::new(21.0, 168.0)),
+    ("openai", "gpt-5.2", 400_000, 128_000, reading(1.75, 14.0, 0.175)),
+    ("openai", "gpt-5.1", 400_000, 128_000, reading(1.25, 10.0, 0.125)),
+    ("openai", "gpt-5-pro", 400_000, 272_000, Prices::new(15.0, 120.0)),
+    ("openai", "gpt-5-mini", 400_000, 128_000, reading(0.25, 2.0, 0.025)),
+    ("openai", "gpt-5-nano", 400_000, 128_000, reading(0.05, 0.4, 0.005)),
+    ("openai", "gpt-5", 400_000, 128_000, reading(1.25, 10.0, 0.125)),
+    ("openai", "gpt-4.1-mini", 1_047_576, 32_768, reading(0.4, 1.6, 0.1)),
+    ("openai", "gpt-4.1", 1_047_576, 32_768, reading(2.0, 8.0, 0.5)),
+    // Its first snapshot, `-2024-05-13`, cost more and wrote less.
+    ("openai", "gpt-4o-2024-05-13", 128_000, 4096, Prices::new(5.0, 15.0)),
+    ("openai", "gpt-4o-mini", 128_000, 16_384, reading(0.15, 0.6, 0.075)),
+    ("openai", "gpt-4o", 128_000, 16_384, reading(2.5, 10.0, 1.25)),
+    ("openai", "o3-pro", 200_000, 100_000, Prices::new(20.0, 80.0)),
+    ("openai", "o3", 200_000, 100_000, reading(2.0, 8.0, 0.5)),
+    ("gemini", "gemini-4-argon", 1_048_576, 1_048_576, reading(2.0, 10.0, 0.1)),
+    ("gemini", "gemini-3.8-flash", 1_048_576, 65_536, reading(0.75, 3.75, 0.075)),
+    ("gemini", "gemini-3.7-flash", 1_048_576, 65_536, reading(0.75, 3.75, 0.075)),
+    ("gemini", "gemini-3.6-flash", 1_048_576, 65_536, reading(0.75, 3.75, 0.075)),
+    ("gemini", "gemini-3.5-flash-lite", 1_048_576, 65_536, reading(0.3, 2.5, 0.03)),
+    ("gemini", "gemini-3.5-flash", 1_048_576, 65_536, reading(1.5, 9.0, 0.15)),
+    ("gemini", "gemini-3.1-pro-preview", 1_048_576, 65_536, reading(2.0, 12.0, 0.2).above(200_000, 2.0, 1.5)),
+    ("gemini", "gemini-3.1-flash-lite", 1_048_576, 65_536, reading(0.25, 1.5, 0.025)),
+    ("gemini", "gemini-3-flash-preview", 1_048_576, 65_536, reading(0.5, 3.0, 0.05)),
+    ("gemini", "gemini-2.5-pro", 1_048_576, 65_536, reading(1.25, 10.0, 0.125).above(200_000, 2.0, 1.5)),
+    ("gemini", "gemini-2.5-flash-lite", 1_048_576, 65_536, reading(0.1, 0.4, 0.01)),
+    ("gemini", "gemini-2.5-flash", 1_048_576, 65_536, reading(0.3, 2.5, 0.03)),
+    ("deepseek", "deepseek-v4-flash", 1_000_000, 393_216, reading(0.3, 1.2, 0.006)),
+    ("deepseek", "deepseek-v4-pro", 1_000_000, 393_216, reading(1.32, 3.96, 0.044)),
+    ("mistral", "mistral-large-2512", 262_144, 0, reading(0.5, 1.5, 0.05)),
+    ("mistral", "mistral-medium-2604", 262_144, 0, reading(1.5, 7.5, 0.15)),
+    ("mistral", "mistral-small-2603", 262_144, 0, reading(0.15, 0.6, 0.015)),
+    ("moonshot", "kimi-k3", 1_048_576, 0, reading(3.0, 15.0, 0.3)),
+    ("moonshot", "kimi-k2.6", 262_144, 0, reading(0.95, 4.0, 0.16)),
+    ("xai", "grok-4.7", 500_000, 0, reading(2.0, 6.0, 0.5).above(200_000, 2.0, 2.0)),
+    ("xai", "grok-4.6", 500_000, 0, reading(2.0, 6.0, 0.5).above(200_000, 2.0, 2.0)),
+    ("xai", "grok-4.5", 500_000, 0, reading(2.0, 6.0, 0.3).above(200_000, 2.0, 2.0)),
+    ("xai", "grok-4.3", 1_000_000, 0, reading(1.25, 2.5, 0.2).above(200_000, 2.0, 2.0)),
+    ("zai", "glm-5.3-flash", 1_048_576, 128_000, reading(0.15, 0.5, 0.03)),
+    ("zai", "glm-5.3", 1_000_000, 128_000, reading(1.4, 4.4, 0.26)),
+    ("zai", "glm-5.2", 1_000_000, 128_000, reading(1.4, 4.4, 0.26)),
 ];
 
 fn row(provider: &str, model: &str) -> Option<&'static Row> {
@@ -94,21 +219,26 @@ fn row(provider: &str, model: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Whether a model is of a family: its name, and after it nothing, or a version.
+/// Whether a model is of a family: its name, and after it nothing, or the date or number of a snapshot. A single digit is
+/// another version, of which nothing is known.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
-        rest.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '@')) || rest == "-latest"
+        let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {
+            rest.split('-').next().is_some_and(|first| first.len() >= 3)
+                && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+        });
+        rest.is_empty() || snapshot || rest == "-latest"
     })
 }
 
 /// What is known of `provider/model`.
 pub(super) fn known(name: &str) -> Option<ModelFacts> {
     let (provider, model) = name.split_once('/')?;
-    let (_, _, window, longest, [input, output, read, write]) = row(provider, model)?;
+    let (_, _, window, longest, prices) = row(provider, model)?;
     Some(ModelFacts {
         context_window: Some(*window),
-        max_output: Some(*longest),
-        prices: Some(Prices::new(*input, *output).with_cache(*read, *write)),
+        max_output: Some(*longest).filter(|longest| *longest > 0),
+        prices: Some(*prices),
     })
 }
 
@@ -122,6 +252,8 @@ pub(super) fn provider_of(model: &str) -> Option<&'static str> {
         () if begins(&["grok"]) => Some("xai"),
         () if begins(&["deepseek"]) => Some("deepseek"),
         () if begins(&["mistral", "magistral", "codestral"]) => Some("mistral"),
+        () if begins(&["kimi"]) => Some("moonshot"),
+        () if begins(&["glm"]) => Some("zai"),
         () => None,
     }
 }
@@ -137,8 +269,16 @@ mod tests {
             ("openai/gpt-5", Some(1.25)),
             ("openai/gpt-5-2025-08-07", Some(1.25)),
             ("openai-responses/gpt-5-mini", Some(0.25)),
-            ("openai/gpt-5-pro", None),
+            ("openai/gpt-5-pro", Some(15.0)),
+            ("openai/gpt-5-large", None),
             ("openai/gpt-5.9", None),
+            ("openai/gpt-4o-2024-05-13", Some(5.0)),
+            ("openai/gpt-4o-2024-08-06", Some(2.5)),
+            ("anthropic/claude-opus-5", Some(5.0)),
+            ("anthropic/claude-opus-5-5", Some(4.0)),
+            ("anthropic/claude-opus-5-6", None),
+            ("anthropic/claude-haiku-4-5@20251001", Some(1.0)),
+            ("zai/glm-5.3-flash", Some(0.15)),
             ("openai/gpt-4o-mini", Some(0.15)),
             ("openai/gpt-4o-audio-preview", None),
             ("anthropic/claude-sonnet-4-5-20250929", Some(3.0)),
@@ -159,5 +299,34 @@ mod tests {
         };
         let cost = Prices::new(2.0, 8.0).with_cache(0.5, 4.0).cost(&usage);
         assert_eq!((cost.input, cost.cache_read, cost.cache_write, cost.total), (1.0, 0.2, 0.4, 1.6));
+    }
+
+    #[test]
+    fn a_long_request_costs_more_as_a_whole() {
+        let long = crate::message::Usage {
+            cache_read: 100_000,
+            cache_write: 100_000,
+            ..crate::message::Usage::new(400_000, 1_000_000)
+        };
+        let prices = Prices::new(2.0, 8.0).with_cache(0.5, 4.0).above(399_999, 2.0, 1.5);
+        let cost = prices.cost(&long);
+        assert_eq!((cost.input, cost.cache_read, cost.cache_write, cost.output), (0.8, 0.1, 0.8, 12.0));
+        let cost = prices.cost(&crate::message::Usage { input: 399_999, ..long });
+        assert_eq!((cost.cache_read, cost.cache_write, cost.output), (0.05, 0.4, 8.0));
+    }
+
+    /// A row that an earlier one hides is never found, and a price that is no price is a slip of the pen.
+    #[test]
+    fn every_row_is_found_and_says_what_can_be() {
+        for (provider, family, window, longest, prices) in ROWS {
+            let found = row(provider, family).map(|row| row.1);
+            assert_eq!(found, Some(*family), "{provider}");
+            assert!(*longest <= *window && *window >= 8_000, "{family}");
+            assert!(0.0 < prices.input && prices.input < prices.output && prices.output <= 200.0, "{family}");
+            assert!(
+                prices.cache_read <= prices.input && prices.cache_write <= prices.input * 1.25,
+                "{family}"
+            );
+        }
     }
 }

@@ -4,7 +4,7 @@ mod entry;
 mod facts;
 
 pub use entry::ProviderEntry;
-pub use facts::{ModelFacts, Prices};
+pub use facts::{LongRequest, ModelFacts, Prices};
 
 use std::sync::{Arc, LazyLock};
 
@@ -75,6 +75,14 @@ impl Catalogue {
     }
 
     /// Says what is known of a model, `provider/model`, instead of what was known.
+    ///
+    /// ```
+    /// use agent::provider::{Catalogue, ModelFacts, Prices};
+    ///
+    /// let facts = ModelFacts::default().with_context_window(32_000).with_prices(Prices::new(0.2, 0.8));
+    /// let catalogue = Catalogue::default().with_model("acme/large-1", facts.clone());
+    /// assert_eq!(catalogue.facts("acme/large-1"), Some(facts));
+    /// ```
     pub fn with_model(mut self, name: impl Into<String>, facts: ModelFacts) -> Self {
         let name = name.into();
         self.facts.retain(|(known, _)| *known != name);
@@ -270,7 +278,7 @@ mod tests {
             .with_base_url("https://g.example")
             .with_default_model("small")
             .without_key();
-        let facts = ModelFacts { context_window: Some(7), ..ModelFacts::default() };
+        let facts = ModelFacts::default().with_context_window(7);
         let catalogue = Catalogue::default().with_provider(entry).with_model("groq/small", facts);
         let model = catalogue.model("groq").unwrap();
         assert_eq!((model.info().api.as_str(), model.info().model.as_str()), ("openai-responses", "small"));

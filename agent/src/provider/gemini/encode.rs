@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{Gemini, GeminiVersion, models, parts};
+use super::{Gemini, GeminiVersion, managed, models, parts};
 use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
 use crate::provider::parts::{Object, add_rest, merge_options, own_data, text};
@@ -107,6 +107,9 @@ impl Encoder<'_> {
         if let Some(thinking) = request.thinking.and_then(|level| models::thinking(name, level)) {
             set("thinkingConfig", thinking);
         }
+        if request.managed_tools.contains(&ManagedTool::ImageGeneration) {
+            set("responseModalities", json!(["TEXT", "IMAGE"]));
+        }
         Ok(config)
     }
 
@@ -124,34 +127,9 @@ impl Encoder<'_> {
             tools.push(json!({"functionDeclarations": declarations}));
         }
         for tool in &request.managed_tools {
-            tools.push(self.managed_tool(tool)?);
+            tools.extend(managed::tool(tool, &self.model.provider, &self.model.model)?);
         }
         Ok(tools)
-    }
-
-    fn managed_tool(&self, tool: &ManagedTool) -> Result<Value, ModelError> {
-        let own = self.model.provider.as_str();
-        let no_limits = |is_limited: bool| {
-            if is_limited {
-                return Err(invalid(
-                    "Gemini chooses by itself which pages it reads, and how many".to_owned(),
-                ));
-            }
-            Ok(())
-        };
-        Ok(match tool {
-            ManagedTool::WebSearch(search) => {
-                no_limits(!search.allowed_domains.is_empty() || !search.blocked_domains.is_empty())?;
-                json!({"googleSearch": {}})
-            }
-            ManagedTool::WebFetch(fetch) => {
-                no_limits(!fetch.allowed_domains.is_empty() || !fetch.blocked_domains.is_empty())?;
-                json!({"urlContext": {}})
-            }
-            ManagedTool::CodeExecution => json!({"codeExecution": {}}),
-            ManagedTool::Other { provider, definition } if provider == own => definition.clone(),
-            other => return Err(other.refused_by(own)),
-        })
     }
 
     fn tool_config(&self) -> Option<Value> {

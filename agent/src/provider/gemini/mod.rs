@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod errors;
+mod managed;
 mod models;
 mod parse;
 mod partial;
@@ -11,7 +12,8 @@ mod parts;
 use serde_json::Value;
 
 use super::protocol::{Answer, Decoder, HttpRequest, Protocol};
-use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
+use crate::message::AssistantMessage;
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::schema::Dialect;
 
 #[cfg(test)]
@@ -122,7 +124,7 @@ impl Protocol for Gemini {
     fn capabilities(&self, model: &str) -> Capabilities {
         // Before Gemini 3 a schema for the reply and tools exclude each other.
         let native_output = models::version(model).is_none_or(|version| version >= (3, 0));
-        Capabilities { native_output, ..Capabilities::default() }
+        managed::capabilities(model, Capabilities { native_output, ..Capabilities::default() })
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
@@ -139,6 +141,10 @@ impl Protocol for Gemini {
 
     fn auth(&self, key: &str) -> (&'static str, String) {
         ("x-goog-api-key", key.to_owned())
+    }
+
+    fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
+        managed::results(reply)
     }
 
     fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {

@@ -16,12 +16,17 @@ pub(super) fn is_third(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (3, 0))
 }
 
+/// Whether a model draws pictures into its replies: those say so in their names.
+pub(super) fn draws(model: &str) -> bool {
+    model.contains("gemini") && model.contains("-image")
+}
+
 /// `thinkingConfig` for a level; none for models that do not think. A name that says no version is taken for one of the
 /// newest.
 ///
 /// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking): levels from Gemini 3, where the first
-/// Pro knows `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash `MINIMAL` too; budgets of 2.5, where Pro takes 128 to
-/// 32768 tokens and cannot be told not to think, Flash 0 to 24576, and Flash-Lite 512 to 24576.
+/// Pro knows `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash to 3.6 `MINIMAL` too (LiteLLM 1.106.2); budgets of 2.5,
+/// where Pro takes 128 to 32768 tokens and cannot be told not to think, Flash 0 to 24576, and Flash-Lite 512 to 24576.
 pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
     let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");
     let version = version(model).unwrap_or((u32::MAX, 0));
@@ -37,8 +42,9 @@ pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
 
 fn word(model: &str, version: (u32, u32), level: Thinking) -> &'static str {
     let is_pro = model.contains("-pro");
+    let knows_minimal = !is_pro && version < (3, 7);
     match level {
-        Thinking::None | Thinking::Minimal if !is_pro => "MINIMAL",
+        Thinking::None | Thinking::Minimal if knows_minimal => "MINIMAL",
         Thinking::None | Thinking::Minimal | Thinking::Low | Thinking::Budget(..=2047) => "LOW",
         Thinking::Medium | Thinking::Budget(..=12_000) if !(is_pro && version == (3, 0)) => "MEDIUM",
         _ => "HIGH",
@@ -87,7 +93,9 @@ mod tests {
             ("gemini-3-pro-preview", ["LOW", "LOW", "LOW", "HIGH", "HIGH", "HIGH", "LOW", "HIGH"]),
             ("gemini-3.1-pro-preview", ["LOW", "LOW", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
             ("gemini-3-flash", ["MINIMAL", "MINIMAL", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
-            ("gemini-flash-latest", ["MINIMAL", "MINIMAL", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
+            ("gemini-3.8-flash", ["LOW", "LOW", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
+            ("gemini-4-argon", ["LOW", "LOW", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
+            ("gemini-flash-latest", ["LOW", "LOW", "LOW", "MEDIUM", "HIGH", "HIGH", "LOW", "HIGH"]),
         ] {
             let found = levels.map(|level| thinking(model, level).unwrap()["thinkingLevel"].clone());
             assert_eq!(found, expected, "{model}");

@@ -13,8 +13,7 @@ use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
 use crate::message::Message;
 use crate::model::{
-    Capabilities, ManagedTool, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream,
-    StepCx,
+    Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
 use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel};
 
@@ -112,36 +111,6 @@ impl HttpModel {
     /// What is known of the model: its window, what it costs.
     pub fn facts(&self) -> Option<&ModelFacts> {
         self.inner.facts.as_ref()
-    }
-
-    /// Whether the provider runs this tool itself. Otherwise a request with it is refused before it is sent, and a tool of
-    /// your own may stand in for it:
-    ///
-    /// ```
-    /// # #[cfg(feature = "openai")]
-    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agent::provider::http::HttpModel;
-    /// use agent::{Assistant, model::{ManagedTool, WebFetch}, tool, tools};
-    ///
-    /// /// Reads a page of the web.
-    /// #[tool(read_only)]
-    /// async fn read_page(url: String) -> String {
-    ///     format!("the text of {url}")
-    /// }
-    ///
-    /// let model = HttpModel::builder("openai/gpt-5").key("sk-123").build()?;
-    /// let fetch = ManagedTool::WebFetch(WebFetch::default());
-    /// let assistant = if model.runs(&fetch) {
-    ///     Assistant::builder(model).request(|request| request.with_managed_tools([fetch]))
-    /// } else {
-    ///     Assistant::builder(model).tools(tools![read_page])
-    /// };
-    /// # assert_eq!(assistant.build()?.registry().names().count(), 1); Ok(()) }
-    /// # #[cfg(feature = "openai")] example().unwrap();
-    /// ```
-    pub fn runs(&self, tool: &ManagedTool) -> bool {
-        let request = ModelRequest::default().with_managed_tools([tool.clone()]);
-        self.inner.protocol.encode(&self.inner.info, &request).is_ok()
     }
 }
 

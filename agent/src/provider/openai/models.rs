@@ -39,7 +39,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     let name = name(model);
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
-    let is_openai = name.starts_with("gpt-") || is_o_series(name);
+    let is_openai = is_openai(name);
     // Of OpenAI's models those with sound say so in their names; of others it is not known.
     Capabilities {
         images: !is_text,
@@ -49,11 +49,31 @@ pub(super) fn media(model: &str) -> Capabilities {
     }
 }
 
+/// Whether a model is known to have the tools that OpenAI runs in Responses.
+pub(super) fn has_hosted_tools(model: &str) -> bool {
+    let name = name(model);
+    let is_old = ["gpt-3", "gpt-4-", "gpt-oss", "o1", "o3-mini"].iter().any(|old| name.starts_with(old))
+        || name == "gpt-4"
+        || name.contains("nano");
+    is_openai(name) && !is_old
+}
+
+/// Whether a model is known to search the web in Chat Completions: it is made for that.
+pub(super) fn is_search_model(model: &str) -> bool {
+    is_openai(name(model)) && model.contains("-search")
+}
+
+/// Whether a model may search the web in Chat Completions. Of names that nobody knows it is not known.
+pub(super) fn searches_in_chat(model: &str) -> bool {
+    !is_openai(name(model)) || is_search_model(model)
+}
+
 /// The effort that stands for a level: the nearest that the model knows.
 ///
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages: `low` to
 /// `high` everywhere; `minimal` with gpt-5 alone; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6; gpt-5-pro
-/// knows `high` alone, the later Pro models nothing below `medium`. Of other names it is not known what they take.
+/// knows `high` alone, the later Pro models nothing below `medium`; gpt-6-astra and 6.1 nothing below `low`
+/// (LiteLLM 1.106.2). Of other names it is not known what they take.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let wanted = match thinking {
@@ -92,10 +112,16 @@ fn known_efforts(name: &str) -> &'static [usize] {
         Some((5, ..=5)) if is_pro => &[3, 4, 5],
         Some((5, ..=5)) => &[0, 2, 3, 4, 5],
         Some((5.., _)) if is_pro => &[3, 4, 5, 6],
+        Some((6, 0)) if name.contains("astra") => &[2, 3, 4, 5, 6],
+        Some((6, 1..) | (7.., _)) => &[2, 3, 4, 5, 6],
         Some((5.., _)) => &[0, 2, 3, 4, 5, 6],
         _ if is_o_series(name) || name.starts_with("gpt-oss") => &[2, 3, 4],
         _ => &[0, 2, 3, 4],
     }
+}
+
+fn is_openai(name: &str) -> bool {
+    name.starts_with("gpt-") || is_o_series(name)
 }
 
 /// `o1`, `o3-mini`, …
@@ -129,6 +155,8 @@ mod tests {
             ("gpt-5.2-pro", ["medium", "medium", "medium", "medium", "high", "xhigh", "xhigh", "medium"]),
             ("openai.gpt-5.6-luna", ["none", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
             ("gpt-6", ["none", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("gpt-6-astra", ["low", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
+            ("gpt-6.1-sol", ["low", "low", "low", "medium", "high", "xhigh", "max", "medium"]),
             ("openai/gpt-oss-120b", ["low", "low", "low", "medium", "high", "high", "high", "medium"]),
             ("grok-4", ["none", "low", "low", "medium", "high", "high", "high", "medium"]),
         ] {

@@ -1,6 +1,6 @@
 //! Servers that speak Chat Completions: one row each.
 
-use super::chat::{Compat, EchoThinking, MaxTokensField, SystemRole, ThinkingField};
+use super::chat::{Compat, EchoThinking, MaxTokensField, SystemRole, ThinkingField, WebSearchField};
 
 /// A server that speaks Chat Completions.
 pub(in crate::provider) struct Server {
@@ -38,7 +38,10 @@ const fn local(
 /// other fields, lists for content, empty ids, usage in other places) is read from all of them alike: see the decoder.
 pub(in crate::provider) const SERVERS: &[Server] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
-        Compat::plain().with_thinking(ThinkingField::Reasoning).with_json_schema(true)
+        Compat::plain()
+            .with_thinking(ThinkingField::Reasoning)
+            .with_json_schema(true)
+            .with_web_search(WebSearchField::Plugin)
     }),
     remote("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", || {
         Compat::plain()
@@ -77,7 +80,9 @@ pub(in crate::provider) const SERVERS: &[Server] = &[
         Compat::plain().with_thinking(ThinkingField::ThinkingType).with_parallel_tool_calls(false)
     }),
     remote("alibaba", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", || {
-        Compat::plain().with_thinking(ThinkingField::EnableThinking)
+        Compat::plain()
+            .with_thinking(ThinkingField::EnableThinking)
+            .with_web_search(WebSearchField::EnableSearch)
     }),
     local("ollama", "http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", || Compat::plain().with_json_schema(true)),
     local("llamacpp", "http://127.0.0.1:8080/v1", "LLAMACPP_API_KEY", || {
@@ -158,8 +163,12 @@ mod tests {
                 Part::tool_call("toolu_01ABCDEF", "f", "{}"),
                 Part::tool_call("aB3dE6gH9", "f", "{}"),
             ]),
-            ToolResultMessage::new("toolu_01ABCDEF", "f", OutcomeKind::Completed).into(),
-            ToolResultMessage::new("aB3dE6gH9", "f", OutcomeKind::Completed).into(),
+            ToolResultMessage::new("toolu_01ABCDEF", "f", OutcomeKind::Completed)
+                .with_content([Part::image(b"png", "image/png")])
+                .into(),
+            ToolResultMessage::new("aB3dE6gH9", "f", OutcomeKind::Completed)
+                .with_content([Part::image(b"png", "image/png")])
+                .into(),
         ]);
         let written = body("mistral", &request);
         let ids =
@@ -168,6 +177,11 @@ mod tests {
         assert_eq!(ids[1], "aB3dE6gH9");
         assert_eq!(written["messages"][1]["tool_call_id"].as_str(), Some(&*ids[0]));
         assert_eq!(written["messages"][1]["name"], "f");
+        // What the pictures are of is told by the same names.
+        for (at, id) in [0, 2].into_iter().zip(ids) {
+            let note = &written["messages"][3]["content"][at]["text"];
+            assert_eq!(note, &format!("What `f` (call {id}) shows:"));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod faults;
+mod managed;
 mod odd_replies;
 mod round_trips;
 pub(super) mod support;

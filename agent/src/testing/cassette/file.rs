@@ -51,6 +51,8 @@ impl Tape {
         let model = json!({
             "provider": info.provider, "api": info.api, "model": info.model,
             "images": can.images, "documents": can.documents, "audio": can.audio, "native_output": can.native_output,
+            "web_search": can.web_search, "web_fetch": can.web_fetch, "code_execution": can.code_execution,
+            "image_generation": can.image_generation,
         });
         Self { model, exchanges: Vec::new() }
     }
@@ -63,6 +65,10 @@ impl Tape {
         can.documents = is("documents", can.documents);
         can.audio = is("audio", can.audio);
         can.native_output = is("native_output", can.native_output);
+        can.web_search = is("web_search", can.web_search);
+        can.web_fetch = is("web_fetch", can.web_fetch);
+        can.code_execution = is("code_execution", can.code_execution);
+        can.image_generation = is("image_generation", can.image_generation);
         ModelInfo::new(text("provider"), text("api"), text("model")).with_capabilities(can)
     }
 

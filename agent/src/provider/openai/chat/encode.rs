@@ -1,13 +1,13 @@
 //! Requests to Chat Completions.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Compat, EchoThinking, SystemRole, ThinkingField};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::call_ids::{CallIds, digest};
 use crate::provider::openai::content::{self, invalid};
-use crate::provider::openai::models;
+use crate::provider::openai::{managed, models};
 use crate::provider::parts::{
     Object, add_options, add_rest, data_url, link_text, own_data, resource_text, text,
 };
@@ -121,8 +121,10 @@ impl Encoder<'_> {
             set("user", user.clone());
         }
         for tool in &request.managed_tools {
-            if let ManagedTool::WebSearch(_) = tool {
-                set("web_search_options", Map::new().into());
+            if let ManagedTool::WebSearch(search) = tool {
+                let own = &self.model.provider;
+                let (field, value) = managed::chat_search(search, compat.web_search, own, name)?;
+                set(field, value);
             }
         }
         add_options(&mut body, request.provider_options.get(&self.model.provider));
@@ -347,7 +349,8 @@ impl Encoder<'_> {
             content = String::new().into();
         }
         if !media.is_empty() {
-            let note = format!("What `{}` (call {}) shows:", result.tool, result.call_id);
+            let id = self.ids.get(&result.call_id);
+            let note = format!("What `{}` (call {id}) shows:", result.tool);
             if content.as_str() == Some("") {
                 content = "See the next message of the user for what the tool shows.".into();
             }

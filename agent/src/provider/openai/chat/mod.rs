@@ -6,7 +6,9 @@ mod parse;
 
 use serde_json::Value;
 
-use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
+use crate::message::AssistantMessage;
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
+use crate::provider::openai::{managed, models};
 use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
 use crate::schema::Dialect;
 
@@ -68,6 +70,23 @@ pub struct Compat {
     pub call_id_length: Option<usize>,
     /// The longest call id, in characters: longer ones that others made are mapped, the same one always to the same.
     pub max_call_id: Option<usize>,
+    /// How a search of the web is asked for.
+    pub web_search: WebSearchField,
+}
+
+/// How a server is asked to search the web.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WebSearchField {
+    /// `web_search_options`, which OpenAI takes for its search models alone.
+    #[default]
+    Options,
+    /// `plugins: [{"id": "web"}]`.
+    Plugin,
+    /// `enable_search`.
+    EnableSearch,
+    /// Not at all; a request that asks for it is refused.
+    None,
 }
 
 /// How a server is told how much its model should think.
@@ -114,13 +133,14 @@ impl Default for Compat {
             echo_thinking: EchoThinking::default(),
             call_id_length: None,
             max_call_id: Some(40),
+            web_search: WebSearchField::default(),
         }
     }
 }
 
 impl Compat {
     /// What a server can be trusted to know that says no more than that it speaks like OpenAI: `max_tokens`, the role `system`,
-    /// nothing strict, no schema for the reply.
+    /// nothing strict, no schema for the reply, no search of the web.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: MaxTokensField::MaxTokens,
@@ -128,6 +148,7 @@ impl Compat {
             strict: false,
             json_schema: false,
             max_call_id: None,
+            web_search: WebSearchField::None,
             ..Self::default()
         }
     }
@@ -189,6 +210,12 @@ impl Compat {
     /// Sets how long call ids may be.
     pub fn with_max_call_id(mut self, length: usize) -> Self {
         self.max_call_id = Some(length);
+        self
+    }
+
+    /// Sets how a search of the web is asked for.
+    pub fn with_web_search(mut self, field: WebSearchField) -> Self {
+        self.web_search = field;
         self
     }
 }
@@ -253,9 +280,13 @@ impl Protocol for OpenAiChat {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        let native_output =
-            self.compat.json_schema && crate::provider::openai::models::keeps_to_schemas(model);
-        Capabilities { native_output, ..crate::provider::openai::models::media(model) }
+        let native_output = self.compat.json_schema && models::keeps_to_schemas(model);
+        let web_search = match self.compat.web_search {
+            WebSearchField::Options => models::is_search_model(model),
+            WebSearchField::Plugin | WebSearchField::EnableSearch => true,
+            WebSearchField::None => false,
+        };
+        Capabilities { native_output, web_search, ..models::media(model) }
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
@@ -272,6 +303,10 @@ impl Protocol for OpenAiChat {
 
     fn auth(&self, key: &str) -> (&'static str, String) {
         ("authorization", format!("Bearer {key}"))
+    }
+
+    fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
+        managed::chat_results(reply)
     }
 
     fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {

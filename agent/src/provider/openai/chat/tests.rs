@@ -323,7 +323,7 @@ fn a_request_has_everything_in_its_place() {
             json!({"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}),
         ))
         .with_provider_options("test", json!({"seed": 7}));
-    let written = body(&api(), "gpt-4o", &request);
+    let written = body(&api(), "gpt-4o-search-preview", &request);
     let messages = json!([
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [
@@ -362,7 +362,7 @@ fn a_request_has_everything_in_its_place() {
         assert_eq!(written[key], value, "{key}");
     }
     // A model that reasons.
-    let thinking = request.with_thinking(Thinking::Medium);
+    let thinking = request.with_managed_tools([]).with_thinking(Thinking::Medium);
     let written = body(&api(), "gpt-5.1", &thinking);
     assert_eq!(
         (&written["reasoning_effort"], &written["messages"][0]["role"]),

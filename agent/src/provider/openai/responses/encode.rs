@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{OpenAiResponses, items};
 use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
-use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
+use crate::model::{ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::openai::content::{self, invalid};
-use crate::provider::openai::models;
+use crate::provider::openai::{managed, models};
 use crate::provider::parts::{
     Object, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
 };
@@ -117,38 +117,9 @@ impl Encoder<'_> {
             }));
         }
         for tool in &request.managed_tools {
-            tools.push(self.managed_tool(tool)?);
+            tools.push(managed::tool(tool, &self.model.provider)?);
         }
         Ok(tools)
-    }
-
-    fn managed_tool(&self, tool: &ManagedTool) -> Result<Value, ModelError> {
-        let own = self.model.provider.as_str();
-        Ok(match tool {
-            ManagedTool::WebSearch(search) => {
-                if !search.blocked_domains.is_empty() {
-                    return Err(invalid(
-                        "the Responses API searches allowed domains alone: it blocks none".to_owned(),
-                    ));
-                }
-                let mut tool = json!({"type": "web_search"});
-                if !search.allowed_domains.is_empty() {
-                    tool["filters"] = json!({"allowed_domains": search.allowed_domains});
-                }
-                if search.max_uses.is_some() {
-                    tracing::warn!(
-                        setting = "max_uses",
-                        provider = own,
-                        "the provider has no such limit: left out"
-                    );
-                }
-                tool
-            }
-            ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
-            ManagedTool::ImageGeneration => json!({"type": "image_generation"}),
-            ManagedTool::Other { provider, definition } if provider == own => definition.clone(),
-            other => return Err(other.refused_by(own)),
-        })
     }
 
     fn input(&self, options: Option<&Value>) -> Result<Value, ModelError> {

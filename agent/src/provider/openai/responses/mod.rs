@@ -8,7 +8,8 @@ mod parse;
 use serde_json::Value;
 
 use super::errors;
-use crate::model::{Capabilities, ModelError, ModelInfo, ModelRequest};
+use crate::message::AssistantMessage;
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
 use crate::provider::protocol::{Answer, Decoder, HttpRequest, Protocol};
 use crate::schema::Dialect;
 
@@ -122,7 +123,8 @@ impl Protocol for OpenAiResponses {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         let native_output = self.strict && super::models::keeps_to_schemas(model);
-        Capabilities { native_output, audio: false, ..super::models::media(model) }
+        let known = Capabilities { native_output, audio: false, ..super::models::media(model) };
+        super::managed::capabilities(model, known)
     }
 
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder> {
@@ -139,6 +141,10 @@ impl Protocol for OpenAiResponses {
 
     fn auth(&self, key: &str) -> (&'static str, String) {
         ("authorization", format!("Bearer {key}"))
+    }
+
+    fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
+        super::managed::results(reply)
     }
 
     fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {

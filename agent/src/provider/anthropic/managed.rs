@@ -1,0 +1,108 @@
+//! Tools that Anthropic runs itself: how they are asked for, and what they came to.
+
+use serde_json::{Value, json};
+
+use super::models;
+use crate::message::{AssistantMessage, Media};
+use crate::model::{
+    Capabilities, CodeExecutionResult, ManagedResult, ManagedTool, ModelError, WebFetchResult,
+    WebSearchResult,
+};
+use crate::provider::managed::{Run, list, source};
+use crate::provider::parts::{some_text, text};
+
+/// Which of them a model is known to have.
+///
+/// Source: Anthropic's pages on its [server tools](https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview).
+pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
+    let has = models::has_server_tools(model);
+    (known.web_search, known.web_fetch, known.code_execution) = (has, has, has);
+    known
+}
+
+/// A tool as it stands in a request, and what of the API it needs.
+///
+/// # Errors
+/// Anthropic has no such tool.
+pub(super) fn tool(
+    tool: &ManagedTool,
+    own: &str,
+    betas: &mut Vec<&'static str>,
+) -> Result<Value, ModelError> {
+    let limits = |mut tool: Value, uses: Option<u32>, allowed: &[String], blocked: &[String]| {
+        if let Some(uses) = uses {
+            tool["max_uses"] = uses.into();
+        }
+        if !allowed.is_empty() {
+            tool["allowed_domains"] = allowed.into();
+        }
+        if !blocked.is_empty() {
+            tool["blocked_domains"] = blocked.into();
+        }
+        tool
+    };
+    Ok(match tool {
+        ManagedTool::WebSearch(search) => {
+            let tool = json!({"type": "web_search_20250305", "name": "web_search"});
+            limits(tool, search.max_uses, &search.allowed_domains, &search.blocked_domains)
+        }
+        ManagedTool::WebFetch(fetch) => {
+            betas.push("web-fetch-2025-09-10");
+            let tool = json!({"type": "web_fetch_20250910", "name": "web_fetch"});
+            limits(tool, fetch.max_uses, &fetch.allowed_domains, &fetch.blocked_domains)
+        }
+        ManagedTool::CodeExecution => {
+            betas.push("code-execution-2025-08-25");
+            json!({"type": "code_execution_20250825", "name": "code_execution"})
+        }
+        ManagedTool::Other { provider, definition } if *provider == own => definition.clone(),
+        other => return Err(other.refused_by(own)),
+    })
+}
+
+/// What they came to. What edits files is no run of code.
+pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
+    Run::all(reply).iter().filter_map(result).collect()
+}
+
+fn result(run: &Run<'_>) -> Option<ManagedResult> {
+    let (input, output) = (run.input(), run.output());
+    let own = |value: &Value, key: &str| some_text(value, key).map(str::to_owned);
+    let error = run.error("error_code");
+    Some(match run.name() {
+        "web_search" => {
+            let mut search = WebSearchResult::default();
+            search.queries.extend(own(input, "query"));
+            let pages = output.as_array().map(Vec::as_slice).unwrap_or_default();
+            search.sources = pages.iter().filter_map(|page| source(page, "url", "title")).collect();
+            search.error = error;
+            ManagedResult::WebSearch(search)
+        }
+        "web_fetch" => {
+            let document = output.get("content").unwrap_or(&Value::Null);
+            let body = document.get("source").filter(|source| text(source, "type") == Some("text"));
+            ManagedResult::WebFetch(WebFetchResult {
+                url: own(output, "url").or_else(|| own(input, "url")),
+                title: own(document, "title"),
+                text: body.and_then(|body| own(body, "data")),
+                error,
+            })
+        }
+        "code_execution" | "bash_code_execution" => {
+            let files = list(output, "content");
+            ManagedResult::CodeExecution(CodeExecutionResult {
+                code: own(input, "code").or_else(|| own(input, "command")),
+                stdout: own(output, "stdout").unwrap_or_default(),
+                stderr: own(output, "stderr").unwrap_or_default(),
+                exit_code: output.get("return_code").and_then(Value::as_i64),
+                files: files
+                    .iter()
+                    .filter_map(|file| some_text(file, "file_id"))
+                    .map(Media::file_id)
+                    .collect(),
+                error,
+            })
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,96 @@
+//! Tools that Gemini runs itself: how they are asked for, and what they came to.
+
+use serde_json::{Value, json};
+
+use super::models;
+use crate::message::AssistantMessage;
+use crate::model::{
+    Capabilities, CodeExecutionResult, ManagedResult, ManagedTool, ModelError, ModelErrorKind,
+    WebFetchResult, WebSearchResult,
+};
+use crate::provider::managed::{Run, add_cited, add_drawn, list, source, texts};
+use crate::provider::parts::{own_data, some_text, text};
+
+/// Which of them a model is known to have, beside functions: before Gemini 3 it is one or the other.
+///
+/// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
+pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
+    let draws = models::draws(model);
+    let has =
+        !draws && model.contains("gemini") && models::version(model).is_none_or(|version| version >= (3, 0));
+    (known.web_search, known.web_fetch, known.code_execution) = (has, has, has);
+    known.image_generation = draws;
+    known
+}
+
+/// A tool as it stands in a request; none for what is asked for beside the tools.
+///
+/// # Errors
+/// Gemini has no such tool, or not so.
+pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<Value>, ModelError> {
+    let no_limits = |is_limited: bool| {
+        if is_limited {
+            let message = "Gemini chooses by itself which pages it reads, and how many";
+            return Err(ModelError::new(ModelErrorKind::InvalidRequest, message));
+        }
+        Ok(())
+    };
+    Ok(Some(match tool {
+        ManagedTool::WebSearch(search) => {
+            no_limits(!search.allowed_domains.is_empty() || !search.blocked_domains.is_empty())?;
+            json!({"googleSearch": {}})
+        }
+        ManagedTool::WebFetch(fetch) => {
+            no_limits(!fetch.allowed_domains.is_empty() || !fetch.blocked_domains.is_empty())?;
+            json!({"urlContext": {}})
+        }
+        ManagedTool::CodeExecution => json!({"codeExecution": {}}),
+        // By `responseModalities`.
+        ManagedTool::ImageGeneration if models::draws(model) => return Ok(None),
+        ManagedTool::Other { provider, definition } if *provider == own => definition.clone(),
+        other => return Err(other.refused_by(own)),
+    }))
+}
+
+/// What they came to: code by its parts, what was searched and read by what the candidate says of it.
+pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
+    let said = own_data(&reply.provider, reply.provider_data.as_ref()).unwrap_or(&Value::Null);
+    let grounding = said.get("groundingMetadata").unwrap_or(&Value::Null);
+    let mut results: Vec<ManagedResult> = Vec::new();
+    let mut queries = texts(grounding, "webSearchQueries");
+    for run in Run::all(reply) {
+        match run.name() {
+            "code_execution" => results.push(ManagedResult::CodeExecution(ran(&run))),
+            name if name.starts_with("google_search") && queries.is_empty() => {
+                queries = texts(run.input(), "queries");
+            }
+            _ => {}
+        }
+    }
+    if !queries.is_empty() {
+        results.push(ManagedResult::WebSearch(WebSearchResult { queries, ..WebSearchResult::default() }));
+    }
+    let chunks = list(grounding, "groundingChunks");
+    add_cited(&mut results, chunks.iter().filter_map(|chunk| source(chunk.get("web")?, "uri", "title")));
+    let read = said.get("urlContextMetadata").unwrap_or(&Value::Null);
+    results.extend(list(read, "urlMetadata").iter().map(|page| {
+        let status =
+            text(page, "urlRetrievalStatus").filter(|status| *status != "URL_RETRIEVAL_STATUS_SUCCESS");
+        ManagedResult::WebFetch(WebFetchResult {
+            url: some_text(page, "retrievedUrl").map(str::to_owned),
+            error: status.map(str::to_owned),
+            ..WebFetchResult::default()
+        })
+    }));
+    add_drawn(&mut results, reply);
+    results
+}
+
+fn ran(run: &Run<'_>) -> CodeExecutionResult {
+    CodeExecutionResult {
+        code: some_text(run.input(), "code").map(str::to_owned),
+        stdout: some_text(run.output(), "output").unwrap_or_default().to_owned(),
+        error: run.error("outcome"),
+        ..CodeExecutionResult::default()
+    }
+}

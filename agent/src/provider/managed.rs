@@ -1,0 +1,155 @@
+//! What the tools came to that the provider ran.
+
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
+use serde_json::Value;
+
+use super::parts::some_text;
+use super::protocol;
+use crate::message::{AssistantMessage, Content, ProviderTool};
+use crate::model::{ImageGenerationResult, ManagedResult, WebSearchResult, WebSource};
+
+/// What the tools came to that the provider ran for this reply, in order, in the same words for every provider.
+///
+/// It is read from what the reply keeps of its provider, so it can be asked of a stored conversation as well. Of a protocol that
+/// is not compiled in nothing is known; one of your own says it by
+/// [`Protocol::managed_results`](super::Protocol::managed_results).
+///
+/// ```
+/// # #[cfg(feature = "gemini")] {
+/// use agent::model::{ManagedResult, ModelInfo, ModelStream, StepCx};
+/// use agent::provider::{ReplyReader, gemini::Gemini, managed_results};
+///
+/// # tokio_test(async {
+/// let info = ModelInfo::new("gemini", "gemini-generate-content", "gemini-3-flash-preview");
+/// let mut reader = ReplyReader::new(&Gemini::default(), &info, 200, Vec::new());
+/// let body = br#"{"candidates": [{"finishReason": "STOP", "content": {"parts": [
+///     {"executableCode": {"language": "PYTHON", "code": "print(6 * 7)"}},
+///     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}}, {"text": "It is 42."}]}}]}"#;
+/// let mut events = Vec::new();
+/// reader.push(body, &mut events)?;
+/// reader.finish(&Gemini::default(), &mut events)?;
+/// let reply = ModelStream::from_events(&StepCx::new(), &info, events.into_iter().map(Ok)).reply().await?;
+///
+/// let results = managed_results(&reply);
+/// let [ManagedResult::CodeExecution(run)] = &results[..] else { panic!("{results:?}") };
+/// assert_eq!((run.code.as_deref(), run.stdout.as_str()), (Some("print(6 * 7)"), "42\n"));
+/// # Ok::<(), agent::model::ModelError>(()) }).unwrap();
+/// # }
+/// # #[cfg(feature = "gemini")]
+/// # fn tokio_test<F: Future>(future: F) -> F::Output {
+/// #     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+/// # }
+/// ```
+pub fn managed_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
+    protocol(&reply.api).map(|protocol| protocol.managed_results(reply)).unwrap_or_default()
+}
+
+/// A tool that the provider ran, of which call and result may be two parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run<'a> {
+    call: Option<&'a ProviderTool>,
+    result: Option<&'a ProviderTool>,
+}
+
+impl<'a> Run<'a> {
+    /// All of a reply, in the order of their calls.
+    pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        for tool in reply.content.iter().filter_map(|part| match &part.content {
+            Content::ProviderTool(tool) => Some(tool),
+            _ => None,
+        }) {
+            let answers = |run: &&mut Self| {
+                run.result.is_none()
+                    && run.call.is_some_and(|call| call.id == tool.id && is_answer(call, tool))
+            };
+            let open = if tool.output.is_some() { runs.iter_mut().rev().find(answers) } else { None };
+            match open {
+                Some(run) => run.result = Some(tool),
+                None if tool.output.is_some() && tool.input.is_none() => {
+                    runs.push(Self { call: None, result: Some(tool) });
+                }
+                None => runs.push(Self { call: Some(tool), result: tool.output.is_some().then_some(tool) }),
+            }
+        }
+        runs
+    }
+
+    /// The tool, in the provider's word.
+    pub(super) fn name(&self) -> &'a str {
+        self.call.or(self.result).map_or("", |tool| tool.name.as_str())
+    }
+
+    pub(super) fn input(&self) -> &'a Value {
+        self.call.and_then(|call| call.input.as_ref()).unwrap_or(&Value::Null)
+    }
+
+    pub(super) fn output(&self) -> &'a Value {
+        self.result.and_then(|result| result.output.as_ref()).unwrap_or(&Value::Null)
+    }
+
+    pub(super) fn is_error(&self) -> bool {
+        self.result.or(self.call).is_some_and(|tool| tool.is_error)
+    }
+
+    /// The provider's word for what went wrong, from this field of the output.
+    pub(super) fn error(&self, key: &str) -> Option<String> {
+        self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
+    }
+}
+
+/// Without ids a result follows its call.
+fn is_answer(call: &ProviderTool, result: &ProviderTool) -> bool {
+    result.input.is_none() && (call.id.is_some() || call.name == result.name)
+}
+
+/// A list among the fields; nothing where there is none.
+pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The texts of a list.
+pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
+    list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A page by its fields.
+pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<WebSource> {
+    let source = WebSource::new(some_text(page, url)?);
+    Some(match some_text(page, title) {
+        Some(title) => source.with_title(title),
+        None => source,
+    })
+}
+
+/// Pages that a reply cites belong to its last search; where it tells of none there was one all the same.
+pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = WebSource>) {
+    let mut cited = cited.into_iter().peekable();
+    if cited.peek().is_none() {
+        return;
+    }
+    let is_search = |result: &ManagedResult| matches!(result, ManagedResult::WebSearch(_));
+    let at = results.iter().rposition(is_search).unwrap_or_else(|| {
+        results.push(ManagedResult::WebSearch(WebSearchResult::default()));
+        results.len() - 1
+    });
+    if let Some(ManagedResult::WebSearch(search)) = results.get_mut(at) {
+        for source in cited {
+            if search.sources.iter().all(|known| known.url != source.url) {
+                search.sources.push(source);
+            }
+        }
+    }
+}
+
+/// The pictures that a model drew into its reply.
+pub(super) fn add_drawn(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
+    results.extend(reply.content.iter().filter_map(|part| match &part.content {
+        Content::Image(image) => Some(ManagedResult::ImageGeneration(ImageGenerationResult {
+            image: Some(image.clone()),
+            ..ImageGenerationResult::default()
+        })),
+        _ => None,
+    }));
+}

@@ -1,0 +1,156 @@
+//! Tools that OpenAI runs itself: how they are asked for, and what they came to.
+
+use serde_json::{Value, json};
+
+use super::content::invalid;
+use super::{WebSearchField, models};
+use crate::message::{AssistantMessage, Blob, Content, Media, Part, ProviderTool};
+use crate::model::{
+    Capabilities, CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, ModelError,
+    WebFetchResult, WebSearch, WebSearchResult, WebSource,
+};
+use crate::provider::managed::{add_cited, add_drawn, list, source, texts};
+use crate::provider::parts::{own_data, some_text, text};
+
+/// Which of them a model is known to have in Responses.
+///
+/// Source: OpenAI's model pages, on tools of the Responses API.
+pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
+    let has = models::has_hosted_tools(model);
+    (known.web_search, known.code_execution, known.image_generation) = (has, has, has);
+    known
+}
+
+/// A tool as it stands in a request to Responses.
+///
+/// # Errors
+/// The API has no such tool, or not so.
+pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
+    Ok(match tool {
+        ManagedTool::WebSearch(search) => {
+            if !search.blocked_domains.is_empty() {
+                return Err(invalid(
+                    "the Responses API searches allowed domains alone: it blocks none".to_owned(),
+                ));
+            }
+            let mut tool = json!({"type": "web_search"});
+            if !search.allowed_domains.is_empty() {
+                tool["filters"] = json!({"allowed_domains": search.allowed_domains});
+            }
+            warn_of_uses(search, own);
+            tool
+        }
+        ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
+        ManagedTool::ImageGeneration => json!({"type": "image_generation"}),
+        ManagedTool::Other { provider, definition } if *provider == own => definition.clone(),
+        other => return Err(other.refused_by(own)),
+    })
+}
+
+/// How a search is asked for in Chat Completions: a field beside the tools, and its value.
+///
+/// # Errors
+/// The server, or the model, has no search, or not so.
+pub(super) fn chat_search(
+    search: &WebSearch,
+    field: WebSearchField,
+    own: &str,
+    model: &str,
+) -> Result<(&'static str, Value), ModelError> {
+    let found = match field {
+        WebSearchField::Options if models::searches_in_chat(model) => ("web_search_options", json!({})),
+        WebSearchField::Plugin => ("plugins", json!([{"id": "web"}])),
+        WebSearchField::EnableSearch => ("enable_search", true.into()),
+        WebSearchField::Options => {
+            return Err(invalid(format!(
+                "`{own}` cannot run web search for `{model}` by Chat Completions: its search models can, and the Responses API \
+                 (`openai-responses/{model}`)"
+            )));
+        }
+        WebSearchField::None => return Err(ManagedTool::WebSearch(search.clone()).refused_by(own)),
+    };
+    if !search.allowed_domains.is_empty() || !search.blocked_domains.is_empty() {
+        return Err(invalid(format!("`{own}` chooses by itself which pages it reads")));
+    }
+    warn_of_uses(search, own);
+    Ok(found)
+}
+
+fn warn_of_uses(search: &WebSearch, own: &str) {
+    if search.max_uses.is_some() {
+        tracing::warn!(setting = "max_uses", provider = own, "the provider has no such limit: left out");
+    }
+}
+
+/// What the items of Responses came to, and what the text cites.
+pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
+    let mut results: Vec<ManagedResult> = reply
+        .content
+        .iter()
+        .filter_map(|part| match &part.content {
+            Content::ProviderTool(tool) => result(tool, part.provider_data_of(&reply.provider)),
+            _ => None,
+        })
+        .collect();
+    let cited = |part: &Part| {
+        let annotations =
+            part.provider_data_of(&reply.provider)?.get("part")?.get("annotations")?.as_array()?;
+        Some(annotations.iter().filter_map(|found| source(found, "url", "title")).collect::<Vec<_>>())
+    };
+    add_cited(&mut results, reply.content.iter().filter_map(cited).flatten());
+    results
+}
+
+fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
+    let input = tool.input.as_ref().unwrap_or(&Value::Null);
+    let outputs = tool.output.as_ref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let error = tool.is_error.then(|| "failed".to_owned());
+    let own = |key: &str| some_text(input, key).map(str::to_owned);
+    Some(match tool.name.as_str() {
+        "web_search" if matches!(text(input, "type"), None | Some("search")) => {
+            let mut queries = texts(input, "queries");
+            if queries.is_empty() {
+                queries.extend(own("query"));
+            }
+            let sources =
+                list(input, "sources").iter().filter_map(|page| source(page, "url", "title")).collect();
+            ManagedResult::WebSearch(WebSearchResult { queries, sources, error })
+        }
+        // `open_page` and `find_in_page`.
+        "web_search" => {
+            ManagedResult::WebFetch(WebFetchResult { url: own("url"), error, ..WebFetchResult::default() })
+        }
+        "code_interpreter" => {
+            let mut run = CodeExecutionResult { error, ..CodeExecutionResult::default() };
+            run.code = input.as_str().map(str::to_owned);
+            for output in outputs {
+                run.stdout.push_str(text(output, "logs").unwrap_or_default());
+                run.files.extend(some_text(output, "url").map(Media::url));
+            }
+            ManagedResult::CodeExecution(run)
+        }
+        "image_generation" => {
+            let format = item.and_then(|item| some_text(item, "output_format")).unwrap_or("png");
+            let bytes = tool.output.as_ref().and_then(Value::as_str).map(Blob::from_base64);
+            ManagedResult::ImageGeneration(ImageGenerationResult {
+                image: bytes.and_then(Result::ok).map(|bytes| Media::data(bytes, format!("image/{format}"))),
+                prompt: input.as_str().map(str::to_owned),
+                error,
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// What Chat Completions tells of a search: the pages that the reply cites. And the pictures of models that draw.
+pub(super) fn chat_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
+    let said = own_data(&reply.provider, reply.provider_data.as_ref());
+    let annotations = said.and_then(|said| said.get("annotations")?.as_array());
+    let cited = annotations.into_iter().flatten().filter_map(|found| -> Option<WebSource> {
+        source(found.get("url_citation").unwrap_or(found), "url", "title")
+    });
+    let mut results = Vec::new();
+    add_cited(&mut results, cited);
+    add_drawn(&mut results, reply);
+    results
+}
