@@ -211,24 +211,16 @@ fn sessions(chat: &Chat) -> Vec<String> {
     known.into_iter().map(|name| format!("  {name}")).collect()
 }
 
-/// What was said last, for somebody who comes back.
+/// The last question and the last answer, for somebody who comes back.
 pub(crate) fn last(chat: &Chat) -> Vec<String> {
     let messages = chat.assistant.messages();
-    let said = |message: &&agent::message::Message| {
-        matches!(message.role(), "user" | "assistant") && !message.text().trim().is_empty()
+    let last = |role: &str, sign: &str| {
+        let mut said =
+            messages.iter().rev().filter(|message| message.role() == role).map(agent::message::Message::text);
+        let text = said.find(|text| !text.trim().is_empty())?;
+        Some(chat.look.paint(Kind::Dim, &format!("{sign}{}", fit(&one_line(&text), 200))))
     };
-    let mut lines: Vec<String> = messages
-        .iter()
-        .rev()
-        .filter(said)
-        .take(2)
-        .map(|message| {
-            let sign = if message.role() == "user" { crate::prompt::SIGN } else { "" };
-            chat.look.paint(Kind::Dim, &format!("{sign}{}", fit(&one_line(&message.text()), 200)))
-        })
-        .collect();
-    lines.reverse();
-    lines
+    [last("user", crate::prompt::SIGN), last("assistant", "")].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -79,17 +79,31 @@ impl Keys {
     pub(crate) async fn next(&mut self) -> Key {
         self.received.recv().await.unwrap_or(Key::Gone)
     }
+
+    /// Gives the terminal back, and what was typed until then and nobody took.
+    pub(crate) fn finish(mut self) -> Vec<Key> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Vec<Key> {
+        self.stop.store(true, Ordering::Release);
+        let mut left = Vec::new();
+        if let Some(reader) = self.reader.take() {
+            // It may wait for room.
+            while !reader.is_finished() {
+                left.extend(std::iter::from_fn(|| self.received.try_recv().ok()));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let _ = reader.join();
+        }
+        left.extend(std::iter::from_fn(|| self.received.try_recv().ok()));
+        left
+    }
 }
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        // A reader that waits for room stops waiting.
-        self.received.close();
-        while self.received.try_recv().is_ok() {}
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-        }
+        self.stop();
         let _ = execute!(io::stdout(), DisableBracketedPaste);
         let _ = terminal::disable_raw_mode();
     }

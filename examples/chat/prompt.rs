@@ -14,6 +14,7 @@ use rustyline::{
     Modifiers,
 };
 use std::borrow::Cow;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Before what the user says.
@@ -33,6 +34,7 @@ pub(crate) enum Line {
 pub(crate) struct Prompt {
     editor: Editor<Help, FileHistory>,
     history: Option<PathBuf>,
+    look: Look,
 }
 
 impl Prompt {
@@ -53,7 +55,7 @@ impl Prompt {
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
-        Ok(Self { editor, history })
+        Ok(Self { editor, history, look })
     }
 
     /// What the user says next. `begun` stands there already; `words` complete what follows a command.
@@ -87,11 +89,18 @@ impl Prompt {
         if let Some(help) = self.editor.helper_mut() {
             help.completes = completes;
         }
-        match self.editor.readline_with_initial(sign, (begun, "")) {
-            Ok(text) => Ok(Line::Text(text)),
-            Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
-            Err(ReadlineError::Eof) => Ok(Line::End),
-            Err(error) => Err(error),
+        loop {
+            return match self.editor.readline_with_initial(sign, (begun, "")) {
+                Ok(text) => Ok(Line::Text(text)),
+                Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
+                Err(ReadlineError::Eof) => Ok(Line::End),
+                // Bytes that are no UTF-8 cost what was typed, not the chat.
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    writeln!(io::stdout(), "{}", self.look.paint(Kind::Bad, "✗ what was typed is no UTF-8"))?;
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
         }
     }
 }

@@ -133,21 +133,26 @@ impl<W: Write> Screen<W> {
         self.row_width = 0;
     }
 
+    /// The row is full. The word that does not fit goes to the next one, unless that would leave half of the row empty.
+    fn break_row(&mut self, is_between_words: bool) {
+        let word = self.row.rfind(' ').map_or(self.row.len(), |at| at + 1);
+        let is_indented = self.row[..word].trim().is_empty();
+        let is_long = width(&self.row[word..]) > self.room() / 2;
+        let at = if is_between_words || is_indented || is_long { self.row.len() } else { word };
+        let rest = self.row.split_off(at);
+        self.row.truncate(self.row.trim_end().len());
+        self.finish_row();
+        self.row_width = width(&rest);
+        self.row = rest;
+    }
+
     fn push(&mut self, c: char) {
         if c == '\n' {
             return self.finish_row();
         }
         let wide = width_of(c);
         if self.row_width + wide > self.room() && !self.row.is_empty() {
-            // A word that does not fit goes to the next row, one that never fits is broken.
-            let word = self.row.rfind(' ').map_or(self.row.len(), |at| at + 1);
-            let word = if c == ' ' { self.row.len() } else { word };
-            let rest =
-                self.row.split_off(if self.row[..word].trim().is_empty() { self.row.len() } else { word });
-            self.row.truncate(self.row.trim_end().len());
-            self.finish_row();
-            self.row_width = width(&rest);
-            self.row = rest;
+            self.break_row(c == ' ');
             if c == ' ' {
                 return;
             }

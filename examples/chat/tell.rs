@@ -87,7 +87,7 @@ impl Teller {
             EventKind::MessageUpdate { update, .. } => self.grow(update, show),
             EventKind::MessageEnd { message, queued_id, .. } => {
                 show.end_text();
-                self.doing = Doing::Nothing;
+                self.doing = if message.as_assistant().is_some() { Doing::Nothing } else { Doing::Waiting };
                 if let Some(id) = queued_id {
                     self.heard(id, message, event.turn, show);
                 }

@@ -40,7 +40,7 @@ pub(crate) async fn live(
     let mut teller = Teller::new(look, &one_line(&chat.chosen.name), chat.results.len() + 1);
     let mut screen = Screen::new(io::stdout(), look, terminal::size().unwrap_or((80, 24)));
     let mut keys = Keys::new()?;
-    let (mut typed, mut interrupts) = (Typed::default(), 0);
+    let (mut typed, mut late, mut interrupts) = (Typed::default(), Vec::new(), 0);
     let mut frames = interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ended = std::pin::pin!(told_to_end());
@@ -70,7 +70,7 @@ pub(crate) async fn live(
             Some(question) = chat.asked.recv() => {
                 screen.close()?;
                 // The line editor has the terminal while somebody decides; nothing runs meanwhile.
-                drop(keys);
+                late.extend(absorb(keys.finish(), &mut typed));
                 let registry = chat.assistant.registry();
                 let decision = chat.desk.ask(look, prompt, registry, &question.request).await?;
                 keys = Keys::new()?;
@@ -99,7 +99,8 @@ pub(crate) async fn live(
         return Ok(After::Quit);
     }
     let error = run.output().await.err();
-    let unheard = unheard(chat, &typed);
+    late.extend(absorb(keys.finish(), &mut typed));
+    let unheard = unheard(chat, late, &typed);
     let is_cancelled = error.as_ref().is_some_and(RunError::is_aborted);
     if let Some(error) = error {
         screen.line(&look.paint(Kind::Bad, &format!("✗ {}", told(&error))));
@@ -109,7 +110,6 @@ pub(crate) async fn live(
         screen.line(&look.paint(Kind::Bad, &format!("✗ not kept: {error}")));
     }
     screen.close()?;
-    drop(keys);
     finish(chat, &mut teller);
     Ok(if is_cancelled { After::Cancelled(unheard) } else { After::Done(unheard) })
 }
@@ -131,11 +131,16 @@ fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, scre
     teller.waiting.push((receipt.id().to_owned(), text));
 }
 
+/// Keys that came while the terminal changed hands: they go on with the line; lines that were entered are given back.
+fn absorb(keys: Vec<Key>, typed: &mut Typed) -> Vec<String> {
+    keys.iter().filter_map(|key| typed.change(key)).collect()
+}
+
 /// What was typed and nobody heard.
-fn unheard(chat: &Chat, typed: &Typed) -> String {
+fn unheard(chat: &Chat, late: Vec<String>, typed: &Typed) -> String {
     let queued = chat.assistant.queued(Queue::Steering);
     chat.assistant.clear_queue(Queue::Steering);
-    let lines = queued.iter().map(|message| message.text()).chain([typed.text.clone()]);
+    let lines = queued.iter().map(|message| message.text()).chain(late).chain([typed.text.clone()]);
     lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
 }
 

@@ -191,10 +191,10 @@ impl Terminal {
         self.wait("the prompt", |seen| {
             let screen = seen.screen();
             let (row, column) = screen.cursor_position();
-            let contents = screen.contents();
-            let lines: Vec<&str> = contents.lines().collect();
-            let line = lines.get(usize::from(row)).copied().unwrap_or_default();
-            let before = lines.get(usize::from(row).saturating_sub(1)).copied().unwrap_or_default();
+            // Row by row: in the contents as a whole, rows that were wrapped are one line.
+            let lines: Vec<String> = screen.rows(0, screen.size().1.get()).collect();
+            let line = lines.get(usize::from(row)).map_or("", String::as_str);
+            let before = lines.get(usize::from(row).saturating_sub(1)).map_or("", String::as_str);
             column == 2 && line.trim() == "›" && !RUNNING.iter().any(|sign| before.contains(sign))
         });
     }
