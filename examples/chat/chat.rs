@@ -111,7 +111,7 @@ impl Chat {
             thinking: args.thinking,
             has_tools: !args.no_tools,
         };
-        for allowed in args.allow.iter().filter(|allowed| !chat.has_tool_like(allowed)) {
+        if let Some(allowed) = args.allow.iter().find(|allowed| !chat.has_tool_like(allowed)) {
             let known = chat.assistant.registry().names().collect::<Vec<_>>().join(", ");
             return Err(usage(format!("--allow {allowed}: there is no such tool; known are {known}")));
         }
@@ -211,14 +211,14 @@ impl Chat {
     /// In a line: tools, and what is kept.
     pub(crate) fn summary(&self) -> String {
         let names: Vec<&str> = self.assistant.registry().names().collect();
-        let mut summary = match names.len() {
+        let summary = match names.len() {
             0 => "no tools".to_owned(),
             1..=8 => format!("tools: {}", names.join(", ")),
             more => format!("{more} tools (/tools)"),
         };
         if let Some(session) = &self.session {
             let messages = look::count(self.assistant.messages().len() as u64, "message");
-            summary.push_str(&format!(" · session {} ({messages})", session.name));
+            return format!("{summary} · session {} ({messages})", session.name);
         }
         summary
     }

@@ -162,17 +162,13 @@ fn usage(chat: &Chat) -> Vec<String> {
         messages.iter().filter_map(|message| message.as_assistant()).collect();
     let whole: Usage = replies.iter().map(|reply| &reply.usage).sum();
     let line = |what: &str, turns: u64, usage: &Usage| {
-        let mut line = format!("{what}: {}, {} in, {} out", count(turns, "turn"), usage.input, usage.output);
-        if usage.cache_read > 0 {
-            line.push_str(&format!(", {} of the input from the cache", usage.cache_read));
-        }
-        if usage.reasoning > 0 {
-            line.push_str(&format!(", {} of the output for thinking", usage.reasoning));
-        }
-        match usage.cost {
-            Some(cost) => line + &format!(", ${:.4}", cost.total),
-            None => line,
-        }
+        let mut parts = vec![format!("{what}: {}", count(turns, "turn")), format!("{} in", usage.input)];
+        let share = |tokens: u64, of: &str| (tokens > 0).then(|| format!("{tokens} of the {of}"));
+        parts.extend(share(usage.cache_read, "input from the cache"));
+        parts.push(format!("{} out", usage.output));
+        parts.extend(share(usage.reasoning, "output for thinking"));
+        parts.extend(usage.cost.map(|cost| format!("${:.4}", cost.total)));
+        parts.join(", ")
     };
     let mut lines = vec![
         line("this chat", chat.turns, &chat.used),

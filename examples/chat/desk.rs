@@ -95,10 +95,11 @@ impl Desk {
                     pager::page(look, &[look.paint(Kind::Dim, &note)]).await?;
                     return Ok(Some(Decision::Allow));
                 }
-                Some(Answer::Edit) => match edit(look, prompt, registry, call).await? {
-                    Some(arguments) => return Ok(Some(Decision::AllowWith(arguments))),
-                    None => continue,
-                },
+                Some(Answer::Edit) => {
+                    if let Some(arguments) = edit(look, prompt, registry, call).await? {
+                        return Ok(Some(Decision::AllowWith(arguments)));
+                    }
+                }
                 None => {
                     let note = "  answer yes, no (and why, if you like), edit, or always; one letter will do";
                     pager::page(look, &[look.paint(Kind::Dim, note)]).await?;

@@ -35,7 +35,8 @@ mod screen;
 mod servers;
 mod sessions;
 mod tell;
-#[cfg(all(test, unix, feature = "chat-test"))]
+#[cfg(test)]
+#[cfg(all(unix, feature = "chat-test"))]
 mod tests;
 mod traffic;
 mod turn;
@@ -108,7 +109,9 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         }
         Err(Refused::Failed(error)) => return Err(error),
     };
-    notes.iter().for_each(|text| note(&look.paint(Kind::Notice, &harmless(text))));
+    for text in &notes {
+        note(&look.paint(Kind::Notice, &harmless(text)));
+    }
     let code =
         if is_interactive { talk(&mut chat, question).await } else { answer(&mut chat, question).await };
     chat.close().await;

@@ -89,7 +89,7 @@ impl<W: Write> Screen<W> {
         if self.drawn > 0 {
             frame.push('\r');
             if self.drawn > 1 {
-                frame.push_str(&format!("\x1b[{}A", self.drawn - 1));
+                frame = format!("\r\x1b[{}A", self.drawn - 1);
             }
             frame.push_str("\x1b[J");
         }

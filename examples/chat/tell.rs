@@ -114,7 +114,7 @@ impl Teller {
                 }
             }
             EventKind::ToolExecutionEnd { result, ran, cached, .. } => {
-                self.ended(result, *ran, *cached, show)
+                self.ended(result, *ran, *cached, show);
             }
             EventKind::AgentEnd { usage, .. } => self.usage = usage.clone(),
             _ => {}

@@ -70,17 +70,16 @@ pub(crate) async fn live(
             Some(question) = chat.asked.recv() => {
                 screen.close()?;
                 // The line editor has the terminal while somebody decides; nothing runs meanwhile.
-                late.extend(absorb(keys.finish(), &mut typed));
+                late.extend(absorb(&keys.finish(), &mut typed));
                 let registry = chat.assistant.registry();
                 let decision = chat.desk.ask(look, prompt, registry, &question.request).await?;
                 keys = Keys::new()?;
-                match decision {
+                if let Some(decision) = decision {
                     // Who asked may be gone by now.
-                    Some(decision) => drop(question.answer.send(decision)),
-                    None => {
-                        interrupts += 1;
-                        chat.assistant.cancel(CANCELLED);
-                    }
+                    let _ = question.answer.send(decision);
+                } else {
+                    interrupts += 1;
+                    chat.assistant.cancel(CANCELLED);
                 }
             },
             _ = frames.tick() => {
@@ -99,7 +98,7 @@ pub(crate) async fn live(
         return Ok(After::Quit);
     }
     let error = run.output().await.err();
-    late.extend(absorb(keys.finish(), &mut typed));
+    late.extend(absorb(&keys.finish(), &mut typed));
     let unheard = unheard(chat, late, &typed);
     let is_cancelled = error.as_ref().is_some_and(RunError::is_aborted);
     if let Some(error) = error {
@@ -132,7 +131,7 @@ fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, scre
 }
 
 /// Keys that came while the terminal changed hands: they go on with the line; lines that were entered are given back.
-fn absorb(keys: Vec<Key>, typed: &mut Typed) -> Vec<String> {
+fn absorb(keys: &[Key], typed: &mut Typed) -> Vec<String> {
     keys.iter().filter_map(|key| typed.change(key)).collect()
 }
 

@@ -2,7 +2,7 @@
 //! everything that a chat can, without a key and without a network.
 
 use super::guess;
-use agent::message::{Message, ToolResultMessage, Usage};
+use agent::message::{AssistantMessage, Message, ToolResultMessage, Usage};
 use agent::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, Reply,
     ScriptedModel, StepCx, reply,
@@ -132,7 +132,7 @@ fn after_tools(request: &ModelRequest, result: &ToolResultMessage) -> Reply {
         .iter()
         .rev()
         .filter_map(|message| message.as_assistant())
-        .flat_map(|reply| reply.tool_calls());
+        .flat_map(AssistantMessage::tool_calls);
     let call = calls.filter(|call| call.id == result.call_id).last();
     let tool = request.tools.iter().find(|tool| tool.name() == result.tool);
     if let (true, Some(call), Some(tool)) = (refused, call, tool) {

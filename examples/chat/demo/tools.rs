@@ -17,7 +17,7 @@ enum Unit {
 
 #[derive(ToolOutput)]
 struct Day {
-    day: u8,
+    number: u8,
     degrees: i32,
     unit: Unit,
     sky: &'static str,
@@ -38,7 +38,7 @@ fn weather(
         let celsius = (seed + i32::from(day) * 7) % 30;
         let degrees = if let Unit::Fahrenheit = unit { celsius * 9 / 5 + 32 } else { celsius };
         let sky = ["sunny", "cloudy", "rain"][usize::from(day) % 3];
-        Day { day, degrees, unit, sky }
+        Day { number: day, degrees, unit, sky }
     };
     (1..=days).map(day).collect()
 }
@@ -77,5 +77,5 @@ fn count_up(
     #[arg(range(1..=10_000))]
     to: u32,
 ) -> String {
-    (1..=to).map(|number| format!("{number}\n")).collect()
+    (1..=to).map(|number| number.to_string()).collect::<Vec<_>>().join("\n")
 }

@@ -17,7 +17,7 @@ fn the_demo_model_says_what_it_is_and_answers_with_a_tool() {
         "One moment.",
         r#"⚙ weather {"city":"Rome","days":"3"}"#,
         r#"~ /days: "3" became 3 (text_to_integer)"#,
-        "✓ [{\"day\":1,",
+        "✓ [{\"number\":1,",
         "weather says: [{",
         "2 turns · 1 call · ",
     ] {

@@ -174,7 +174,9 @@ impl HttpClient {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
         let headers: Vec<_> = headers.collect();
-        tap.iter().for_each(|tap| tap.answer(status, &headers));
+        if let Some(tap) = &tap {
+            tap.answer(status, &headers);
+        }
         Ok(HttpAnswer { response, headers, idle: self.options.idle_timeout, deadline, secrets, tap })
     }
 }

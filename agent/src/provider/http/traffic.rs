@@ -138,7 +138,7 @@ impl Mask {
         let mut all: Vec<Vec<u8>> = Vec::new();
         for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
             let json = serde_json::Value::from(secret).to_string();
-            all.extend([secret.as_bytes().to_vec(), json[1..json.len() - 1].as_bytes().to_vec()]);
+            all.extend([secret.as_bytes().to_vec(), json.as_bytes()[1..json.len() - 1].to_vec()]);
         }
         all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
