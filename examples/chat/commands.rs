@@ -25,9 +25,10 @@ pub(crate) const NAMES: [&str; 9] =
     ["/help", "/model", "/tools", "/show", "/usage", "/save", "/load", "/new", "/quit"];
 
 const KEYS: &str = "\
-Lines are edited as in a shell: arrows, Ctrl-A, Ctrl-R, Tab after a slash. Alt-Enter, or \\ at the end, begins another line.
-While an answer is on its way, what you type is heard between two turns of the model, and the chat says when;
-Ctrl-C stops the answer, twice ends the chat.";
+Lines are edited as in a shell: arrows, Ctrl-A, Ctrl-R, Tab after a slash.
+Alt-Enter, or \\ at the end, begins another line.
+While an answer is on its way, what you type is heard between two turns of the
+model, and the chat says when. Ctrl-C stops the answer, twice ends the chat.";
 
 /// Whether the chat goes on.
 #[derive(Debug, PartialEq, Eq)]

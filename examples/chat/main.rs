@@ -101,6 +101,10 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
         note("chat: nothing was asked; give a question, or pipe one in. --help tells more");
         return Ok(ExitCode::from(USAGE));
     }
+    if !args.mcp.is_empty() {
+        let servers = look::count(args.mcp.len() as u64, "MCP server");
+        note(&look.paint(Kind::Dim, &format!("connecting to {servers} …")));
+    }
     let (mut chat, notes) = match Chat::begin(&args, look, is_interactive).await {
         Ok(begun) => begun,
         Err(Refused::Usage(error)) => {
@@ -230,10 +234,12 @@ async fn ask(chat: &mut Chat, prompt: &mut Prompt, said: String) -> Result<After
 /// Who is there, with what.
 fn greet(chat: &Chat) -> io::Result<()> {
     let (look, mut out) = (chat.look, io::stdout().lock());
-    let because = chat.chosen.because.as_ref().map(|because| format!(" ({because})")).unwrap_or_default();
-    writeln!(out, "{}{}", look.paint(Kind::Bold, &chat.title()), look.paint(Kind::Dim, &because))?;
+    writeln!(out, "{}", look.paint(Kind::Bold, &chat.title()))?;
+    if let Some(because) = &chat.chosen.because {
+        writeln!(out, "{}", look.paint(Kind::Dim, &format!("({because})")))?;
+    }
     writeln!(out, "{}", look.paint(Kind::Dim, &chat.summary()))?;
-    let hint = "/help lists commands · what you type while it works steers it · Ctrl-C stops, twice ends";
+    let hint = "/help lists commands · typing while it works steers · Ctrl-C stops, twice ends";
     writeln!(out, "{}", look.paint(Kind::Dim, hint))?;
     for line in commands::last(chat) {
         writeln!(out, "{line}")?;

@@ -108,6 +108,7 @@ pub(crate) async fn live(
     if let Err(error) = chat.keep() {
         screen.line(&look.paint(Kind::Bad, &format!("✗ not kept: {error}")));
     }
+    screen.line("");
     screen.close()?;
     finish(chat, &mut teller);
     Ok(if is_cancelled { After::Cancelled(unheard) } else { After::Done(unheard) })

@@ -21,7 +21,7 @@ pub(crate) const NAME: &str = "demo";
 const PAUSE: Duration = Duration::from_millis(12);
 
 /// What it is, for whoever is told that it answers.
-pub(crate) const WHAT: &str = "a built-in demonstration, not a language model: it goes by words alone";
+pub(crate) const WHAT: &str = "built in; no language model, it goes by words alone";
 
 /// What to say to it.
 const HINTS: &str = "\

@@ -134,3 +134,18 @@ fn a_session_goes_on_from_pipe_to_pipe() {
         assert_eq!(kept.lines().count(), messages);
     }
 }
+
+#[test]
+fn an_interrupt_ends_it_and_keeps_what_was_said() {
+    let home = Folder::new();
+    let mut child = command(&home, &["--session", "p", "slow work for 50 seconds"]).spawn().unwrap();
+    drop(child.stdin.take());
+    let mut stdout = child.stdout.take().unwrap();
+    // It has begun to answer.
+    stdout.read_exact(&mut [0; 10]).unwrap();
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let kept = std::fs::read_to_string(home.0.join("sessions/p.jsonl")).unwrap();
+    assert!(kept.starts_with(r#"{"role":"user""#), "{kept}");
+}

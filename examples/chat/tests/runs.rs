@@ -7,7 +7,7 @@ fn the_demo_model_says_what_it_is_and_answers_with_a_tool() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &[]));
     let screen = chat.screen();
-    assert!(screen.contains("demo — a built-in demonstration, not a language model"), "{screen}");
+    assert!(screen.contains("demo — built in; no language model, it goes by words alone"), "{screen}");
     assert!(screen.contains("there is no --model and no …_DEFAULT_MODEL"), "{screen}");
     assert!(screen.contains("tools: weather, pay, slow_work, count_up"), "{screen}");
     chat.ask("What is the weather in Rome for 3 days?");

@@ -61,7 +61,7 @@ fn a_provider_of_the_environment_answers_and_its_traffic_is_logged_without_the_k
         .env("NO_PROXY", "127.0.0.1");
     let chat = Terminal::at_prompt(start);
     assert!(
-        chat.screen().contains("openai/gpt-5 (a …_DEFAULT_MODEL in the environment names it)"),
+        chat.screen().contains("openai/gpt-5\n(a …_DEFAULT_MODEL in the environment names it)"),
         "{}",
         chat.screen()
     );
