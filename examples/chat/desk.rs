@@ -141,6 +141,8 @@ async fn edit(
 ) -> Result<Option<Value>, ReadlineError> {
     let sent = call.args.text().to_owned();
     let mut text = sent.clone();
+    pager::page(look, &[look.paint(Kind::Dim, "  change them; as they are, or empty, you are asked again")])
+        .await?;
     loop {
         text = match prompt.ask("arguments › ", &text)? {
             Line::Text(line) => line,

@@ -3,7 +3,7 @@
 use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
 use crate::screen::{Show, below};
 use agent::loop_core::ApprovalDecision;
-use agent::message::{Message, Usage};
+use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, Usage};
 use agent::model::ModelEvent;
 use agent::{Event, EventKind, Progress, ToolOutcome, ToolResult};
 use std::time::{Duration, Instant};
@@ -91,6 +91,9 @@ impl Teller {
                 if let Some(id) = queued_id {
                     self.heard(id, message, event.turn, show);
                 }
+                if let Some(reply) = message.as_assistant() {
+                    self.replied(reply, show);
+                }
             }
             EventKind::ToolExecutionStart { call, .. } => {
                 self.calls += 1;
@@ -137,9 +140,30 @@ impl Teller {
         }
     }
 
+    /// What of a reply does not come piece by piece.
+    fn replied(&self, reply: &AssistantMessage, show: &mut impl Show) {
+        for part in &reply.content {
+            match &part.content {
+                Content::Refusal(text) => {
+                    show.text(Kind::Bad, text);
+                    show.end_text();
+                }
+                Content::ProviderTool(tool) => {
+                    let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
+                    show.line(&self.look.paint(Kind::Dim, &tool));
+                }
+                _ => {}
+            }
+        }
+        if let Some(cut) = cut(reply) {
+            show.line(&self.look.paint(Kind::Notice, &cut));
+        }
+    }
+
     fn heard(&mut self, id: &str, message: &Message, turn: u32, show: &mut impl Show) {
         self.waiting.retain(|(waiting, _)| waiting != id);
-        let text = fit(&one_line(&message.text()), LINE);
+        let begin: String = message.text().chars().take(LINE + 1).collect();
+        let text = fit(&one_line(&begin), LINE);
         show.line(&self.look.paint(Kind::User, &format!("» heard before turn {turn}: {text}")));
     }
 
@@ -157,7 +181,12 @@ impl Teller {
             let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);
             show.line(&look.paint(Kind::Notice, &fit(&one_line(&change), LINE)));
         }
-        let text = result.outcome.text();
+        let text = match &result.outcome {
+            ToolOutcome::Completed(output) => {
+                output.content.iter().map(readable).collect::<Vec<_>>().join("\n")
+            }
+            other => other.text().into_owned(),
+        };
         let number = self.first + self.shown.len();
         let time =
             if took >= Duration::from_millis(100) { format!(" ({})", seconds(took)) } else { String::new() };
@@ -229,10 +258,13 @@ impl Teller {
         let status = format!("{spin} {doing} · {} · {keys}", seconds(self.began.elapsed()));
         rows.push(below(look, Kind::Dim, &status, columns));
         for (_, text) in &self.waiting {
-            let text = format!("» waits for the next turn: {}", one_line(text));
+            let begin: String = text.chars().take(columns).collect();
+            let text = format!("» waits for the next turn: {}", one_line(&begin));
             rows.push(below(look, Kind::User, &text, columns));
         }
-        let typed = one_line(typed);
+        // Of a long text, what may be seen: it is looked at in every frame.
+        let end = typed.char_indices().rev().nth(columns + 1).map_or(0, |(at, _)| at);
+        let typed = one_line(&typed[end..]);
         rows.push(look.paint(Kind::User, &fit_end(&format!("› {typed}"), columns)));
         rows
     }
@@ -258,6 +290,36 @@ impl Teller {
     }
 }
 
+/// What there is to read of a part of a result.
+fn readable(part: &Part) -> String {
+    let media = |what: &str, media: &Media| {
+        let kind = media.mime_type.as_deref().unwrap_or("of no known kind");
+        let name = media.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        format!("[{what}{name}, {kind}]")
+    };
+    match &part.content {
+        Content::Text(text) => text.clone(),
+        Content::Image(image) => media("picture", image),
+        Content::Document(document) => media("document", document),
+        Content::Audio(audio) => media("sound", audio),
+        Content::Resource(_) => "[a resource]".to_owned(),
+        Content::ResourceLink(_) => "[a link to a resource]".to_owned(),
+        _ => "[something else]".to_owned(),
+    }
+}
+
+/// Why a reply is not whole, if it is not.
+fn cut(reply: &AssistantMessage) -> Option<String> {
+    match reply.stop_reason {
+        StopReason::MaxTokens => Some("✂ the reply reached its limit of tokens".to_owned()),
+        StopReason::ContentFilter => {
+            let why = reply.error.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
+            Some(format!("✂ the reply was withheld{why}"))
+        }
+        _ => None,
+    }
+}
+
 fn spinner(elapsed: Duration) -> char {
     const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
     FRAMES[usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % FRAMES.len()]
@@ -272,5 +334,59 @@ fn seconds(time: Duration) -> String {
         0..10 => format!("{:.1} s", time.as_secs_f64()),
         seconds @ 10..120 => format!("{seconds} s"),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::Plain;
+    use agent::model::{ScriptedModel, reply};
+    use agent::{Assistant, ToolOutput, tool, tools};
+
+    /// Draws a point.
+    #[tool(inline)]
+    fn draw() -> ToolOutput {
+        ToolOutput::parts(vec![Part::text("a point"), Part::image(vec![1, 2, 3], "image/png")])
+    }
+
+    /// What is written of a run.
+    async fn told(model: ScriptedModel) -> String {
+        let (mut answer, mut notes) = (Vec::new(), Vec::new());
+        let mut show = Plain::new(&mut answer, &mut notes, false);
+        let look = Look { has_colours: false };
+        let mut teller = Teller::new(look, "scripted", 1);
+        let mut run = Assistant::builder(model).tools(tools![draw]).build().unwrap().run("Go");
+        while let Some(event) = run.next().await {
+            teller.tell(&event, &mut show);
+        }
+        String::from_utf8(answer).unwrap() + &String::from_utf8(notes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn whatever_is_no_text_is_named() {
+        let told = told(ScriptedModel::new([reply().tool_call("draw", "{}"), reply().text("Drawn.")])).await;
+        assert!(told.contains("    a point\n    [picture, image/png]\n"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_whole_says_so() {
+        let cut = reply().text("Once upon").stop_reason(StopReason::MaxTokens);
+        assert!(told(ScriptedModel::new([cut])).await.contains("✂ the reply reached its limit of tokens"));
+        let refused =
+            reply().part(Part::refusal("I would rather not.")).stop_reason(StopReason::ContentFilter);
+        let told = told(ScriptedModel::new([refused])).await;
+        assert!(
+            told.starts_with("I would rather not.\n") && told.contains("✂ the reply was withheld"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn time_and_progress_are_short() {
+        assert_eq!(seconds(Duration::from_millis(1234)), "1.2 s");
+        assert_eq!(seconds(Duration::from_secs(75)), "75 s");
+        assert_eq!(seconds(Duration::from_secs(125)), "2 min 5 s");
+        assert_eq!((bar(0.0).as_str(), bar(1.0).as_str()), ("░░░░░░░░░░", "▓▓▓▓▓▓▓▓▓▓"));
     }
 }
