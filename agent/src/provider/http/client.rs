@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::options::{HttpOptions, Proxy};
 use super::secret::Secret;
+use super::traffic::Tap;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::provider::HttpRequest;
 
@@ -43,6 +44,7 @@ pub struct HttpAnswer {
     /// When waiting ends whatever happens.
     deadline: Instant,
     secrets: Vec<Secret>,
+    tap: Option<Tap>,
 }
 
 impl HttpClient {
@@ -129,6 +131,7 @@ impl HttpClient {
         let body = request.body.to_string();
         let shown = shown(url);
         tracing::debug!(url = shown, body, "request");
+        let told = self.options.on_traffic.is_some().then(|| body.clone());
         let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
@@ -143,25 +146,38 @@ impl HttpClient {
             value.set_sensitive(true);
             builder = builder.header(*name, value);
         }
+        let names = secrets.iter().map(|(name, _)| *name);
+        let headers = names
+            .map(|name| (name.to_owned(), "[redacted]".to_owned()))
+            .chain(request.headers.iter().cloned());
+        let headers = told.is_some().then(|| headers.collect());
         let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| bare(secret)).collect();
+        let mut tap = self.options.on_traffic.as_ref().map(|listener| Tap::new(listener, &secrets));
+        if let (Some(tap), Some(headers), Some(body)) = (&tap, headers, told) {
+            tap.request(request.method, &shown, headers, &body);
+        }
         let first = self.options.first_byte_timeout.saturating_add(self.options.connect_timeout);
         let limit = Instant::now().checked_add(first).unwrap_or(deadline).min(deadline);
-        let response = match timeout_at(limit, builder.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(transport_error(error, &secrets)),
+        let sent = match timeout_at(limit, builder.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(transport_error(error, &secrets)),
             Err(_) => {
                 let message =
                     if limit == deadline { "no answer within the total time" } else { "no answer in time" };
-                return Err(ModelError::new(ModelErrorKind::Timeout, message));
+                Err(ModelError::new(ModelErrorKind::Timeout, message))
             }
         };
+        let response = sent.inspect_err(|error| tap.iter_mut().for_each(|tap| tap.end(Some(error))))?;
         let status = response.status().as_u16();
         tracing::info!(method = request.method, url = shown, status, "request");
         let headers = response.headers().iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
-        let headers = headers.collect();
-        Ok(HttpAnswer { response, headers, idle: self.options.idle_timeout, deadline, secrets })
+        let headers: Vec<_> = headers.collect();
+        if let Some(tap) = &tap {
+            tap.answer(status, &headers);
+        }
+        Ok(HttpAnswer { response, headers, idle: self.options.idle_timeout, deadline, secrets, tap })
     }
 }
 
@@ -182,7 +198,7 @@ impl HttpAnswer {
     /// The connection broke, or nothing came in time.
     pub async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
-        match timeout_at(limit, self.response.chunk()).await {
+        let read = match timeout_at(limit, self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => Err(transport_error(error, &self.secrets).with_status(self.status())),
             Err(_) => {
@@ -193,7 +209,15 @@ impl HttpAnswer {
                 };
                 Err(ModelError::new(ModelErrorKind::Timeout, message).with_status(self.status()))
             }
+        };
+        if let Some(tap) = &mut self.tap {
+            match &read {
+                Ok(Some(bytes)) => tap.body(bytes),
+                Ok(None) => tap.end(None),
+                Err(error) => tap.end(Some(error)),
+            }
         }
+        read
     }
 
     pub(super) fn secrets(&self) -> &[Secret] {

@@ -15,8 +15,10 @@ mod options;
 mod restore;
 mod retry;
 mod secret;
+mod traffic;
 
 pub use client::{HttpAnswer, HttpClient};
 pub use model::{BuildModelError, HttpModel, HttpModelBuilder};
 pub use options::{HttpOptions, Proxy, Retry, UsageReport};
 pub use secret::{ApiKey, Secret};
+pub use traffic::{Traffic, TrafficKind};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Secret;
+use super::traffic::{OnTraffic, Traffic};
 use crate::message::Usage;
 use crate::model::{ModelError, ModelInfo};
 use crate::provider::ReplyLimits;
@@ -50,6 +51,7 @@ pub struct HttpOptions {
     pub user_agent: String,
     pub(super) on_retry: Option<OnRetry>,
     pub(super) on_usage: Option<OnUsage>,
+    pub(super) on_traffic: Option<OnTraffic>,
 }
 
 type OnRetry = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
@@ -109,6 +111,7 @@ impl Default for HttpOptions {
             user_agent: concat!(env!("CARGO_PKG_NAME"), "-rs/", env!("CARGO_PKG_VERSION")).to_owned(),
             on_retry: None,
             on_usage: None,
+            on_traffic: None,
         }
     }
 }
@@ -166,6 +169,26 @@ impl HttpOptions {
     /// not block.
     pub fn on_usage(mut self, listener: impl Fn(&UsageReport<'_>) + Send + Sync + 'static) -> Self {
         self.on_usage = Some(Arc::new(listener));
+        self
+    }
+
+    /// Calls this with everything that goes over the wire: requests with their bodies, answers piece by piece, retries
+    /// included. Keys are taken out; what is said is not, so such a log is as private as the conversation. It must not block.
+    ///
+    /// ```
+    /// use agent::provider::http::{HttpOptions, TrafficKind};
+    ///
+    /// let options = HttpOptions::default().on_traffic(|traffic| match &traffic.kind {
+    ///     TrafficKind::Request { method, url, body, .. } => eprintln!("{} > {method} {url} {body}", traffic.exchange),
+    ///     TrafficKind::Answer { status, .. } => eprintln!("{} < {status}", traffic.exchange),
+    ///     TrafficKind::Body { text, .. } => eprintln!("{} < {text}", traffic.exchange),
+    ///     TrafficKind::End { error: Some(error), .. } => eprintln!("{} < {error}", traffic.exchange),
+    ///     _ => {}
+    /// });
+    /// # let _ = options;
+    /// ```
+    pub fn on_traffic(mut self, listener: impl Fn(&Traffic<'_>) + Send + Sync + 'static) -> Self {
+        self.on_traffic = Some(Arc::new(listener));
         self
     }
 }

@@ -1,0 +1,242 @@
+//! What goes over the wire, for whoever looks into a problem: with the keys taken out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Secret;
+use crate::model::ModelError;
+
+/// One thing that goes over the wire, as [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) is told of it.
+///
+/// Keys are taken out, wherever they stand; what people and models say is not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Traffic<'a> {
+    /// Which exchange it belongs to: each attempt of each request has a number of its own in this process, from 1.
+    pub exchange: u64,
+    /// What it is.
+    pub kind: TrafficKind<'a>,
+}
+
+/// What goes over the wire: a request, then an answer and its body in pieces, then an end; or no answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TrafficKind<'a> {
+    /// A request is sent.
+    #[non_exhaustive]
+    Request {
+        /// `POST`, mostly.
+        method: &'a str,
+        /// Where to, without user, password and query.
+        url: &'a str,
+        /// The headers that the request brings; of keys, the names.
+        headers: &'a [(String, String)],
+        /// The body, whole.
+        body: &'a str,
+    },
+    /// An answer begins.
+    #[non_exhaustive]
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// Its headers, names in lower case.
+        headers: &'a [(String, String)],
+    },
+    /// A piece of the answer's body. Where a key or a character may go on in the next piece, its beginning comes there.
+    #[non_exhaustive]
+    Body {
+        /// What came; bytes that are no UTF-8 are replaced.
+        text: &'a str,
+    },
+    /// The answer is over, or was not read any further.
+    #[non_exhaustive]
+    End {
+        /// What went wrong on the way, if anything did.
+        error: Option<&'a ModelError>,
+    },
+}
+
+pub(super) type OnTraffic = Arc<dyn Fn(&Traffic<'_>) + Send + Sync>;
+
+const REDACTED: &str = "[redacted]";
+
+/// A beginning of a key that is longer is not shown where a body breaks off.
+const TELLING: usize = 4;
+
+/// Tells of one exchange. Dropped, it tells of the end.
+pub(super) struct Tap {
+    listener: OnTraffic,
+    exchange: u64,
+    mask: Mask,
+    has_ended: bool,
+}
+
+impl Tap {
+    pub(super) fn new(listener: &OnTraffic, secrets: &[Secret]) -> Self {
+        static EXCHANGES: AtomicU64 = AtomicU64::new(0);
+        let exchange = EXCHANGES.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { listener: listener.clone(), exchange, mask: Mask::new(secrets), has_ended: false }
+    }
+
+    fn tell(&self, kind: TrafficKind<'_>) {
+        (self.listener)(&Traffic { exchange: self.exchange, kind });
+    }
+
+    pub(super) fn request(&self, method: &str, url: &str, headers: Vec<(String, String)>, body: &str) {
+        let (headers, body) = (self.masked(headers), self.mask.whole(body));
+        self.tell(TrafficKind::Request { method, url, headers: &headers, body: &body });
+    }
+
+    pub(super) fn answer(&self, status: u16, headers: &[(String, String)]) {
+        let headers = self.masked(headers.to_vec());
+        self.tell(TrafficKind::Answer { status, headers: &headers });
+    }
+
+    pub(super) fn body(&mut self, bytes: &[u8]) {
+        let text = self.mask.push(bytes, false);
+        if !text.is_empty() {
+            self.tell(TrafficKind::Body { text: &text });
+        }
+    }
+
+    pub(super) fn end(&mut self, error: Option<&ModelError>) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        let text = self.mask.push(&[], true);
+        if !text.is_empty() {
+            self.tell(TrafficKind::Body { text: &text });
+        }
+        self.tell(TrafficKind::End { error });
+    }
+
+    fn masked(&self, headers: Vec<(String, String)>) -> Vec<(String, String)> {
+        let masked = headers.into_iter().map(|(name, value)| {
+            let value = if name.contains("cookie") { REDACTED.to_owned() } else { self.mask.whole(&value) };
+            (name, value)
+        });
+        masked.collect()
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+/// Takes secrets out of what comes in pieces.
+struct Mask {
+    /// As they are, and as they stand in JSON; longest first, so that of two that begin alike the whole is taken out.
+    secrets: Vec<Vec<u8>>,
+    /// The end of what came, as far as a secret or a character may go on.
+    held: Vec<u8>,
+}
+
+impl Mask {
+    fn new(secrets: &[Secret]) -> Self {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
+            let json = serde_json::Value::from(secret).to_string();
+            all.extend([secret.as_bytes().to_vec(), json.as_bytes()[1..json.len() - 1].to_vec()]);
+        }
+        all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        all.dedup();
+        Self { secrets: all, held: Vec::new() }
+    }
+
+    fn whole(&self, text: &str) -> String {
+        Self { secrets: self.secrets.clone(), held: Vec::new() }.push(text.as_bytes(), true)
+    }
+
+    /// What can be shown by now.
+    fn push(&mut self, bytes: &[u8], is_last: bool) -> String {
+        self.held.extend_from_slice(bytes);
+        let (mut shown, mut at) = (Vec::with_capacity(self.held.len()), 0);
+        while let Some(rest) = self.held.get(at..).filter(|rest| !rest.is_empty()) {
+            // The longest that is there; or that may be, once more has come.
+            let found = self.secrets.iter().find(|secret| {
+                rest.starts_with(secret) || (secret.len() > rest.len() && secret.starts_with(rest))
+            });
+            match found {
+                Some(secret) if rest.starts_with(secret) => {
+                    shown.extend_from_slice(REDACTED.as_bytes());
+                    at += secret.len();
+                }
+                Some(_) if !is_last => break,
+                Some(_) if rest.len() >= TELLING => {
+                    shown.extend_from_slice(REDACTED.as_bytes());
+                    at = self.held.len();
+                }
+                _ => {
+                    shown.push(rest[0]);
+                    at += 1;
+                }
+            }
+        }
+        self.held.drain(..at);
+        // A character that goes on is shown as a whole.
+        if !is_last && self.held.is_empty() {
+            let cut = unfinished(&shown);
+            self.held = shown.split_off(shown.len() - cut);
+        }
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    let begins = tail.iter().rposition(|byte| *byte >= 0xC0);
+    begins.map_or(0, |at| {
+        let (have, first) = (tail.len() - at, tail[at]);
+        let wanted = if first >= 0xF0 {
+            4
+        } else if first >= 0xE0 {
+            3
+        } else {
+            2
+        };
+        if have < wanted { have } else { 0 }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_pieces(secrets: &[&str], text: &str, size: usize) -> String {
+        let secrets: Vec<Secret> = secrets.iter().map(|secret| Secret::from(*secret)).collect();
+        let mut mask = Mask::new(&secrets);
+        let mut shown: String = text.as_bytes().chunks(size).map(|piece| mask.push(piece, false)).collect();
+        shown.push_str(&mask.push(&[], true));
+        shown
+    }
+
+    #[test]
+    fn secrets_are_taken_out_wherever_pieces_end() {
+        let secrets = ["abab", "Bearer sk-1", "sk-1", "sk-123", "q\"x"];
+        for (text, expected) in [
+            ("xababab", "x[redacted]ab"),
+            ("Bearer sk-1!", "[redacted]!"),
+            ("Bearer sk-x", "Bearer sk-x"),
+            ("sk-123 sk-12 sk-1", "[redacted] [redacted]2 [redacted]"),
+            (r#"{"k":"q\"x"}"#, r#"{"k":"[redacted]"}"#),
+            ("größer – 🦀", "größer – 🦀"),
+            ("cut at Bearer s", "cut at [redacted]"),
+            ("cut at Be", "cut at Be"),
+        ] {
+            for size in 1..=text.len() {
+                assert_eq!(in_pieces(&secrets, text, size), expected, "{text:?} in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced() {
+        let mut mask = Mask::new(&[]);
+        assert_eq!(mask.push(b"a\xff\xe2\x82", false), "a\u{fffd}");
+        assert_eq!(mask.push(b"\xac", false), "€");
+        assert_eq!(mask.push(b"\xf0\x9f", true), "\u{fffd}");
+    }
+}

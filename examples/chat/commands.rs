@@ -1,0 +1,231 @@
+//! What begins with a slash.
+
+use crate::args::nearest;
+use crate::chat::Chat;
+use crate::look::{Kind, count, fit, harmless, one_line};
+use crate::models;
+use crate::pager::page;
+use agent::message::Usage;
+use std::error::Error;
+
+const COMMANDS: [(&str, &str, &str); 9] = [
+    ("/help", "", "this list"),
+    ("/model", "[NAME]", "who answers; with a name, go on with that model"),
+    ("/tools", "[NAME]", "what the model may call; with a name, as the model sees it"),
+    ("/show", "[NUMBER]", "the last answer again, or a call with its whole result"),
+    ("/usage", "", "tokens and money, of this chat and of the conversation"),
+    ("/save", "[NAME]", "keep the conversation under a name, from now on"),
+    ("/load", "[NAME]", "go on with a conversation that is kept; without a name, a list"),
+    ("/new", "", "begin an empty conversation"),
+    ("/quit", "", "leave; so do Ctrl-D, and Ctrl-C twice"),
+];
+
+/// The names alone.
+pub(crate) const NAMES: [&str; 9] =
+    ["/help", "/model", "/tools", "/show", "/usage", "/save", "/load", "/new", "/quit"];
+
+const KEYS: &str = "\
+Lines are edited as in a shell: arrows, Ctrl-A, Ctrl-R, Tab after a slash.
+Alt-Enter, or \\ at the end, begins another line.
+While an answer is on its way, what you type is heard between two turns of the
+model, and the chat says when. Ctrl-C stops the answer, twice ends the chat.";
+
+/// Whether the chat goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Go,
+    Quit,
+}
+
+/// Does what a command says. What goes wrong is told and is no reason to end.
+pub(crate) async fn run(chat: &mut Chat, line: &str) -> std::io::Result<Next> {
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let argument = (!rest.is_empty()).then_some(rest);
+    let told = match (name, argument) {
+        ("/quit" | "/exit" | "/q", None) => return Ok(Next::Quit),
+        ("/help" | "/?", None) => Ok(help(chat)),
+        ("/model", None) => Ok(model(chat)),
+        ("/model", Some(name)) => {
+            chat.switch(name).map(|()| vec![format!("{} answers from now on", chat.title())])
+        }
+        ("/tools", name) => tools(chat, name),
+        ("/show", number) => show(chat, number),
+        ("/usage", None) => Ok(usage(chat)),
+        ("/save", name) => save(chat, name),
+        ("/load", None) => Ok(sessions(chat)),
+        ("/load", Some(name)) => load(chat, name),
+        ("/new", None) => {
+            chat.forget().map(|()| vec!["an empty conversation; what was kept stays kept".to_owned()])
+        }
+        (known, Some(_)) if NAMES.contains(&known) => Err(format!("{known} takes nothing behind it").into()),
+        (unknown, _) => {
+            let meant =
+                nearest(unknown, NAMES).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+            Err(format!("there is no {}; {meant}/help lists the commands", one_line(unknown)).into())
+        }
+    };
+    let lines = told.unwrap_or_else(|error: Box<dyn Error>| {
+        vec![chat.look.paint(Kind::Bad, &format!("✗ {}", one_line(&error.to_string())))]
+    });
+    page(chat.look, &lines).await?;
+    Ok(Next::Go)
+}
+
+/// What may follow a command, for completion.
+pub(crate) fn words(chat: &Chat) -> Vec<(String, Vec<String>)> {
+    let models = models::providers().into_iter();
+    let models = models.map(|name| if name == crate::demo::model::NAME { name } else { format!("{name}/") });
+    let tools = chat.assistant.registry().names().map(str::to_owned);
+    let sessions = chat.home.sessions();
+    [
+        ("/model", models.collect()),
+        ("/tools", tools.collect()),
+        ("/save", sessions.clone()),
+        ("/load", sessions),
+        ("/show", (1..=chat.results.len()).map(|number| number.to_string()).collect()),
+    ]
+    .map(|(command, words)| (command.to_owned(), words))
+    .to_vec()
+}
+
+fn help(chat: &Chat) -> Vec<String> {
+    let line = |(name, argument, what): &(&str, &str, &str)| {
+        format!(
+            "  {} {}",
+            chat.look.paint(Kind::Bold, &format!("{:<17}", format!("{name} {argument}"))),
+            what
+        )
+    };
+    COMMANDS.iter().map(line).chain(KEYS.lines().map(|line| chat.look.paint(Kind::Dim, line))).collect()
+}
+
+fn model(chat: &Chat) -> Vec<String> {
+    let because =
+        chat.chosen.because.as_ref().map(|because| format!(" (because {because})")).unwrap_or_default();
+    vec![
+        format!("{}{because}", chat.title()),
+        chat.look.paint(
+            Kind::Dim,
+            &format!("/model NAME, where NAME is provider/model: {}", models::providers().join(", ")),
+        ),
+    ]
+}
+
+fn tools(chat: &Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {
+    let (look, registry) = (chat.look, chat.assistant.registry());
+    if let Some(name) = name {
+        let tool = registry.fetch(name)?.definition();
+        let schema = format!("{:#}", tool.parameters());
+        let lines = tool.description().lines().chain(schema.lines()).map(harmless);
+        return Ok(std::iter::once(look.paint(Kind::Bold, tool.name())).chain(lines).collect());
+    }
+    let line = |tool: &agent::ToolDefinition| {
+        let policy = registry.get(tool.name()).map(|tool| tool.policy().approval.clone()).unwrap_or_default();
+        let asks = match policy {
+            agent::Approval::Never => "",
+            _ if chat.desk.always_allows(tool.name()) => " (always allowed)",
+            agent::Approval::When(_) => " (may ask you)",
+            _ => " (asks you)",
+        };
+        let what = fit(&one_line(tool.description()), 100);
+        format!("  {}{asks}  {}", look.paint(Kind::Bold, tool.name()), look.paint(Kind::Dim, &what))
+    };
+    let lines: Vec<String> = chat.assistant.definitions().iter().map(line).collect();
+    Ok(if lines.is_empty() { vec!["the model may call nothing".to_owned()] } else { lines })
+}
+
+fn show(chat: &Chat, number: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {
+    let Some(number) = number else {
+        let messages = chat.assistant.messages();
+        let answer = messages
+            .iter()
+            .rev()
+            .filter_map(|message| message.as_assistant())
+            .map(agent::message::AssistantMessage::text);
+        let answer =
+            answer.into_iter().find(|text| !text.trim().is_empty()).ok_or("there is no answer yet")?;
+        return Ok(harmless(&answer).lines().map(str::to_owned).collect());
+    };
+    let most = chat.results.len();
+    let at = number.parse::<usize>().ok().filter(|number| (1..=most).contains(number));
+    let call = at.and_then(|at| chat.results.get(at - 1)).ok_or_else(|| match most {
+        0 => "no tool was called yet".to_owned(),
+        _ => format!("{number} is no call: there are 1 to {most}"),
+    })?;
+    let head = format!("{} {}", chat.look.paint(Kind::Bold, &call.tool), call.args);
+    Ok(std::iter::once(head).chain(call.result.lines().map(str::to_owned)).collect())
+}
+
+fn usage(chat: &Chat) -> Vec<String> {
+    let messages = chat.assistant.messages();
+    let replies: Vec<&agent::message::AssistantMessage> =
+        messages.iter().filter_map(|message| message.as_assistant()).collect();
+    let whole: Usage = replies.iter().map(|reply| &reply.usage).sum();
+    let line = |what: &str, turns: u64, usage: &Usage| {
+        let mut parts = vec![format!("{what}: {}", count(turns, "turn")), format!("{} in", usage.input)];
+        let share = |tokens: u64, of: &str| (tokens > 0).then(|| format!("{tokens} of the {of}"));
+        parts.extend(share(usage.cache_read, "input from the cache"));
+        parts.push(format!("{} out", usage.output));
+        parts.extend(share(usage.reasoning, "output for thinking"));
+        parts.extend(usage.cost.map(|cost| format!("${:.4}", cost.total)));
+        parts.join(", ")
+    };
+    let mut lines = vec![
+        line("this chat", chat.turns, &chat.used),
+        line("the conversation", replies.len() as u64, &whole),
+    ];
+    if let (Some(window), Some(last)) = (chat.chosen.window, replies.last()) {
+        let used = last.usage.total;
+        lines.push(format!(
+            "the last request and its reply had {used} of {window} tokens ({} %)",
+            used * 100 / window.max(1)
+        ));
+    }
+    lines
+}
+
+fn save(chat: &mut Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {
+    let name = match (name, &chat.session) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(session)) => session.name.clone(),
+        (None, None) => return Err("under which name? /save NAME".into()),
+    };
+    chat.save(&name)?;
+    Ok(vec![format!("kept as session {name}, and from now on by itself")])
+}
+
+fn load(chat: &mut Chat, name: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let note = chat.load(name)?;
+    Ok(note.into_iter().chain([chat.summary()]).chain(last(chat)).collect())
+}
+
+fn sessions(chat: &Chat) -> Vec<String> {
+    let known = chat.home.sessions();
+    if known.is_empty() {
+        return vec!["no session is kept; /save NAME keeps this one".to_owned()];
+    }
+    known.into_iter().map(|name| format!("  {name}")).collect()
+}
+
+/// The last question and the last answer, for somebody who comes back.
+pub(crate) fn last(chat: &Chat) -> Vec<String> {
+    let messages = chat.assistant.messages();
+    let last = |role: &str, sign: &str| {
+        let mut said =
+            messages.iter().rev().filter(|message| message.role() == role).map(agent::message::Message::text);
+        let text = said.find(|text| !text.trim().is_empty())?;
+        Some(chat.look.paint(Kind::Dim, &format!("{sign}{}", fit(&one_line(&text), 200))))
+    };
+    [last("user", crate::prompt::SIGN), last("assistant", "")].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_known_by_its_name() {
+        assert_eq!(COMMANDS.map(|(name, ..)| name), NAMES);
+    }
+}

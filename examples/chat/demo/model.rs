@@ -1,0 +1,161 @@
+//! A model that is none: it guesses a tool by words, calls it as sloppily as models do, and says what came back. It shows
+//! everything that a chat can, without a key and without a network.
+
+use super::guess;
+use agent::message::{AssistantMessage, Message, ToolResultMessage, Usage};
+use agent::model::{
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, Reply,
+    ScriptedModel, StepCx, reply,
+};
+use agent::{Value, json};
+use futures_core::Stream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Sleep, sleep};
+
+/// Its name.
+pub(crate) const NAME: &str = "demo";
+
+/// Between two pieces of a reply.
+const PAUSE: Duration = Duration::from_millis(12);
+
+/// What it is, for whoever is told that it answers.
+pub(crate) const WHAT: &str = "built in; no language model, it goes by words alone";
+
+/// What to say to it.
+const HINTS: &str = "\
+I am the demo model: no language model, just a few rules that show what this chat does. Try one of these:
+  weather in Rome for 3 days     a tool; \"3\" becomes 3, and you see that
+  weather for 99 days            a refused call, and its mending
+  pay Ann 50, or pay Ann 500     the second one asks you first
+  slow work for 8 seconds        type something meanwhile, or press Ctrl-C
+  count up to 200                a long result: /show
+  think, tell a story, fail      thinking, a long answer, an error
+With a real model: --model anthropic/claude-sonnet-5, openai/gpt-5, ollama/…";
+
+/// The model.
+#[derive(Debug)]
+pub(crate) struct DemoModel {
+    rules: ScriptedModel,
+}
+
+impl DemoModel {
+    pub(crate) fn new() -> Self {
+        let info = ModelInfo::new(NAME, NAME, NAME);
+        Self { rules: ScriptedModel::from_fn(answer).with_info(info).with_chunk_size(6).without_record() }
+    }
+}
+
+impl Model for DemoModel {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        let events = Slowly { events: self.rules.stream(cx, request), pause: Box::pin(sleep(PAUSE * 20)) };
+        ModelStream::new(cx, self.info(), events)
+    }
+
+    fn info(&self) -> &ModelInfo {
+        self.rules.info()
+    }
+}
+
+/// A reply as it comes from afar.
+struct Slowly {
+    events: ModelStream,
+    pause: Pin<Box<Sleep>>,
+}
+
+impl Stream for Slowly {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        ready!(self.pause.as_mut().poll(cx));
+        let event = ready!(Pin::new(&mut self.events).poll_next(cx));
+        if event.as_ref().is_some_and(|event| event.as_ref().is_ok_and(|event| event.delta().is_some())) {
+            self.pause = Box::pin(sleep(PAUSE));
+        }
+        Poll::Ready(event)
+    }
+}
+
+fn answer(request: &ModelRequest) -> Reply {
+    let sent: usize = request.messages.iter().map(|message| message.text().len()).sum();
+    let reply = match request.messages.last().map(|message| &**message) {
+        Some(Message::ToolResult(result)) => after_tools(request, result),
+        Some(message) => to_words(&message.text(), request),
+        None => reply().text(HINTS),
+    };
+    // Roughly what a model would have counted.
+    reply.usage(Usage::new(sent as u64 / 4 + 20, 30))
+}
+
+fn to_words(said: &str, request: &ModelRequest) -> Reply {
+    let has = |words: &[&str]| {
+        let said = said.to_lowercase();
+        words.iter().any(|word| said.split(|c: char| !c.is_alphanumeric()).any(|one| one == *word))
+    };
+    if has(&["fail", "error"]) {
+        return reply()
+            .text("I am about to")
+            .error(ModelError::new(ModelErrorKind::Server, "the demo model was told to fail"));
+    }
+    if has(&["think", "thinking"]) {
+        let thought = "They want to see me think. I have nothing to think with, so I write this down, which is shown dimmed \
+                       because it is not the answer.";
+        return reply().thinking(thought).text("I thought about it, and the answer is 42.");
+    }
+    if has(&["story", "long"]) {
+        return reply().text(story());
+    }
+    if has(&["help"]) {
+        return reply().text(HINTS);
+    }
+    match guess::tool(said, &request.tools) {
+        Some(tool) => {
+            let arguments = guess::arguments(said, tool.parameters());
+            let thought = format!("That sounds like the tool {}.", tool.name());
+            reply().thinking(thought).text("One moment.").tool_call(tool.name(), arguments)
+        }
+        None if request.messages.len() > 2 => {
+            let said: String = said.chars().take(60).collect();
+            reply()
+                .text(format!("I heard: {said}\nNo tool goes with that. Say \"help\" for what I react to."))
+        }
+        None => reply().text(HINTS),
+    }
+}
+
+/// What follows a result: the call once more when it was refused, else what came of it.
+fn after_tools(request: &ModelRequest, result: &ToolResultMessage) -> Reply {
+    let refused = result.code.as_deref() == Some("invalid_arguments");
+    let calls = request
+        .messages
+        .iter()
+        .rev()
+        .filter_map(|message| message.as_assistant())
+        .flat_map(AssistantMessage::tool_calls);
+    let call = calls.filter(|call| call.id == result.call_id).last();
+    let tool = request.tools.iter().find(|tool| tool.name() == result.tool);
+    if let (true, Some(call), Some(tool)) = (refused, call, tool) {
+        let sent = call.args.value().filter(Value::is_object).unwrap_or_else(|| json!({}));
+        let mended = guess::mended(sent.clone(), tool.parameters());
+        if mended != sent {
+            return reply().text("I got that wrong; once more.").tool_call(tool.name(), mended);
+        }
+    }
+    let text = result.text();
+    let (head, more) = (text.lines().next().unwrap_or("nothing"), text.lines().count().saturating_sub(1));
+    let more = if more > 0 { format!(" (and {more} more lines)") } else { String::new() };
+    let head: String = head.chars().take(300).collect();
+    if result.is_error {
+        return reply().text(format!("{} did not work out: {head}{more}", result.tool));
+    }
+    reply().text(format!("{} says: {head}{more}", result.tool))
+}
+
+fn story() -> String {
+    let steps = (1..=40).map(|day| {
+        format!("Day {day}. The ferris crab walked sideways along the beach, found a shell with the number {day} in it, and \
+                 kept it.\n")
+    });
+    steps.chain(["That is all.".to_owned()]).collect()
+}

@@ -1,0 +1,205 @@
+//! Calls that somebody has to allow.
+
+use crate::look::{Kind, Look, harmless};
+use crate::pager;
+use crate::prompt::{Line, Prompt};
+use agent::loop_core::ApprovalRequest;
+use agent::message::ToolCall;
+use agent::{Decision, Registry, Value};
+use rustyline::error::ReadlineError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// A call that waits for a word.
+pub(crate) struct Question {
+    pub(crate) request: ApprovalRequest,
+    pub(crate) answer: oneshot::Sender<Decision>,
+}
+
+/// Where questions are put. Clones are one desk.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    always: Arc<Mutex<Vec<String>>>,
+    /// None where nobody sits at it.
+    questions: Option<mpsc::Sender<Question>>,
+}
+
+impl Desk {
+    /// A desk, and where its questions come out. `always` names the tools that are never asked about.
+    pub(crate) fn new(always: Vec<String>, is_attended: bool) -> (Self, mpsc::Receiver<Question>) {
+        let (questions, asked) = mpsc::channel(64);
+        let questions = is_attended.then_some(questions);
+        (Self { always: Arc::new(Mutex::new(always)), questions }, asked)
+    }
+
+    /// Waits for the decision on a call.
+    pub(crate) async fn decide(self, request: ApprovalRequest) -> Decision {
+        if self.always_allows(&request.call.name) {
+            return Decision::Allow;
+        }
+        let Some(questions) = &self.questions else {
+            return Decision::Deny("Nobody is there to allow it: the chat runs in a pipe.".to_owned());
+        };
+        let (answer, decided) = oneshot::channel();
+        let nobody = || Decision::Deny("Nobody decided.".to_owned());
+        if questions.send(Question { request, answer }).await.is_err() {
+            return nobody();
+        }
+        decided.await.unwrap_or_else(|_| nobody())
+    }
+
+    /// Whether this tool is never asked about.
+    pub(crate) fn always_allows(&self, tool: &str) -> bool {
+        self.always().iter().any(|one| match one.strip_suffix('*') {
+            Some(begin) => tool.starts_with(begin),
+            None => one == tool,
+        })
+    }
+
+    fn always(&self) -> MutexGuard<'_, Vec<String>> {
+        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the person at the terminal. None: they pressed Ctrl-C.
+    pub(crate) async fn ask(
+        &self,
+        look: Look,
+        prompt: &mut Prompt,
+        registry: &Registry,
+        request: &ApprovalRequest,
+    ) -> Result<Option<Decision>, ReadlineError> {
+        let call = &request.call;
+        // What was allowed while this one waited counts for it too.
+        if self.always_allows(&call.name) {
+            return Ok(Some(Decision::Allow));
+        }
+        let mut lines =
+            vec![look.paint(Kind::Notice, &format!("? {} wants to run with", harmless(&call.name)))];
+        lines
+            .extend(readable(&call.args.value().unwrap_or_default()).lines().map(|line| format!("  {line}")));
+        pager::page(look, &lines).await?;
+        loop {
+            let line = match prompt.ask("allow it? yes, no, edit, always › ", "")? {
+                Line::Text(line) => line,
+                Line::Interrupt => return Ok(None),
+                Line::End => {
+                    return Ok(Some(Decision::Deny("The person left without a decision.".to_owned())));
+                }
+            };
+            match answer(&line) {
+                Some(Answer::Allow) => return Ok(Some(Decision::Allow)),
+                Some(Answer::Deny(reason)) => return Ok(Some(Decision::Deny(reason))),
+                Some(Answer::Always) => {
+                    self.always().push(call.name.clone());
+                    let note = format!("  {} is not asked about again in this chat", call.name);
+                    pager::page(look, &[look.paint(Kind::Dim, &note)]).await?;
+                    return Ok(Some(Decision::Allow));
+                }
+                Some(Answer::Edit) => {
+                    if let Some(arguments) = edit(look, prompt, registry, call).await? {
+                        return Ok(Some(Decision::AllowWith(arguments)));
+                    }
+                }
+                None => {
+                    let note = "  answer yes, no (and why, if you like), edit, or always; one letter will do";
+                    pager::page(look, &[look.paint(Kind::Dim, note)]).await?;
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Allow,
+    Deny(String),
+    Edit,
+    Always,
+}
+
+/// What a line says. A word that is not one of these allows nothing.
+fn answer(line: &str) -> Option<Answer> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    Some(match (&*word.trim_end_matches([',', ':', '.']).to_lowercase(), rest) {
+        ("y" | "yes" | "allow", "") => Answer::Allow,
+        ("a" | "always", "") => Answer::Always,
+        ("e" | "edit", "") => Answer::Edit,
+        ("n" | "no" | "deny", "") => Answer::Deny("The person said no.".to_owned()),
+        ("n" | "no" | "deny", reason) => Answer::Deny(format!("The person said no: {reason}")),
+        _ => return None,
+    })
+}
+
+/// Lets the arguments be changed until they fit. None: the person left them as they were.
+async fn edit(
+    look: Look,
+    prompt: &mut Prompt,
+    registry: &Registry,
+    call: &ToolCall,
+) -> Result<Option<Value>, ReadlineError> {
+    let sent = call.args.text().to_owned();
+    let mut text = sent.clone();
+    pager::page(look, &[look.paint(Kind::Dim, "  change them; as they are, or empty, you are asked again")])
+        .await?;
+    loop {
+        text = match prompt.ask("arguments › ", &text)? {
+            Line::Text(line) => line,
+            Line::Interrupt | Line::End => return Ok(None),
+        };
+        if text.trim().is_empty() || text == sent {
+            return Ok(None);
+        }
+        let problem = match serde_json::from_str::<Value>(&text) {
+            Err(error) => format!("this is no JSON: {error}"),
+            Ok(arguments) => {
+                match registry.validate(&ToolCall::new(call.id.clone(), call.name.clone(), text.clone())) {
+                    Ok(_) => return Ok(Some(arguments)),
+                    Err(refusal) => refusal.to_string(),
+                }
+            }
+        };
+        let lines: Vec<String> =
+            problem.lines().map(|line| look.paint(Kind::Bad, &format!("  {}", harmless(line)))).collect();
+        pager::page(look, &lines).await?;
+    }
+}
+
+/// JSON that shows everything: characters that are not seen, or turn text around, are written out.
+fn readable(value: &Value) -> String {
+    let is_plain = |c: &char| *c == '\n' || harmless(c.encode_utf8(&mut [0; 4])).chars().eq([*c]);
+    let text = format!("{value:#}");
+    text.chars()
+        .map(|c| if is_plain(&c) { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent::json;
+
+    #[test]
+    fn only_clear_words_allow() {
+        assert_eq!(answer(" Y "), Some(Answer::Allow));
+        assert_eq!(answer("no, too much"), Some(Answer::Deny("The person said no: too much".to_owned())));
+        assert_eq!(answer("always"), Some(Answer::Always));
+        for unclear in ["", "yes but less", "ok", "yellow", "always ask"] {
+            assert_eq!(answer(unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn nothing_hides_in_arguments() {
+        assert_eq!(readable(&json!("a\u{202e}b\u{1b}")), r#""a\u202eb\u001b""#);
+        assert_eq!(readable(&json!({"größe": 1})), "{\n  \"größe\": 1\n}");
+    }
+
+    #[tokio::test]
+    async fn names_and_beginnings_of_names_are_always_allowed() {
+        let (desk, _asked) = Desk::new(vec!["docs__*".to_owned(), "pay".to_owned()], false);
+        assert!(desk.always_allows("docs__search") && desk.always_allows("pay"));
+        assert!(!desk.always_allows("payments") && !desk.always_allows("docs"));
+    }
+}

@@ -1,0 +1,248 @@
+//! A chat for the terminal: any model, tools that are checked, MCP servers, sessions.
+//!
+//! ```sh
+//! cargo run --example chat --features chat                                      # no key, no network: the demo model
+//! cargo run --example chat --features chat -- --model anthropic/claude-sonnet-5 --session trip
+//! cargo run --example chat --features chat -- --mcp docs=https://docs.example/mcp --mcp 'npx -y some-server'
+//! echo "What is the weather in Rome?" | cargo run -q --example chat --features chat
+//! ```
+//!
+//! Answers stream as they come, thinking is dimmed. Calls of tools are shown with their arguments, with what was coerced so that
+//! they fit, and with the report where they were refused. Calls that need approval ask: yes, no, edit, always. What is typed
+//! while an answer is on its way steers it; Ctrl-C stops it, and once more ends the chat. `/help` lists the commands, `--help`
+//! the options. In a pipe the answer alone goes to standard output, all else to standard error.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `args` `servers` `models` | the command line, MCP servers, which model answers |
+//! | `chat` `turn` `commands` | the assistant and what belongs to it, one question and its answer, slash commands |
+//! | `tell` `screen` `look` `pager` | events in words, rows of a terminal, colours, pages |
+//! | `prompt` `keys` `desk` | the edited line, keys while a run goes on, approvals |
+//! | `sessions` `traffic` | conversations in files, the log |
+//! | `demo` | the built-in model and tools |
+
+mod args;
+mod chat;
+mod commands;
+mod demo;
+mod desk;
+mod keys;
+mod look;
+mod models;
+mod pager;
+mod prompt;
+mod screen;
+mod servers;
+mod sessions;
+mod tell;
+#[cfg(test)]
+#[cfg(all(unix, feature = "chat-test"))]
+mod tests;
+mod traffic;
+mod turn;
+
+use args::Args;
+use chat::{Chat, Refused};
+use commands::Next;
+use look::{Kind, Look, harmless};
+use prompt::{Line, Prompt};
+use screen::{Plain, Show};
+use std::error::Error;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::process::ExitCode;
+use turn::{After, Unanswered};
+
+/// A question from a pipe is at most so long, in bytes.
+const MOST: u64 = 16 << 20;
+
+/// Called wrongly.
+const USAGE: u8 = 2;
+
+// Its own thread waits for keys; what MCP servers send is read by the others.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> ExitCode {
+    let code = run().await.unwrap_or_else(|error| {
+        note(&format!("chat: {}", harmless(&error.to_string())));
+        ExitCode::FAILURE
+    });
+    // A thread that still reads from a pipe must not keep the program.
+    let _ = io::stdout().flush();
+    code
+}
+
+/// To standard error, if anybody reads it.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+async fn run() -> Result<ExitCode, Box<dyn Error>> {
+    let args = match Args::read(std::env::args_os().skip(1)) {
+        Ok(args) => args,
+        Err(error) => {
+            note(&format!("chat: {error}"));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    if args.help {
+        return Ok(written(write!(io::stdout().lock(), "{}", args::HELP)));
+    }
+    let is_interactive = look::is_interactive();
+    let look = if is_interactive { Look::of(&io::stdout()) } else { Look::of(&io::stderr()) };
+    let question =
+        if is_interactive { Ok(args.question.clone()) } else { asked(args.question.as_deref()).map(Some) };
+    let question = match question {
+        Ok(question) => question,
+        Err(error) => {
+            note(&format!("chat: {error}"));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
+        note("chat: nothing was asked; give a question, or pipe one in. --help tells more");
+        return Ok(ExitCode::from(USAGE));
+    }
+    if !args.mcp.is_empty() {
+        let servers = look::count(args.mcp.len() as u64, "MCP server");
+        note(&look.paint(Kind::Dim, &format!("connecting to {servers} …")));
+    }
+    let (mut chat, notes) = match Chat::begin(&args, look, is_interactive).await {
+        Ok(begun) => begun,
+        Err(Refused::Usage(error)) => {
+            note(&format!("chat: {}", harmless(&error.to_string())));
+            return Ok(ExitCode::from(USAGE));
+        }
+        Err(Refused::Failed(error)) => return Err(error),
+    };
+    for text in &notes {
+        note(&look.paint(Kind::Notice, &harmless(text)));
+    }
+    let code =
+        if is_interactive { talk(&mut chat, question).await } else { answer(&mut chat, question).await };
+    chat.close().await;
+    code
+}
+
+/// How it ends when the last thing was to write something: nobody who reads is no failure.
+fn written(written: io::Result<()>) -> ExitCode {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The question: of the command line, of standard input, or of both.
+fn asked(question: Option<&str>) -> Result<String, Box<dyn Error>> {
+    let stdin = io::stdin();
+    let mut piped = Vec::new();
+    if !stdin.is_terminal() || question.is_none() {
+        stdin.lock().take(MOST + 1).read_to_end(&mut piped)?;
+    }
+    if piped.len() as u64 > MOST {
+        return Err(format!("standard input has more than {MOST} bytes").into());
+    }
+    let piped = String::from_utf8(piped).map_err(|error| {
+        format!("standard input is not UTF-8 at byte {}", error.utf8_error().valid_up_to())
+    })?;
+    let parts = [question.unwrap_or_default(), piped.trim_end()];
+    Ok(parts.into_iter().filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("\n\n"))
+}
+
+/// One answer, without a terminal.
+async fn answer(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box<dyn Error>> {
+    let question = question.unwrap_or_default();
+    if question.starts_with('/') && question.lines().count() == 1 {
+        return match commands::run(chat, question.trim()).await {
+            Ok(_) => Ok(ExitCode::SUCCESS),
+            Err(error) => Ok(written(Err(error))),
+        };
+    }
+    if let (true, Some(because)) = (chat.chosen.is_demo(), &chat.chosen.because) {
+        note(&chat.look.paint(Kind::Notice, &format!("chat: the demo model answers, because {because}")));
+    }
+    let mut show = Plain::new(io::stdout(), io::stderr(), io::stdout().is_terminal());
+    Ok(match turn::plain(chat, None, question, &mut show).await {
+        Ok(After::Done(_)) => ExitCode::SUCCESS,
+        Ok(_) | Err(Unanswered::Cancelled) => ExitCode::from(130),
+        Err(Unanswered::Closed(error)) => written(Err(error)),
+        Err(Unanswered::Run(error)) => {
+            note(&chat.look.paint(Kind::Bad, &format!("chat: {error}")));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// The chat in a terminal.
+async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box<dyn Error>> {
+    let mut prompt = Prompt::new(chat.look, &chat.home)?;
+    greet(chat)?;
+    let (mut begun, mut question, mut interrupted) = (String::new(), question, false);
+    loop {
+        let line = match question.take() {
+            Some(question) => Line::Text(question),
+            None => prompt.line(&std::mem::take(&mut begun), commands::words(chat))?,
+        };
+        let text = match line {
+            Line::Text(text) => text.replace("\\\n", "\n"),
+            Line::End => return Ok(ExitCode::SUCCESS),
+            Line::Interrupt if interrupted => return Ok(ExitCode::SUCCESS),
+            Line::Interrupt => {
+                interrupted = true;
+                writeln!(
+                    io::stdout(),
+                    "{}",
+                    chat.look.paint(Kind::Dim, "Ctrl-C once more, Ctrl-D or /quit ends the chat")
+                )?;
+                continue;
+            }
+        };
+        interrupted = false;
+        let said = text.trim();
+        if said.is_empty() {
+            continue;
+        }
+        if said.starts_with('/') {
+            if commands::run(chat, said).await? == Next::Quit {
+                return Ok(ExitCode::SUCCESS);
+            }
+            continue;
+        }
+        match ask(chat, &mut prompt, said.to_owned()).await? {
+            After::Done(unheard) => begun = unheard,
+            After::Cancelled(unheard) => (begun, interrupted) = (unheard, true),
+            After::Quit => return Ok(ExitCode::SUCCESS),
+        }
+    }
+}
+
+async fn ask(chat: &mut Chat, prompt: &mut Prompt, said: String) -> Result<After, Box<dyn Error>> {
+    if !look::is_dumb() {
+        return turn::live(chat, prompt, said).await;
+    }
+    // A terminal that can do nothing but print: no spinners, and nothing is typed meanwhile.
+    let mut show = Plain::new(io::stdout(), io::stdout(), true);
+    match turn::plain(chat, Some(prompt), said, &mut show).await {
+        Ok(after) => Ok(after),
+        Err(Unanswered::Cancelled) => Ok(After::Cancelled(String::new())),
+        Err(Unanswered::Closed(_)) => Ok(After::Quit),
+        Err(Unanswered::Run(error)) => {
+            show.line(&format!("✗ {error}"));
+            Ok(After::Done(String::new()))
+        }
+    }
+}
+
+/// Who is there, with what.
+fn greet(chat: &Chat) -> io::Result<()> {
+    let (look, mut out) = (chat.look, io::stdout().lock());
+    writeln!(out, "{}", look.paint(Kind::Bold, &chat.title()))?;
+    if let Some(because) = &chat.chosen.because {
+        writeln!(out, "{}", look.paint(Kind::Dim, &format!("({because})")))?;
+    }
+    writeln!(out, "{}", look.paint(Kind::Dim, &chat.summary()))?;
+    let hint = "/help lists commands · typing while it works steers · Ctrl-C stops, twice ends";
+    writeln!(out, "{}", look.paint(Kind::Dim, hint))?;
+    for line in commands::last(chat) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,84 @@
+//! Text that is longer than the terminal is high, page by page.
+
+use crate::keys::{Key, Keys};
+use crate::look::{Kind, Look, is_dumb, is_interactive};
+use crate::screen::rows_of;
+use crossterm::terminal;
+use std::io::{self, Write as _};
+
+/// Prints lines; where they are more than fit, a page at a time.
+pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
+    let (columns, rows) = terminal::size().unwrap_or((80, 24));
+    let (columns, height) = (usize::from(columns).max(1), usize::from(rows).saturating_sub(2));
+    let heights: Vec<usize> = lines.iter().map(|line| rows_of(&unpainted(line), columns)).collect();
+    let fits = heights.iter().sum::<usize>() <= height;
+    if fits || height < 3 || is_dumb() || !is_interactive() {
+        let mut out = io::stdout().lock();
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+        return out.flush();
+    }
+    let mut keys = Keys::new()?;
+    let (mut at, mut room) = (0, height);
+    while at < lines.len() {
+        let mut out = io::stdout().lock();
+        let first = at;
+        while let (Some(line), Some(needed)) = (lines.get(at), heights.get(at)) {
+            // A line that is longer than what is left is shown all the same where it is the first.
+            if *needed > room && at > first {
+                break;
+            }
+            write!(out, "{}\r\n", line.replace('\n', "\r\n"))?;
+            at += 1;
+            room = room.saturating_sub(*needed);
+            if room == 0 {
+                break;
+            }
+        }
+        if at == lines.len() {
+            return out.flush();
+        }
+        let more = format!("— {} more: Space for a page, Enter for a line, q to stop —", lines.len() - at);
+        write!(out, "{}", look.paint(Kind::Dim, &crate::look::fit(&more, columns.saturating_sub(1))))?;
+        out.flush()?;
+        drop(out);
+        room = loop {
+            match keys.next().await {
+                Key::Text(text) if text.starts_with(['q', 'Q']) => break 0,
+                Key::Interrupt | Key::Gone => break 0,
+                Key::Text(_) => break height,
+                Key::Enter => break 1,
+                _ => {}
+            }
+        };
+        write!(io::stdout(), "\r\x1b[J")?;
+        io::stdout().flush()?;
+        if room == 0 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A line without its colours.
+fn unpainted(line: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = line;
+    while let Some((text, after)) = rest.split_once("\x1b[") {
+        plain.push_str(text);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_have_no_width() {
+        let painted = Look { has_colours: true }.paint(Kind::Bad, "red");
+        assert_eq!(unpainted(&format!("a {painted} b")), "a red b");
+    }
+}

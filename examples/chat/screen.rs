@@ -1,0 +1,332 @@
+//! What a run shows: text that grows row by row, whole lines, and below them rows that come and go.
+//!
+//! What is finished is printed once and scrolls away like any output. The rows below (the row that grows, a spinner for each
+//! call, what is being typed) are drawn anew each time, each cut to the width so that it is known how many there are.
+
+use crate::look::{Kind, Look, fit, harmless, width, width_of};
+use std::io::{self, Write};
+
+/// Where a run is shown.
+pub(crate) trait Show {
+    /// More text of this kind; it goes on where the last piece ended.
+    fn text(&mut self, kind: Kind, text: &str);
+    /// The text is over.
+    fn end_text(&mut self);
+    /// A line of its own, painted already.
+    fn line(&mut self, line: &str);
+}
+
+/// Stands before each row of what a model thinks, so that it is told apart without colours too.
+const MARGIN: &str = "┆ ";
+
+/// The terminal, while a run goes on.
+pub(crate) struct Screen<W> {
+    out: W,
+    pub(crate) look: Look,
+    columns: usize,
+    rows: usize,
+    /// Finished, and not printed yet.
+    finished: String,
+    /// The row that grows.
+    row: String,
+    row_width: usize,
+    kind: Kind,
+    /// Whether a text has begun.
+    is_open: bool,
+    /// Rows below it.
+    below: Vec<String>,
+    /// How many rows were drawn that are to be drawn anew.
+    drawn: usize,
+    is_stale: bool,
+}
+
+impl<W: Write> Screen<W> {
+    pub(crate) fn new(out: W, look: Look, (columns, rows): (u16, u16)) -> Self {
+        let mut screen = Self {
+            out,
+            look,
+            columns: 80,
+            rows: 24,
+            finished: String::new(),
+            row: String::new(),
+            row_width: 0,
+            kind: Kind::Said,
+            is_open: false,
+            below: Vec::new(),
+            drawn: 0,
+            is_stale: false,
+        };
+        screen.resize(columns, rows);
+        screen
+    }
+
+    /// The terminal has this size now. One that says nothing (0) is taken for a usual one.
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        self.columns = if columns == 0 { 80 } else { columns.into() };
+        self.rows = if rows == 0 { 24 } else { rows.into() };
+        self.is_stale = true;
+    }
+
+    /// Columns that a row may fill: the last one stays free, where terminals differ about what comes next.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns.saturating_sub(1).max(1)
+    }
+
+    /// Sets the rows below, painted already and not longer than [`columns`](Self::columns).
+    pub(crate) fn below(&mut self, rows: Vec<String>) {
+        if self.below != rows {
+            self.below = rows;
+            self.is_stale = true;
+        }
+    }
+
+    /// Draws what is new. Nothing is written where nothing is.
+    pub(crate) fn draw(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_stale) {
+            return Ok(());
+        }
+        let mut frame = String::new();
+        if self.drawn > 0 {
+            frame.push('\r');
+            if self.drawn > 1 {
+                frame = format!("\r\x1b[{}A", self.drawn - 1);
+            }
+            frame.push_str("\x1b[J");
+        }
+        frame.push_str(&std::mem::take(&mut self.finished));
+        let most = self.rows.saturating_sub(1).max(1);
+        let growing = (!self.row.is_empty()).then(|| self.painted_row());
+        let rows: Vec<String> = growing.into_iter().chain(self.below.iter().cloned()).collect();
+        // The end is what matters: what is typed stands there.
+        let shown = &rows[rows.len().saturating_sub(most)..];
+        frame.push_str(&shown.join("\r\n"));
+        self.drawn = shown.len();
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Prints everything and takes away the rows below: the cursor stands at the beginning of a row.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.end_text();
+        self.below.clear();
+        self.is_stale = true;
+        self.draw()?;
+        self.drawn = 0;
+        Ok(())
+    }
+
+    fn painted_row(&self) -> String {
+        let margin = if self.kind == Kind::Dim { MARGIN } else { "" };
+        self.look.paint(self.kind, &format!("{margin}{}", self.row))
+    }
+
+    fn room(&self) -> usize {
+        let margin = if self.kind == Kind::Dim { width(MARGIN) } else { 0 };
+        self.columns().saturating_sub(margin).max(1)
+    }
+
+    fn finish_row(&mut self) {
+        let row = self.painted_row();
+        self.finished.push_str(&row);
+        self.finished.push_str("\r\n");
+        self.row.clear();
+        self.row_width = 0;
+    }
+
+    /// The row is full. The word that does not fit goes to the next one, unless that would leave half of the row empty.
+    fn break_row(&mut self, is_between_words: bool) {
+        let word = self.row.rfind(' ').map_or(self.row.len(), |at| at + 1);
+        let is_indented = self.row[..word].trim().is_empty();
+        let is_long = width(&self.row[word..]) > self.room() / 2;
+        let at = if is_between_words || is_indented || is_long { self.row.len() } else { word };
+        let rest = self.row.split_off(at);
+        self.row.truncate(self.row.trim_end().len());
+        self.finish_row();
+        self.row_width = width(&rest);
+        self.row = rest;
+    }
+
+    fn push(&mut self, c: char) {
+        if c == '\n' {
+            return self.finish_row();
+        }
+        let wide = width_of(c);
+        if self.row_width + wide > self.room() && !self.row.is_empty() {
+            self.break_row(c == ' ');
+            if c == ' ' {
+                return;
+            }
+        }
+        self.row.push(c);
+        self.row_width += wide;
+    }
+}
+
+impl<W: Write> Show for Screen<W> {
+    fn text(&mut self, kind: Kind, text: &str) {
+        if kind != self.kind {
+            self.end_text();
+            self.kind = kind;
+        }
+        let text = harmless(text);
+        // A reply often begins with empty lines; nobody misses them.
+        let text = if self.is_open { &*text } else { text.trim_start() };
+        if text.is_empty() {
+            return;
+        }
+        self.is_open = true;
+        text.chars().for_each(|c| self.push(c));
+        self.is_stale = true;
+    }
+
+    fn end_text(&mut self) {
+        if !self.row.is_empty() {
+            self.finish_row();
+            self.is_stale = true;
+        }
+        self.is_open = false;
+    }
+
+    fn line(&mut self, line: &str) {
+        self.end_text();
+        self.finished.push_str(&line.replace('\n', "\r\n"));
+        self.finished.push_str("\r\n");
+        self.is_stale = true;
+    }
+}
+
+/// No terminal: the answer goes to standard output as it comes, everything else to standard error.
+pub(crate) struct Plain<A, N> {
+    answer: A,
+    notes: N,
+    /// The answer goes to a terminal.
+    is_seen: bool,
+    /// Whether the last thing written was the beginning of a line.
+    is_open: bool,
+    thinks: bool,
+    /// What went wrong while writing: nobody reads any more.
+    pub(crate) failed: Option<io::Error>,
+}
+
+impl<A: Write, N: Write> Plain<A, N> {
+    pub(crate) fn new(answer: A, notes: N, is_seen: bool) -> Self {
+        Self { answer, notes, is_seen, is_open: false, thinks: false, failed: None }
+    }
+
+    fn keep(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl<A: Write, N: Write> Show for Plain<A, N> {
+    fn text(&mut self, kind: Kind, text: &str) {
+        let thinks = kind == Kind::Dim;
+        if thinks != self.thinks {
+            self.end_text();
+            self.thinks = thinks;
+        }
+        let harmless = if self.is_seen || thinks { harmless(text) } else { text.to_owned() };
+        let text = if self.is_open { &*harmless } else { harmless.trim_start() };
+        if text.is_empty() {
+            return;
+        }
+        let written = if thinks {
+            let begin = if self.is_open { "" } else { MARGIN };
+            let text = text.replace('\n', &format!("\n{MARGIN}"));
+            write!(self.notes, "{begin}{text}").and_then(|()| self.notes.flush())
+        } else {
+            write!(self.answer, "{text}").and_then(|()| self.answer.flush())
+        };
+        self.is_open = true;
+        self.keep(written);
+    }
+
+    fn end_text(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            let written = if self.thinks {
+                writeln!(self.notes)
+            } else {
+                writeln!(self.answer).and_then(|()| self.answer.flush())
+            };
+            self.keep(written);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.end_text();
+        // Notes that nobody reads are no reason to stop.
+        let _ = writeln!(self.notes, "{line}");
+    }
+}
+
+/// Lines as they come out on a terminal of this width: how many rows.
+pub(crate) fn rows_of(line: &str, columns: usize) -> usize {
+    line.lines().map(|line| width(line).div_ceil(columns.max(1)).max(1)).sum::<usize>().max(1)
+}
+
+/// A row below: its text, cut so that it fits.
+pub(crate) fn below(look: Look, kind: Kind, text: &str, columns: usize) -> String {
+    look.paint(kind, &fit(text, columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(columns: u16, pieces: &[(Kind, &str)]) -> String {
+        let mut out = Vec::new();
+        let mut screen = Screen::new(&mut out, Look { has_colours: false }, (columns, 5));
+        for (kind, text) in pieces {
+            screen.text(*kind, text);
+        }
+        screen.close().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn words_go_to_the_next_row() {
+        let said = |text| shown(11, &[(Kind::Said, text)]);
+        assert_eq!(said("one two three four"), "one two\r\nthree four\r\n");
+        assert_eq!(said("abcdefghijklmnop q"), "abcdefghij\r\nklmnop q\r\n");
+        assert_eq!(said("\n\na\n\n  b"), "a\r\n\r\n  b\r\n");
+        assert_eq!(said("日本語日本語"), "日本語日本\r\n語\r\n");
+        assert_eq!(shown(1, &[(Kind::Said, "ab 日")]), "a\r\nb\r\n日\r\n");
+        assert_eq!(shown(11, &[(Kind::Said, "one two th"), (Kind::Said, "ree")]), "one two\r\nthree\r\n");
+    }
+
+    #[test]
+    fn thinking_has_a_margin_and_ends_where_speech_begins() {
+        let text = shown(12, &[(Kind::Dim, "I should look it up"), (Kind::Said, "Hi\x1b[2J")]);
+        assert_eq!(text, "┆ I should\r\n┆ look it\r\n┆ up\r\nHi[2J\r\n");
+    }
+
+    #[test]
+    fn rows_below_are_drawn_anew_and_taken_away() {
+        let mut out = Vec::new();
+        let mut screen = Screen::new(&mut out, Look { has_colours: false }, (20, 3));
+        screen.text(Kind::Said, "growing");
+        screen.below(vec!["one".into(), "two".into()]);
+        screen.draw().unwrap();
+        screen.draw().unwrap();
+        screen.line("a line");
+        screen.close().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        // Of three rows two fit, so that the cursor never leaves the screen.
+        assert_eq!(text, "one\r\ntwo\r\x1b[1A\x1b[Jgrowing\r\na line\r\n");
+    }
+
+    #[test]
+    fn without_a_terminal_the_answer_stands_alone() {
+        let (mut answer, mut notes) = (Vec::new(), Vec::new());
+        let mut plain = Plain::new(&mut answer, &mut notes, false);
+        plain.text(Kind::Dim, "hm\nhm");
+        plain.text(Kind::Said, "It is \x1b[1m");
+        plain.text(Kind::Said, "warm.");
+        plain.line("a note");
+        assert!(plain.failed.is_none());
+        assert_eq!(String::from_utf8(answer).unwrap(), "It is \x1b[1mwarm.\n");
+        assert_eq!(String::from_utf8(notes).unwrap(), "┆ hm\n┆ hm\na note\n");
+    }
+}

@@ -1,0 +1,262 @@
+//! Conversations that are kept: a file for each, one message a line, written as messages become final.
+//!
+//! A file, and not the library's `SqlStore`: that compiles a database, and is for runs that must survive the death of their
+//! process in the middle of a call. Here a person sits before it.
+
+use agent::message::{Conversation, Message};
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A line longer than this is no message.
+const LONGEST: u64 = 256 << 20;
+
+/// The folder of this program's files.
+#[derive(Clone, Debug)]
+pub(crate) struct Home(PathBuf);
+
+impl Home {
+    /// Where the environment says. It is made when something is kept.
+    pub(crate) fn find() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let usual = || {
+            let data = set("XDG_DATA_HOME").or_else(|| set("LOCALAPPDATA"));
+            data.or_else(|| set("HOME").map(|home| home.join(".local/share")))
+                .map(|data| data.join("agent-chat"))
+        };
+        Self(set("AGENT_CHAT_HOME").or_else(usual).unwrap_or_else(|| PathBuf::from(".agent-chat")))
+    }
+
+    #[cfg(test)]
+    fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Where the lines that were typed are kept.
+    pub(crate) fn history(&self) -> io::Result<PathBuf> {
+        make_private(&self.0)?;
+        Ok(self.0.join("history"))
+    }
+
+    fn file(&self, name: &str) -> Result<PathBuf, String> {
+        let is_fine = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.chars().all(is_fine) {
+            return Err(format!("`{name}` is no name for a session: use letters, digits, `-`, `_` and `.`"));
+        }
+        Ok(self.0.join("sessions").join(format!("{name}.jsonl")))
+    }
+
+    /// The sessions that are kept, newest first.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        let files = fs::read_dir(self.0.join("sessions")).into_iter().flatten().flatten();
+        let mut found: Vec<_> = files
+            .filter_map(|file| {
+                let name = file.file_name().into_string().ok()?.strip_suffix(".jsonl")?.to_owned();
+                Some((file.metadata().and_then(|data| data.modified()).ok(), name))
+            })
+            .collect();
+        found.sort_by(|one, other| other.cmp(one));
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// By what a file is known again: its length, and when it was written.
+type Stamp = (u64, Option<SystemTime>);
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let data = fs::metadata(path)?;
+    Ok((data.len(), data.modified().ok()))
+}
+
+/// A conversation and its file.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) name: String,
+    path: PathBuf,
+    file: File,
+    /// The messages that are in the file.
+    written: Vec<Arc<Message>>,
+    /// How the file was left, unless somebody else writes to it.
+    left: Stamp,
+}
+
+impl Session {
+    /// The session of this name, with what was said, and a note on what could not be read.
+    pub(crate) fn open(
+        home: &Home,
+        name: &str,
+    ) -> Result<(Self, Conversation, Option<String>), Box<dyn Error>> {
+        let path = home.file(name)?;
+        if let Some(folder) = path.parent() {
+            make_private(folder)?;
+        }
+        let mut file = private().read(true).append(true).create(true).open(&path)?;
+        let (messages, unreadable) =
+            read(&mut file).map_err(|error| format!("{}: {error}", path.display()))?;
+        let left = stamp(&path)?;
+        let mut session = Self { name: name.to_owned(), path, file, written: messages, left };
+        let conversation: Conversation = session.written.iter().cloned().collect();
+        let note = (unreadable > 0).then(|| {
+            // The lines stay in the file: whoever wrote them may be able to read them.
+            let lines = crate::look::count(unreadable, "line");
+            format!("{lines} of session {name} cannot be read and are left out")
+        });
+        if session.ends_in_a_line()? {
+            return Ok((session, conversation, note));
+        }
+        // A process died while it wrote: what follows begins on a line of its own.
+        session.append("\n")?;
+        Ok((session, conversation, note))
+    }
+
+    /// Whether there is a session of this name.
+    pub(crate) fn exists(home: &Home, name: &str) -> Result<bool, String> {
+        Ok(home.file(name)?.exists())
+    }
+
+    fn ends_in_a_line(&mut self) -> io::Result<bool> {
+        if self.left.0 == 0 {
+            return Ok(true);
+        }
+        self.file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        io::Read::read_exact(&mut self.file, &mut last)?;
+        Ok(last == *b"\n")
+    }
+
+    fn append(&mut self, text: &str) -> io::Result<()> {
+        self.file.write_all(text.as_bytes())?;
+        self.left = stamp(&self.path)?;
+        Ok(())
+    }
+
+    /// Writes what is new in the conversation; all of it where it is another one than the file has.
+    ///
+    /// # Errors
+    /// The file cannot be written, or somebody else went on with it.
+    pub(crate) fn keep(&mut self, conversation: &Conversation) -> io::Result<()> {
+        let messages = conversation.shared();
+        let same =
+            self.written.iter().zip(messages).all(|(one, other)| Arc::ptr_eq(one, other) || one == other);
+        if same && self.written.len() == messages.len() {
+            return Ok(());
+        }
+        if stamp(&self.path)? != self.left {
+            return Err(io::Error::other(format!(
+                "somebody else went on with session {}; /save NAME keeps this conversation under another name",
+                self.name
+            )));
+        }
+        let is_longer = same && messages.len() >= self.written.len();
+        let from = if is_longer { self.written.len() } else { 0 };
+        let mut lines = String::new();
+        for message in &messages[from..] {
+            lines.push_str(&serde_json::to_string(&**message)?);
+            lines.push('\n');
+        }
+        if is_longer {
+            self.append(&lines)?;
+        } else {
+            // Beside it first, so that there is a whole file at any time.
+            let beside = self.path.with_extension("new");
+            private().write(true).create(true).truncate(true).open(&beside)?.write_all(lines.as_bytes())?;
+            fs::rename(&beside, &self.path)?;
+            self.file = private().read(true).append(true).open(&self.path)?;
+            self.left = stamp(&self.path)?;
+        }
+        self.written = messages.to_vec();
+        Ok(())
+    }
+}
+
+/// The messages of a file, and how many lines are none.
+fn read(file: &mut File) -> io::Result<(Vec<Arc<Message>>, u64)> {
+    let (mut messages, mut unreadable) = (Vec::new(), 0);
+    let mut reader = BufReader::new(file);
+    loop {
+        let mut line = Vec::new();
+        let read = io::Read::take(&mut reader, LONGEST).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok((messages, unreadable));
+        }
+        match serde_json::from_slice::<Message>(&line) {
+            Ok(message) => messages.push(Arc::new(message)),
+            Err(_) if line.trim_ascii().is_empty() => {}
+            Err(_) => unreadable += 1,
+        }
+    }
+}
+
+/// Opens files that others cannot read.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(name: &str) -> Home {
+        let path = std::env::temp_dir().join(format!("agent-chat-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Home::at(path)
+    }
+
+    #[test]
+    fn a_conversation_is_kept_and_read_again() {
+        let home = home("kept");
+        let (mut session, mut conversation, _) = Session::open(&home, "ann").unwrap();
+        for text in ["one", "two\nlines"] {
+            conversation.push(Message::user(text));
+            session.keep(&conversation).unwrap();
+        }
+        let (mut again, read, note) = Session::open(&home, "ann").unwrap();
+        assert_eq!((read == conversation, note), (true, None));
+        // Another conversation takes its place.
+        let other = Conversation::from_iter([Message::user("else")]);
+        again.keep(&other).unwrap();
+        assert_eq!(Session::open(&home, "ann").unwrap().1, other);
+        // Who had it open notices.
+        conversation.push(Message::user("three"));
+        assert!(session.keep(&conversation).unwrap_err().to_string().contains("somebody else"));
+        assert_eq!(home.sessions(), ["ann"]);
+        fs::remove_dir_all(&home.0).unwrap();
+    }
+
+    #[test]
+    fn a_line_that_broke_off_costs_that_line() {
+        let home = home("broken");
+        let (mut session, mut conversation, _) = Session::open(&home, "a").unwrap();
+        conversation.push(Message::user("one"));
+        session.keep(&conversation).unwrap();
+        session.append("{\"role\": \"assis").unwrap();
+        let (mut again, read, note) = Session::open(&home, "a").unwrap();
+        assert_eq!(read, conversation);
+        assert!(note.unwrap().starts_with("1 line of session a"));
+        conversation.push(Message::user("two"));
+        again.keep(&conversation).unwrap();
+        assert_eq!(Session::open(&home, "a").unwrap().1.len(), 2);
+        fs::remove_dir_all(&home.0).unwrap();
+    }
+
+    #[test]
+    fn names_stay_in_their_folder() {
+        let home = home("names");
+        for name in ["", "../x", "a/b", ".hidden", "a\\b", "x y"] {
+            assert!(Session::open(&home, name).unwrap_err().to_string().contains("no name"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! What happens in a run, in words.
+
+use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
+use crate::screen::{Show, below};
+use agent::loop_core::ApprovalDecision;
+use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, Usage};
+use agent::model::ModelEvent;
+use agent::{Event, EventKind, Progress, ToolOutcome, ToolResult};
+use std::time::{Duration, Instant};
+
+/// Lines of a result that are shown at once.
+const LINES: usize = 6;
+/// Lines of a report on bad arguments, which is what the model sees.
+const REPORT: usize = 16;
+/// Characters of a line of them.
+const LINE: usize = 240;
+
+/// A call, for `/show`.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) tool: String,
+    pub(crate) args: String,
+    pub(crate) result: String,
+}
+
+/// A call that runs.
+struct Running {
+    id: String,
+    tool: String,
+    args: String,
+    began: Instant,
+    progress: Option<Progress>,
+}
+
+/// What the model does.
+enum Doing {
+    /// Nothing is known of its reply.
+    Waiting,
+    Replying,
+    /// It writes the arguments of a call.
+    Calling(String),
+    /// It is the tools' turn, or somebody's.
+    Nothing,
+}
+
+/// Tells of one run.
+pub(crate) struct Teller {
+    look: Look,
+    model: String,
+    began: Instant,
+    doing: Doing,
+    running: Vec<Running>,
+    /// What was typed meanwhile and is not heard yet: id and text.
+    pub(crate) waiting: Vec<(String, String)>,
+    pub(crate) shown: Vec<Shown>,
+    /// Of the first of `shown`, its number for `/show`.
+    first: usize,
+    pub(crate) usage: Usage,
+    pub(crate) turns: u64,
+    calls: u64,
+}
+
+impl Teller {
+    pub(crate) fn new(look: Look, model: &str, first: usize) -> Self {
+        Self {
+            look,
+            model: model.to_owned(),
+            began: Instant::now(),
+            doing: Doing::Waiting,
+            running: Vec::new(),
+            waiting: Vec::new(),
+            shown: Vec::new(),
+            first,
+            usage: Usage::default(),
+            turns: 0,
+            calls: 0,
+        }
+    }
+
+    /// Shows what an event says.
+    pub(crate) fn tell(&mut self, event: &Event, show: &mut impl Show) {
+        match &event.kind {
+            EventKind::TurnStart => {
+                self.turns += 1;
+                self.doing = Doing::Waiting;
+            }
+            EventKind::MessageUpdate { update, .. } => self.grow(update, show),
+            EventKind::MessageEnd { message, queued_id, .. } => {
+                show.end_text();
+                self.doing = if message.as_assistant().is_some() { Doing::Nothing } else { Doing::Waiting };
+                if let Some(id) = queued_id {
+                    self.heard(id, message, event.turn, show);
+                }
+                if let Some(reply) = message.as_assistant() {
+                    self.replied(reply, show);
+                }
+            }
+            EventKind::ToolExecutionStart { call, .. } => {
+                self.calls += 1;
+                self.running.push(Running {
+                    id: call.id.clone(),
+                    tool: call.name.clone(),
+                    args: call.args.text().to_owned(),
+                    began: Instant::now(),
+                    progress: None,
+                });
+            }
+            EventKind::ToolExecutionUpdate { call_id, partial, .. } => {
+                if let Some(call) = self.running.iter_mut().find(|call| call.id == *call_id) {
+                    call.progress = Some(partial.clone());
+                }
+            }
+            EventKind::ApprovalResolved { call_id, decision: ApprovalDecision::Allow, .. } => {
+                // Waiting for somebody is not the call's time.
+                if let Some(call) = self.running.iter_mut().find(|call| call.id == *call_id) {
+                    call.began = Instant::now();
+                }
+            }
+            EventKind::ToolExecutionEnd { result, ran, cached, .. } => {
+                self.ended(result, *ran, *cached, show);
+            }
+            EventKind::AgentEnd { usage, .. } => self.usage = usage.clone(),
+            _ => {}
+        }
+    }
+
+    fn grow(&mut self, update: &ModelEvent, show: &mut impl Show) {
+        match update {
+            ModelEvent::TextDelta { delta, .. } => show.text(Kind::Said, delta),
+            ModelEvent::ThinkingDelta { delta, .. } => show.text(Kind::Dim, delta),
+            ModelEvent::TextEnd { .. } | ModelEvent::ThinkingEnd { .. } => show.end_text(),
+            ModelEvent::ToolCallStart { name, .. } => {
+                self.doing = Doing::Calling(one_line(name));
+                return;
+            }
+            _ => {}
+        }
+        if matches!(self.doing, Doing::Waiting) {
+            self.doing = Doing::Replying;
+        }
+    }
+
+    /// What of a reply does not come piece by piece.
+    fn replied(&self, reply: &AssistantMessage, show: &mut impl Show) {
+        for part in &reply.content {
+            match &part.content {
+                Content::Refusal(text) => {
+                    show.text(Kind::Bad, text);
+                    show.end_text();
+                }
+                Content::ProviderTool(tool) => {
+                    let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
+                    show.line(&self.look.paint(Kind::Dim, &tool));
+                }
+                _ => {}
+            }
+        }
+        if let Some(cut) = cut(reply) {
+            show.line(&self.look.paint(Kind::Notice, &cut));
+        }
+    }
+
+    fn heard(&mut self, id: &str, message: &Message, turn: u32, show: &mut impl Show) {
+        self.waiting.retain(|(waiting, _)| waiting != id);
+        let begin: String = message.text().chars().take(LINE + 1).collect();
+        let text = fit(&one_line(&begin), LINE);
+        show.line(&self.look.paint(Kind::User, &format!("» heard before turn {turn}: {text}")));
+    }
+
+    fn ended(&mut self, result: &ToolResult, ran: bool, cached: bool, show: &mut impl Show) {
+        let at = self.running.iter().position(|call| call.id == result.call_id);
+        let (args, took) = at.map_or_else(Default::default, |at| {
+            let call = self.running.remove(at);
+            (call.args, call.began.elapsed())
+        });
+        let look = self.look;
+        let name = look.paint(Kind::Bold, &one_line(&result.tool));
+        show.line(&format!("⚙ {name} {}", look.paint(Kind::Dim, &fit(&one_line(&args), LINE))));
+        for one in &result.coercions {
+            let path = if one.path.is_empty() { "the arguments" } else { &one.path };
+            let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);
+            show.line(&look.paint(Kind::Notice, &fit(&one_line(&change), LINE)));
+        }
+        let text = match &result.outcome {
+            ToolOutcome::Completed(output) => {
+                output.content.iter().map(readable).collect::<Vec<_>>().join("\n")
+            }
+            other => other.text().into_owned(),
+        };
+        let number = self.first + self.shown.len();
+        let time =
+            if took >= Duration::from_millis(100) { format!(" ({})", seconds(took)) } else { String::new() };
+        let (kind, head, most) = match &result.outcome {
+            ToolOutcome::Completed(_) if cached => (Kind::Good, format!("✓ known already{time}"), LINES),
+            ToolOutcome::Completed(_) => (Kind::Good, format!("✓{time}"), LINES),
+            ToolOutcome::Failed { code, .. } if code.as_str() == "invalid_arguments" => {
+                (Kind::Bad, "✗ refused: it was not run, and the model is told".to_owned(), REPORT)
+            }
+            ToolOutcome::Denied { .. } => (Kind::Bad, "✗ not allowed".to_owned(), LINES),
+            ToolOutcome::Interrupted { .. } => (Kind::Bad, format!("✗ stopped{time}"), LINES),
+            ToolOutcome::Retry { .. } => (Kind::Bad, format!("✗ asks for a better call{time}"), LINES),
+            ToolOutcome::Deferred { .. } => (Kind::Notice, "… its result comes later".to_owned(), LINES),
+            other => {
+                let ran = if ran { "" } else { ", not run" };
+                (
+                    Kind::Bad,
+                    format!("✗ failed: {}{ran}{time}", one_line(other.code().unwrap_or("unknown"))),
+                    LINES,
+                )
+            }
+        };
+        let text = harmless(&text);
+        let mut lines = text.lines();
+        // Short results stand beside their sign.
+        if text.lines().count() <= 1 {
+            let line = lines.next().unwrap_or_default();
+            show.line(&format!("  {} {}", look.paint(kind, &head), look.paint(Kind::Dim, &fit(line, LINE))));
+        } else {
+            show.line(&format!("  {}", look.paint(kind, &head)));
+        }
+        for line in lines.by_ref().take(most) {
+            show.line(&look.paint(Kind::Dim, &format!("    {}", fit(line, LINE))));
+        }
+        let more = lines.count() as u64;
+        if more > 0 {
+            let more = format!("    … {} more: /show {number}", count(more, "line"));
+            show.line(&look.paint(Kind::Dim, &more));
+        }
+        self.shown.push(Shown { tool: one_line(&result.tool), args: harmless(&args), result: text });
+    }
+
+    /// What it took, in a line.
+    pub(crate) fn summary(&self) -> String {
+        let mut parts = vec![seconds(self.began.elapsed()), count(self.turns, "turn")];
+        if self.calls > 0 {
+            parts.push(count(self.calls, "call"));
+        }
+        if self.usage.total > 0 {
+            parts.push(count(self.usage.total, "token"));
+        }
+        parts.extend(self.usage.cost.map(|cost| format!("${:.4}", cost.total)));
+        parts.join(" · ")
+    }
+
+    /// The rows below: what goes on, what waits, what is typed.
+    pub(crate) fn rows(&self, typed: &str, is_cancelled: bool, columns: usize) -> Vec<String> {
+        let look = self.look;
+        let spin = spinner(self.began.elapsed());
+        let mut rows: Vec<String> =
+            self.running.iter().map(|call| self.running_row(call, spin, columns)).collect();
+        let keys = if is_cancelled { "stopping; Ctrl-C quits" } else { "type to steer, Ctrl-C stops" };
+        let doing = match &self.doing {
+            Doing::Waiting => format!("{} is asked", self.model),
+            Doing::Replying => format!("{} replies", self.model),
+            Doing::Calling(tool) => format!("{} calls {tool}", self.model),
+            Doing::Nothing => "working".to_owned(),
+        };
+        let status = format!("{spin} {doing} · {} · {keys}", seconds(self.began.elapsed()));
+        rows.push(below(look, Kind::Dim, &status, columns));
+        for (_, text) in &self.waiting {
+            let begin: String = text.chars().take(columns).collect();
+            let text = format!("» waits for the next turn: {}", one_line(&begin));
+            rows.push(below(look, Kind::User, &text, columns));
+        }
+        // Of a long text, what may be seen: it is looked at in every frame.
+        let end = typed.char_indices().rev().nth(columns + 1).map_or(0, |(at, _)| at);
+        let typed = one_line(&typed[end..]);
+        rows.push(look.paint(Kind::User, &fit_end(&format!("› {typed}"), columns)));
+        rows
+    }
+
+    fn running_row(&self, call: &Running, spin: char, columns: usize) -> String {
+        let progress = call.progress.as_ref().map(|progress| {
+            match (progress.done, progress.total, progress.fraction()) {
+                (Some(done), Some(total), Some(share)) => {
+                    format!(" · {} {done}/{total} {}", one_line(&progress.message), bar(share))
+                }
+                (Some(done), ..) => format!(" · {} {done}", one_line(&progress.message)),
+                _ => format!(" · {}", one_line(&progress.message)),
+            }
+        });
+        let (tool, args) = (one_line(&call.tool), fit(&one_line(&call.args), columns / 2));
+        let time = seconds(call.began.elapsed());
+        below(
+            self.look,
+            Kind::Notice,
+            &format!("{spin} {tool} {args} {time}{}", progress.unwrap_or_default()),
+            columns,
+        )
+    }
+}
+
+/// What there is to read of a part of a result.
+fn readable(part: &Part) -> String {
+    let media = |what: &str, media: &Media| {
+        let kind = media.mime_type.as_deref().unwrap_or("of no known kind");
+        let name = media.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        format!("[{what}{name}, {kind}]")
+    };
+    match &part.content {
+        Content::Text(text) => text.clone(),
+        Content::Image(image) => media("picture", image),
+        Content::Document(document) => media("document", document),
+        Content::Audio(audio) => media("sound", audio),
+        Content::Resource(_) => "[a resource]".to_owned(),
+        Content::ResourceLink(_) => "[a link to a resource]".to_owned(),
+        _ => "[something else]".to_owned(),
+    }
+}
+
+/// Why a reply is not whole, if it is not.
+fn cut(reply: &AssistantMessage) -> Option<String> {
+    match reply.stop_reason {
+        StopReason::MaxTokens => Some("✂ the reply reached its limit of tokens".to_owned()),
+        StopReason::ContentFilter => {
+            let why = reply.error.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
+            Some(format!("✂ the reply was withheld{why}"))
+        }
+        _ => None,
+    }
+}
+
+fn spinner(elapsed: Duration) -> char {
+    const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+    FRAMES[usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % FRAMES.len()]
+}
+
+fn bar(share: f64) -> String {
+    (0..10).map(|at| if f64::from(at) < share * 10.0 { '▓' } else { '░' }).collect()
+}
+
+fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        seconds @ 10..120 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::Plain;
+    use agent::model::{ScriptedModel, reply};
+    use agent::{Assistant, ToolOutput, tool, tools};
+
+    /// Draws a point.
+    #[tool(inline)]
+    fn draw() -> ToolOutput {
+        ToolOutput::parts(vec![Part::text("a point"), Part::image(vec![1, 2, 3], "image/png")])
+    }
+
+    /// What is written of a run.
+    async fn told(model: ScriptedModel) -> String {
+        let (mut answer, mut notes) = (Vec::new(), Vec::new());
+        let mut show = Plain::new(&mut answer, &mut notes, false);
+        let look = Look { has_colours: false };
+        let mut teller = Teller::new(look, "scripted", 1);
+        let mut run = Assistant::builder(model).tools(tools![draw]).build().unwrap().run("Go");
+        while let Some(event) = run.next().await {
+            teller.tell(&event, &mut show);
+        }
+        String::from_utf8(answer).unwrap() + &String::from_utf8(notes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn whatever_is_no_text_is_named() {
+        let told = told(ScriptedModel::new([reply().tool_call("draw", "{}"), reply().text("Drawn.")])).await;
+        assert!(told.contains("    a point\n    [picture, image/png]\n"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_whole_says_so() {
+        let cut = reply().text("Once upon").stop_reason(StopReason::MaxTokens);
+        assert!(told(ScriptedModel::new([cut])).await.contains("✂ the reply reached its limit of tokens"));
+        let refused =
+            reply().part(Part::refusal("I would rather not.")).stop_reason(StopReason::ContentFilter);
+        let told = told(ScriptedModel::new([refused])).await;
+        assert!(
+            told.starts_with("I would rather not.\n") && told.contains("✂ the reply was withheld"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn time_and_progress_are_short() {
+        assert_eq!(seconds(Duration::from_millis(1234)), "1.2 s");
+        assert_eq!(seconds(Duration::from_secs(75)), "75 s");
+        assert_eq!(seconds(Duration::from_secs(125)), "2 min 5 s");
+        assert_eq!((bar(0.0).as_str(), bar(1.0).as_str()), ("░░░░░░░░░░", "▓▓▓▓▓▓▓▓▓▓"));
+    }
+}

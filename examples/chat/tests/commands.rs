@@ -1,0 +1,128 @@
+//! Commands, editing, sessions.
+
+use super::terminal::{Folder, Start, Terminal};
+
+#[test]
+fn commands_tell_what_they_know() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    for (command, shown) in [
+        ("/help", "/save [NAME]"),
+        ("/model", "provider/model: demo, anthropic, openai,"),
+        ("/model opnai/x", "there is no provider `opnai`"),
+        ("/model anthropic/claude-sonnet-5", "`anthropic` needs a key"),
+        ("/tools", "pay (may ask you)"),
+        ("/tools pay", "\"maximum\": 10000"),
+        ("/tools nope", "nope"),
+        ("/usage", "this chat: 0 turns"),
+        ("/show", "there is no answer yet"),
+        ("/show 3", "no tool was called yet"),
+        ("/load nobody", "there is no session nobody; none is kept"),
+        ("/save ../x", "`../x` is no name for a session"),
+        ("/save", "under which name?"),
+        ("/usge", "did you mean /usage?"),
+        ("/help me", "/help takes nothing behind it"),
+    ] {
+        chat.ask(command);
+        assert!(chat.screen().contains(shown), "{command}: {shown:?} is missing in\n{}", chat.screen());
+    }
+    chat.ask("weather in Rome");
+    chat.ask("/usage");
+    assert!(
+        chat.screen().contains("this chat: 2 turns") && chat.screen().contains("60 out"),
+        "{}",
+        chat.screen()
+    );
+    chat.ask("/model demo");
+    assert!(chat.screen().contains("answers from now on"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn lines_are_completed_edited_and_remembered() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.send("/us\t");
+    chat.wait_for("› /usage ");
+    chat.send("\r");
+    chat.wait_for("this chat: 0 turns");
+    chat.wait_for_prompt();
+    chat.send("/tools we\t");
+    chat.wait_for("› /tools weather");
+    // Ctrl-A and a change at the beginning: it is a line to edit, not to type anew.
+    chat.send("\x15think\x01I \r");
+    chat.wait_for("› I think");
+    chat.wait_for("the answer is 42");
+    chat.wait_for_prompt();
+    chat.send("\x1b[A");
+    chat.wait_for("› I think");
+    chat.send("\x15");
+    chat.quit();
+
+    // The next chat remembers, too.
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.send("\x1b[A\x1b[A");
+    chat.wait_for("› I think");
+}
+
+#[test]
+fn a_session_is_kept_and_gone_on_with() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
+    assert!(chat.screen().contains("session trip (0 messages)"), "{}", chat.screen());
+    chat.ask("weather in Rome");
+    chat.quit();
+
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
+    let screen = chat.screen();
+    assert!(screen.contains("session trip (4 messages)") && screen.contains("› weather in Rome"), "{screen}");
+    chat.ask("/usage");
+    assert!(chat.screen().contains("the conversation: 2 turns"), "{}", chat.screen());
+    chat.ask("/save other");
+    chat.ask("think");
+    chat.ask("/load trip");
+    assert!(chat.screen().contains("session trip (4 messages)"), "{}", chat.screen());
+    chat.ask("/load other");
+    assert!(chat.screen().contains("session other (6 messages)"), "{}", chat.screen());
+    chat.ask("/save trip");
+    assert!(chat.screen().contains("there is a session trip; /load it"), "{}", chat.screen());
+    chat.ask("/new");
+    chat.ask("/load");
+    assert!(chat.screen().contains("  trip") && chat.screen().contains("  other"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn a_chat_that_is_killed_loses_the_open_turn_alone() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
+    chat.ask("weather in Rome");
+    chat.say("slow work for 50 seconds");
+    chat.wait_for("working 0/50");
+    drop(chat);
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
+    assert!(chat.screen().contains("session s (4 messages)"), "{}", chat.screen());
+    chat.ask("weather in Oslo");
+    assert!(chat.screen().contains("{\"city\":\"Oslo\"}"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn long_output_comes_in_pages() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]).size(12, 80));
+    chat.ask("count up to 100");
+    // In the run itself the beginning of a result is enough.
+    assert!(chat.screen().contains("… 94 lines more: /show 1"), "{}", chat.screen());
+    chat.say("/show 1");
+    chat.wait_for("— 91 more: Space for a page, Enter for a line, q to stop —");
+    chat.send("\r");
+    chat.wait_for("— 90 more");
+    chat.send(" ");
+    chat.wait_for("— 80 more");
+    assert!(chat.screen().contains("\n19\n") && !chat.screen().contains("\n9\n"), "{}", chat.screen());
+    chat.send("q");
+    chat.wait_for_prompt();
+    assert!(!chat.screen().contains("Space for a page"), "{}", chat.screen());
+    chat.quit();
+}

@@ -1,0 +1,243 @@
+//! What a run shows, and what can be done to it.
+
+use super::terminal::{Folder, Start, Terminal};
+
+#[test]
+fn the_demo_model_says_what_it_is_and_answers_with_a_tool() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    let screen = chat.screen();
+    assert!(screen.contains("demo — built in; no language model, it goes by words alone"), "{screen}");
+    assert!(screen.contains("there is no --model and no …_DEFAULT_MODEL"), "{screen}");
+    assert!(screen.contains("tools: weather, pay, slow_work, count_up"), "{screen}");
+    chat.ask("What is the weather in Rome for 3 days?");
+    let screen = chat.screen();
+    for shown in [
+        "┆ That sounds like the tool weather.",
+        "One moment.",
+        r#"⚙ weather {"city":"Rome","days":"3"}"#,
+        r#"~ /days: "3" became 3 (text_to_integer)"#,
+        "✓ [{\"number\":1,",
+        "weather says: [{",
+        "2 turns · 1 call · ",
+    ] {
+        assert!(screen.contains(shown), "{shown:?} is missing in\n{screen}");
+    }
+    assert!(chat.looks("That sounds like", vt100::Cell::dim), "thinking is dimmed");
+    assert!(!chat.looks("One moment.", vt100::Cell::dim));
+    chat.quit();
+}
+
+#[test]
+fn an_answer_streams_and_words_stay_whole() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]).size(200, 44));
+    chat.say("tell a story");
+    chat.wait_for("Day 2. The ferris crab");
+    assert!(!chat.screen().contains("Day 30."), "it came at once");
+    chat.wait_for("demo replies");
+    chat.wait_for("That is all.");
+    chat.wait_for_prompt();
+    let screen = chat.screen();
+    let rows: Vec<&str> = screen.lines().skip_while(|row| !row.starts_with("Day 1.")).take(3).collect();
+    assert_eq!(
+        rows[..2],
+        ["Day 1. The ferris crab walked sideways", "along the beach, found a shell with the"],
+        "{screen}"
+    );
+    // Nothing of the rows below is left behind.
+    assert_eq!(screen.matches("demo replies").count(), 0, "{screen}");
+    assert_eq!(screen.matches("Day 17.").count(), 1);
+}
+
+#[test]
+fn a_refused_call_is_shown_with_its_report_and_mended() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.ask("weather for 99 days");
+    let screen = chat.screen();
+    for shown in [
+        r#"⚙ weather {"days":"99"}"#,
+        "✗ refused: it was not run, and the model is told",
+        "Invalid arguments for `weather`",
+        "/city",
+        "I got that wrong; once more.",
+        r#"{"days":7,"city":"example"}"#,
+        "weather says: [{",
+    ] {
+        assert!(screen.contains(shown), "{shown:?} is missing in\n{screen}");
+    }
+}
+
+#[test]
+fn approvals_are_asked_inline() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    // Below the limit nobody is asked.
+    chat.ask("pay Ann 50");
+    assert!(chat.screen().contains("✓ 50 paid to Ann"), "{}", chat.screen());
+
+    chat.say("pay Ann 500");
+    chat.wait_for("allow it? yes, no, edit, always ›");
+    let screen = chat.screen();
+    assert!(screen.contains("? pay wants to run with") && screen.contains("\"amount\": 500"), "{screen}");
+    chat.say("perhaps");
+    chat.wait_for("answer yes, no (and why, if you like), edit, or always");
+    chat.say("no, too much");
+    chat.wait_for("✗ not allowed The person said no: too much");
+    chat.wait_for_prompt();
+    assert!(
+        chat.screen().contains("pay did not work out: The person said no: too much"),
+        "{}",
+        chat.screen()
+    );
+
+    chat.say("pay Bob 600");
+    chat.wait_for("\"amount\": 600");
+    chat.say("yes");
+    chat.wait_for("✓ 600 paid to Bob");
+    chat.wait_for_prompt();
+    chat.quit();
+}
+
+#[test]
+fn arguments_are_edited_until_they_fit() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("pay Ann 500");
+    chat.wait_for("always ›");
+    chat.say("edit");
+    chat.wait_for(r#"arguments › {"to":"Ann","amount":500}"#);
+    chat.send("\x7f oops");
+    chat.wait_for("500 oops");
+    chat.send("\r");
+    chat.wait_for("this is no JSON");
+    chat.send("\x15");
+    chat.say(r#"{"to": "Ann", "amount": 50000}"#);
+    chat.wait_for("/amount: out of range; got number 50000");
+    chat.send("\x15");
+    chat.say(r#"{"to": "Ann", "amount": 42}"#);
+    chat.wait_for("✓ 42 paid to Ann");
+    chat.wait_for_prompt();
+}
+
+#[test]
+fn a_tool_that_is_always_allowed_is_not_asked_about_again() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("pay Ann 500");
+    chat.wait_for("always ›");
+    chat.say("always");
+    chat.wait_for("pay is not asked about again in this chat");
+    chat.wait_for("✓ 500 paid to Ann");
+    chat.wait_for_prompt();
+    chat.ask("pay Bob 700");
+    let screen = chat.screen();
+    assert!(screen.contains("✓ 700 paid to Bob"), "{screen}");
+    assert_eq!(screen.matches("allow it?").count(), 1, "{screen}");
+    chat.ask("/tools");
+    assert!(chat.screen().contains("pay (always allowed)"), "{}", chat.screen());
+}
+
+#[test]
+fn ctrl_c_at_an_approval_cancels_the_run() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("pay Ann 500");
+    chat.wait_for("always ›");
+    chat.send("\x03");
+    chat.wait_for("the user cancelled it");
+    chat.wait_for_prompt();
+    assert!(!chat.screen().contains("paid"), "{}", chat.screen());
+    chat.ask("pay Ann 5");
+    assert!(chat.screen().contains("✓ 5 paid to Ann"), "{}", chat.screen());
+}
+
+#[test]
+fn a_running_call_has_a_spinner_and_what_is_typed_steers() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("slow work for 3 seconds");
+    chat.wait_for("working 1/3 ▓▓▓▓░░░░░░");
+    assert!(
+        chat.screen().lines().any(|line| line.contains(" slow_work {\"seconds\":\"3\"} ")),
+        "{}",
+        chat.screen()
+    );
+    chat.send("and the weather in Oslx\x7fo");
+    chat.wait_for("› and the weather in Oslo");
+    chat.send("\r");
+    chat.wait_for("» waits for the next turn: and the weather in Oslo");
+    chat.wait_for("✓ (3.0 s) 3 seconds of work are done");
+    chat.wait_for("» heard before turn 2: and the weather in Oslo");
+    chat.wait_for(r#"⚙ weather {"city":"Oslo"}"#);
+    chat.wait_for_prompt();
+    assert!(!chat.screen().contains("waits for the next turn"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn what_is_typed_and_not_entered_stands_at_the_prompt() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("slow work for 1 second");
+    chat.wait_for("working 0/1");
+    chat.send("half a tho");
+    chat.wait_for("1 seconds of work are done");
+    chat.wait_for("2 turns · 1 call");
+    chat.send("ught");
+    chat.wait_for("› half a thought");
+}
+
+#[test]
+fn ctrl_c_cancels_the_turn_and_a_second_one_quits() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.say("slow work for 50 seconds");
+    chat.wait_for("working 0/50");
+    chat.send("then this\r");
+    chat.wait_for("» waits for the next turn: then this");
+    chat.send("\x03");
+    chat.wait_for("✗ the run was aborted: the user cancelled it");
+    // What nobody heard is not lost.
+    chat.wait_for("› then this");
+    chat.send("\x15");
+    chat.wait_for_prompt();
+    // The conversation is sound: it goes on.
+    chat.ask("weather in Rome");
+    assert!(chat.screen().contains("weather says: [{"), "{}", chat.screen());
+
+    chat.say("slow work for 50 seconds");
+    chat.wait_for("working 1/50");
+    chat.send("\x03");
+    chat.wait_for("› ");
+    chat.send("\x03");
+    assert!(chat.end().success());
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_warns_first() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.send("\x03");
+    chat.wait_for("Ctrl-C once more");
+    chat.wait_for_prompt();
+    chat.send("\x03");
+    assert!(chat.end().success());
+}
+
+#[test]
+fn a_model_that_fails_is_told_and_the_chat_goes_on() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.ask("fail");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("I am about to\n") && screen.contains("the demo model was told to fail"),
+        "{screen}"
+    );
+    assert!(chat.looks("✗ the model failed", |cell| cell.fgcolor() == vt100::Color::Idx(1)));
+    chat.ask("think");
+    assert!(chat.screen().contains("the answer is 42"), "{}", chat.screen());
+    chat.quit();
+}

@@ -1,0 +1,264 @@
+//! A terminal with a chat in it.
+
+use pty_process::blocking::{Command, Pty, open};
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What stands above what is typed while a run goes on.
+const RUNNING: [&str; 3] = ["type to steer", "waits for the next turn", "stopping;"];
+
+/// The chat as people run it: built by the cargo that runs the tests, and nothing is done where it is there already.
+pub(crate) fn program(name: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let examples = [
+            "build",
+            "--locked",
+            "-q",
+            "-p",
+            "agent-examples",
+            "--example",
+            "chat",
+            "--example",
+            "mcp_server",
+        ];
+        let mut cargo = std::process::Command::new(env!("CARGO"));
+        cargo.args(examples).args(["--features", "chat-test"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().unwrap().success(), "the chat is not built");
+    });
+    std::env::current_exe().unwrap().with_file_name(name)
+}
+
+/// A folder that is gone with its owner.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("agent-chat-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the chat is started with.
+pub(crate) struct Start<'a> {
+    pub(crate) home: &'a Path,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) rows: u16,
+    pub(crate) columns: u16,
+}
+
+impl<'a> Start<'a> {
+    /// In a terminal so high that nothing scrolls away.
+    pub(crate) fn new(home: &'a Folder, args: &[&str]) -> Self {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Self { home: &home.0, args, env: Vec::new(), rows: 200, columns: 110 }
+    }
+
+    pub(crate) fn size(mut self, rows: u16, columns: u16) -> Self {
+        (self.rows, self.columns) = (rows, columns);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Nothing of this machine's environment: it may name models.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut all = vec![
+            ("PATH".to_owned(), path),
+            ("TERM".to_owned(), "xterm-256color".to_owned()),
+            ("AGENT_CHAT_HOME".to_owned(), self.home.display().to_string()),
+        ];
+        all.extend(self.env.iter().cloned());
+        all
+    }
+
+    pub(crate) fn run(self) -> Terminal {
+        let program = program("chat");
+        let (pty, pts) = open().unwrap();
+        pty.resize(pty_process::Size::new(self.rows, self.columns)).unwrap();
+        let command = Command::new(program).args(&self.args).env_clear().envs(self.variables());
+        let child = command.current_dir(self.home).spawn(pts).unwrap();
+        let parser = vt100::Parser::new(nonzero(self.rows), nonzero(self.columns), 0);
+        let seen = Arc::new(Mutex::new(Seen { parser, bytes: Vec::new() }));
+        let (mut reader, kept) =
+            (std::fs::File::from(pty.as_fd().try_clone_to_owned().unwrap()), seen.clone());
+        // It ends with the terminal.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                let mut seen = lock(&kept);
+                seen.parser.process(&buffer[..read]);
+                seen.bytes.extend_from_slice(&buffer[..read]);
+            }
+        });
+        Terminal { pty, child, seen }
+    }
+}
+
+fn nonzero(number: u16) -> NonZeroU16 {
+    NonZeroU16::new(number).unwrap()
+}
+
+struct Seen {
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) struct Terminal {
+    pty: Pty,
+    child: Child,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Terminal {
+    /// The chat with the demo model, at its first prompt.
+    pub(crate) fn at_prompt(start: Start<'_>) -> Self {
+        let terminal = start.run();
+        terminal.wait_for("/help lists commands");
+        terminal.wait_for_prompt();
+        terminal
+    }
+
+    pub(crate) fn send(&self, text: &str) {
+        self.send_bytes(text.as_bytes());
+    }
+
+    pub(crate) fn send_bytes(&self, bytes: &[u8]) {
+        (&self.pty).write_all(bytes).unwrap();
+    }
+
+    /// Types a line, and waits until it is there before it is entered: a person does not type ahead.
+    pub(crate) fn say(&self, line: &str) {
+        self.send(line);
+        self.wait(&format!("the line {line:?}"), |seen| {
+            seen.screen().contents().trim_end().ends_with(&format!("› {line}"))
+        });
+        self.send("\r");
+    }
+
+    /// What stands on the screen.
+    pub(crate) fn screen(&self) -> String {
+        lock(&self.seen).parser.screen().contents()
+    }
+
+    /// Everything that was written, escape sequences included.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.seen).bytes).into_owned()
+    }
+
+    fn wait(&self, what: &str, is_so: impl Fn(&vt100::Parser) -> bool) {
+        let began = Instant::now();
+        while !is_so(&lock(&self.seen).parser) {
+            assert!(began.elapsed() < PATIENCE, "{what} did not come; the screen is\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until this stands on the screen.
+    pub(crate) fn wait_for(&self, text: &str) {
+        self.wait(&format!("{text:?}"), |seen| seen.screen().contents().contains(text));
+    }
+
+    /// Waits for an empty prompt below all else. While a run goes on a row before it says so.
+    pub(crate) fn wait_for_prompt(&self) {
+        self.wait("the prompt", |seen| {
+            let screen = seen.screen();
+            let (row, column) = screen.cursor_position();
+            // Row by row: in the contents as a whole, rows that were wrapped are one line.
+            let lines: Vec<String> = screen.rows(0, screen.size().1.get()).collect();
+            let line = lines.get(usize::from(row)).map_or("", String::as_str);
+            let before = lines.get(usize::from(row).saturating_sub(1)).map_or("", String::as_str);
+            column == 2 && line.trim() == "›" && !RUNNING.iter().any(|sign| before.contains(sign))
+        });
+    }
+
+    /// Asks, and waits for the answer.
+    pub(crate) fn ask(&self, line: &str) {
+        self.say(line);
+        self.wait_for_prompt();
+    }
+
+    /// Whether this text stands somewhere with a look.
+    pub(crate) fn looks(&self, text: &str, look: impl Fn(&vt100::Cell) -> bool) -> bool {
+        let seen = lock(&self.seen);
+        let screen = seen.parser.screen();
+        let (_, columns) = screen.size();
+        let rows = screen.rows(0, columns.get());
+        let found = (0u16..).zip(rows).find_map(|(row, line)| {
+            let at = line.find(text)?;
+            Some((row, u16::try_from(line[..at].chars().count()).unwrap()))
+        });
+        let (row, column) =
+            found.unwrap_or_else(|| panic!("{text:?} is not on the screen\n{}", screen.contents()));
+        screen.cell(row, column).is_some_and(look)
+    }
+
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        self.pty.resize(pty_process::Size::new(rows, columns)).unwrap();
+        lock(&self.seen).parser.screen_mut().set_size(nonzero(rows), nonzero(columns));
+    }
+
+    /// Waits for something else.
+    pub(crate) fn wait_until(&self, is_so: impl Fn(&vt100::Screen) -> bool) {
+        self.wait("what was waited for", |seen| is_so(seen.screen()));
+    }
+
+    /// As the system does it when it shuts down.
+    pub(crate) fn tell_to_end(&self) {
+        let id = self.child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end; how it ended.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end; the screen is\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Leaves in the usual way.
+    pub(crate) fn quit(self) {
+        self.say("/quit");
+        let status = self.end();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

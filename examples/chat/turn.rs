@@ -1,0 +1,283 @@
+//! One question and its answer.
+
+use crate::chat::Chat;
+use crate::keys::{Key, Keys, Typed};
+use crate::look::{Kind, one_line};
+use crate::prompt::Prompt;
+use crate::screen::{Plain, Screen, Show};
+use crate::tell::Teller;
+use agent::loop_core::Queue;
+use agent::{Delivery, Run, RunError};
+use crossterm::terminal;
+use std::io::{self, Write};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often the terminal is drawn, if anything is new.
+const FRAME: Duration = Duration::from_millis(50);
+
+const CANCELLED: &str = "the user cancelled it";
+
+/// How a turn ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// There is an answer, or an error that was told; what was typed and not heard stands at the prompt.
+    Done(String),
+    /// It was cancelled; likewise.
+    Cancelled(String),
+    /// The user, or the terminal, is gone.
+    Quit,
+}
+
+/// Asks, and shows what happens, in a terminal: lines that are typed meanwhile steer, Ctrl-C cancels.
+pub(crate) async fn live(
+    chat: &mut Chat,
+    prompt: &mut Prompt,
+    said: String,
+) -> Result<After, Box<dyn std::error::Error>> {
+    let look = chat.look;
+    let mut run = chat.assistant.run(said);
+    let mut teller = Teller::new(look, &one_line(&chat.chosen.name), chat.results.len() + 1);
+    let mut screen = Screen::new(io::stdout(), look, terminal::size().unwrap_or((80, 24)));
+    let mut keys = Keys::new()?;
+    let (mut typed, mut late, mut interrupts) = (Typed::default(), Vec::new(), 0);
+    let mut frames = interval(FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ended = std::pin::pin!(told_to_end());
+    let quits = loop {
+        tokio::select! {
+            event = run.next() => match event {
+                Some(event) => {
+                    teller.tell(&event, &mut screen);
+                    keep(chat, &event.kind, &mut screen);
+                }
+                None => break false,
+            },
+            key = keys.next() => match key {
+                Key::Gone => break true,
+                Key::Interrupt if interrupts > 0 => break true,
+                Key::Interrupt => {
+                    interrupts += 1;
+                    chat.assistant.cancel(CANCELLED);
+                }
+                Key::Resize(columns, rows) => screen.resize(columns, rows),
+                key => {
+                    if let Some(text) = typed.change(&key) {
+                        steer(chat, &mut teller, &mut typed, text, &mut screen);
+                    }
+                }
+            },
+            Some(question) = chat.asked.recv() => {
+                screen.close()?;
+                // The line editor has the terminal while somebody decides; nothing runs meanwhile.
+                late.extend(absorb(&keys.finish(), &mut typed));
+                let registry = chat.assistant.registry();
+                let decision = chat.desk.ask(look, prompt, registry, &question.request).await?;
+                keys = Keys::new()?;
+                if let Some(decision) = decision {
+                    // Who asked may be gone by now.
+                    let _ = question.answer.send(decision);
+                } else {
+                    interrupts += 1;
+                    chat.assistant.cancel(CANCELLED);
+                }
+            },
+            _ = frames.tick() => {
+                let columns = screen.columns();
+                screen.below(teller.rows(&typed.text, interrupts > 0, columns));
+                screen.draw()?;
+            }
+            () = &mut ended => break true,
+        }
+    };
+    screen.close()?;
+    if quits {
+        // Dropped, it is cancelled; what was said is sound and kept.
+        drop((run, keys));
+        finish(chat, &mut teller);
+        return Ok(After::Quit);
+    }
+    let error = run.output().await.err();
+    late.extend(absorb(&keys.finish(), &mut typed));
+    let unheard = unheard(chat, late, &typed);
+    let is_cancelled = error.as_ref().is_some_and(RunError::is_aborted);
+    if let Some(error) = error {
+        screen.line(&look.paint(Kind::Bad, &format!("✗ {}", told(&error))));
+    }
+    screen.line(&look.paint(Kind::Dim, &teller.summary()));
+    if let Err(error) = chat.keep() {
+        screen.line(&look.paint(Kind::Bad, &format!("✗ not kept: {error}")));
+    }
+    screen.line("");
+    screen.close()?;
+    finish(chat, &mut teller);
+    Ok(if is_cancelled { After::Cancelled(unheard) } else { After::Done(unheard) })
+}
+
+/// Says something to the run that goes on.
+fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, screen: &mut impl Show) {
+    if text.starts_with('/') {
+        screen
+            .line(&chat.look.paint(Kind::Dim, "commands wait for the answer: it stands at the prompt then"));
+        typed.text = text;
+        return;
+    }
+    let receipt = chat.assistant.steer(text.as_str());
+    if let Some(Delivery::NotDelivered(_)) = receipt.status() {
+        screen.line(&chat.look.paint(Kind::Bad, "✗ too many lines wait; this one was not taken"));
+        typed.text = text;
+        return;
+    }
+    teller.waiting.push((receipt.id().to_owned(), text));
+}
+
+/// Keys that came while the terminal changed hands: they go on with the line; lines that were entered are given back.
+fn absorb(keys: &[Key], typed: &mut Typed) -> Vec<String> {
+    keys.iter().filter_map(|key| typed.change(key)).collect()
+}
+
+/// What was typed and nobody heard.
+fn unheard(chat: &Chat, late: Vec<String>, typed: &Typed) -> String {
+    let queued = chat.assistant.queued(Queue::Steering);
+    chat.assistant.clear_queue(Queue::Steering);
+    let lines = queued.iter().map(|message| message.text()).chain(late).chain([typed.text.clone()]);
+    lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+fn finish(chat: &mut Chat, teller: &mut Teller) {
+    chat.used += &teller.usage;
+    chat.turns += teller.turns;
+    chat.remember(std::mem::take(&mut teller.shown));
+    // Once more for what a cancelled run closed at its end; a failure was told before.
+    let _ = chat.keep();
+}
+
+/// Writes down what became final.
+fn keep(chat: &mut Chat, kind: &agent::EventKind, show: &mut impl Show) {
+    if matches!(kind, agent::EventKind::TurnEnd { .. })
+        && let Err(error) = chat.keep()
+    {
+        show.line(&chat.look.paint(Kind::Bad, &format!("✗ not kept: {error}")));
+    }
+}
+
+/// An error, with what to do about it.
+fn told(error: &RunError) -> String {
+    let text = one_line(&error.to_string());
+    let hint = error.as_model_error().and_then(|error| {
+        let hints = [
+            (error.is_auth(), "look at the key, or take another model: /model"),
+            (error.is_context_too_long(), "/new begins with an empty conversation"),
+            (error.is_retryable(), "ask again in a little while"),
+        ];
+        hints.into_iter().find_map(|(is_so, hint)| is_so.then_some(hint))
+    });
+    hint.map_or(text.clone(), |hint| format!("{text}; {hint}"))
+}
+
+/// Asks, and writes what happens, where there is no terminal to draw on.
+///
+/// # Errors
+/// There is no answer: as the run says, or because nobody reads it any more.
+pub(crate) async fn plain<A: Write, N: Write>(
+    chat: &mut Chat,
+    prompt: Option<&mut Prompt>,
+    said: String,
+    show: &mut Plain<A, N>,
+) -> Result<After, Unanswered> {
+    let mut run = chat.assistant.run(said);
+    let mut teller = Teller::new(chat.look, &chat.chosen.name, chat.results.len() + 1);
+    let outcome = follow(chat, prompt, &mut run, &mut teller, show).await;
+    let outcome = match outcome {
+        Ok(false) => run.output().await.map(|_| After::Done(String::new())).map_err(|error| match error {
+            error if error.is_aborted() => Unanswered::Cancelled,
+            error => Unanswered::Run(told(&error)),
+        }),
+        Ok(true) => {
+            drop(run);
+            Ok(After::Quit)
+        }
+        Err(error) => {
+            drop(run);
+            Err(error)
+        }
+    };
+    show.end_text();
+    let kept = chat.keep();
+    finish(chat, &mut teller);
+    kept.map_err(|error| Unanswered::Run(format!("not kept: {error}")))?;
+    if let Some(error) = show.failed.take() {
+        return Err(Unanswered::Closed(error));
+    }
+    outcome
+}
+
+/// Why there is no answer.
+pub(crate) enum Unanswered {
+    Run(String),
+    Cancelled,
+    /// It cannot be written.
+    Closed(io::Error),
+}
+
+/// Follows a run to its end; true when the program is told to end.
+async fn follow<A: Write, N: Write>(
+    chat: &mut Chat,
+    mut prompt: Option<&mut Prompt>,
+    run: &mut Run,
+    teller: &mut Teller,
+    show: &mut Plain<A, N>,
+) -> Result<bool, Unanswered> {
+    let mut ended = std::pin::pin!(told_to_end());
+    let mut interrupts = 0;
+    loop {
+        tokio::select! {
+            event = run.next() => {
+                let Some(event) = event else { return Ok(false) };
+                teller.tell(&event, show);
+                keep(chat, &event.kind, show);
+                if let Some(error) = show.failed.take() {
+                    return Err(Unanswered::Closed(error));
+                }
+            }
+            Some(question) = chat.asked.recv() => {
+                let Some(prompt) = prompt.as_deref_mut() else { continue };
+                show.end_text();
+                let decision = chat.desk.ask(chat.look, prompt, chat.assistant.registry(), &question.request).await;
+                match decision {
+                    Ok(Some(decision)) => drop(question.answer.send(decision)),
+                    Ok(None) => chat.assistant.cancel(CANCELLED),
+                    Err(error) => return Err(Unanswered::Run(error.to_string())),
+                }
+            }
+            // Where it cannot be heard, the system's own way of ending goes on working.
+            Ok(()) = tokio::signal::ctrl_c() => {
+                interrupts += 1;
+                if interrupts > 1 {
+                    return Ok(true);
+                }
+                chat.assistant.cancel(CANCELLED);
+            }
+            () = &mut ended => return Ok(true),
+        }
+    }
+}
+
+/// Waits until the system tells the program to end.
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    std::future::pending().await
+}
