@@ -180,13 +180,15 @@ impl<J: Journal> Steps for RunSteps<'_, J> {
                 return Ok(vec![ended.value]);
             }
             let ended = self.journal.call_tools(requests).await?;
-            self.stop(ended.stop);
-            let one = |end: Option<Stepped<CallEnd>>| match end {
-                Some(end) => {
+            let stop = ended.stop;
+            self.stop(stop.clone());
+            let one = |end: Option<Stepped<CallEnd>>| match (end, &stop) {
+                (Some(end), _) => {
                     self.stop(end.stop);
                     end.value
                 }
-                None => CallEnd::new(lost()),
+                (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
+                (None, None) => CallEnd::new(lost()),
             };
             Ok(ended.ends.into_iter().map(one).collect())
         })
