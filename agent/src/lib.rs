@@ -52,6 +52,8 @@
 extern crate self as agent;
 
 pub mod args;
+#[cfg(feature = "durable-restate")]
+pub mod durable;
 pub mod loop_core;
 #[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
 pub mod mcp;

@@ -103,6 +103,12 @@ pub trait Steps: Send + Sync {
         Box::pin(std::future::ready(Ok(Verdict::default())))
     }
 
+    /// Why the run is to end, where it is; asked after each step, whose answer still counts. On a replay it has to say the same at
+    /// the same step.
+    fn cancelled(&self) -> Option<Arc<str>> {
+        None
+    }
+
     /// Is told of each event. On a replay it is told again.
     fn event(&self, event: Event) {}
 }
@@ -189,6 +195,9 @@ pub async fn drive(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) -> Result
             Effect::Done(_) => break,
         };
         run.answer(answer)?;
+        if let Some(reason) = steps.cancelled() {
+            run.abort(&reason);
+        }
     }
     while let Some(event) = run.take_event() {
         steps.event(event);

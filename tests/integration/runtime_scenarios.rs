@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 #[path = "../../examples/scenario/given.rs"]
-mod given;
+pub(crate) mod given;
 #[path = "../../examples/scenario/model.rs"]
-mod model;
+pub(crate) mod model;
 #[path = "../../examples/scenario/play.rs"]
 mod play;
 #[path = "../../examples/scenario/setup.rs"]
-mod setup;
+pub(crate) mod setup;
 #[path = "../../examples/scenario/shown.rs"]
 mod shown;
 #[path = "../../examples/scenario/tools.rs"]

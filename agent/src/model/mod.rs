@@ -222,12 +222,14 @@ pub struct StepCx {
     pub attempt: u32,
     /// Ends the reply with an error of kind [`Aborted`](ModelErrorKind::Aborted).
     pub cancel: CancelToken,
+    /// Whether who asks tries again by itself: then a client does not, as attempts would multiply.
+    pub is_retried: bool,
 }
 
 impl StepCx {
     /// A first attempt without a key that nobody cancels.
     pub fn new() -> Self {
-        Self { key: None, attempt: 1, cancel: CancelToken::new() }
+        Self { key: None, attempt: 1, cancel: CancelToken::new(), is_retried: false }
     }
 
     /// Sets the key.
@@ -245,6 +247,12 @@ impl StepCx {
     /// Sets the token.
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Says that who asks tries again by itself: a client makes one attempt.
+    pub fn retried_by_caller(mut self) -> Self {
+        self.is_retried = true;
         self
     }
 }

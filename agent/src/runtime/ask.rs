@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream as _;
 use tracing::Instrument as _;
 
+use super::assistant::Config;
 use super::drive::{Driver, Reading, failed, fold};
 use super::growing::Growing;
 use super::observe::Asked;
@@ -165,7 +166,7 @@ impl Driver {
             rest.hand_off.messages().clone()
         })?;
         let tools = self.tools_shown(tools)?;
-        Some(ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() })
+        Some(ModelRequest { messages: self.config.shown(messages), tools, ..self.config.request.clone() })
     }
 
     /// The tools that a model sees now. As the conversation has it, whatever hooks make of it: what was found stays found.
@@ -188,29 +189,31 @@ impl Driver {
                 Ok(messages) => messages,
                 Err(error) => return Some(Err(error)),
             };
-        let mut changed: Conversation = messages.iter().map(|message| self.convert(message)).collect();
+        let mut changed: Conversation = messages.iter().map(|message| config.convert(message)).collect();
         for repair in changed.repair() {
             tracing::warn!(%repair, "what a hook made of the conversation was repaired");
         }
         let messages = HandOff::of(&changed, config.model.info().recipient()).messages().clone();
         let tools = self.tools_shown(tools)?;
-        let request = ModelRequest { messages: self.shown(messages), tools, ..config.request.clone() };
+        let request = ModelRequest { messages: self.config.shown(messages), tools, ..config.request.clone() };
         fold(self, request, |hook, request| hook.before_request(request)).await
     }
+}
 
+impl Config {
     /// The messages with results as their tools want them shown now.
-    fn shown(&self, messages: MessageList) -> MessageList {
-        if !self.config.formats_results {
+    pub(super) fn shown(&self, messages: MessageList) -> MessageList {
+        if !self.formats_results {
             return messages;
         }
-        let recipient = self.config.model.info().recipient();
+        let recipient = self.model.info().recipient();
         let one = |message: &Arc<Message>| {
             let Message::ToolResult(result) = &**message else { return message.clone() };
             let is_asked = |tool: &Arc<dyn Tool>| tool.formats_results();
-            if !self.config.registry.get(&result.tool).is_some_and(is_asked) {
+            if !self.registry.get(&result.tool).is_some_and(is_asked) {
                 return message.clone();
             }
-            match self.config.registry.shown_content(result) {
+            match self.registry.shown_content(result) {
                 Cow::Borrowed(_) => message.clone(),
                 Cow::Owned(content) => {
                     let mut result = result.clone();
@@ -222,10 +225,11 @@ impl Driver {
         messages.iter().map(one).collect()
     }
 
-    fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
+    /// What a model is sent of the application's own message.
+    pub(super) fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
         let mut custom = custom.clone();
-        for hook in &self.config.hooks {
+        for hook in &self.hooks {
             match catch_unwind(AssertUnwindSafe(|| hook.convert(&custom))) {
                 Ok(parts) => custom.for_model = parts,
                 Err(payload) => {

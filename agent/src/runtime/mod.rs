@@ -21,6 +21,8 @@ mod queue;
 mod records;
 mod segment;
 mod spill;
+#[cfg(feature = "durable-restate")]
+mod stepwise;
 mod stop;
 mod telemetry;
 mod turn_tools;
@@ -38,9 +40,11 @@ pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 pub use turn_tools::TurnTools;
 
 pub(crate) use executor::TokioExecutor;
+#[cfg(feature = "durable-restate")]
+pub(crate) use stepwise::{StepCall, Stepwise};
 
 /// Unlike any other: 128 bits from the standard library's source of hash keys.
-fn new_id(kind: &str) -> String {
+pub(crate) fn new_id(kind: &str) -> String {
     use std::hash::{BuildHasher as _, RandomState};
     let random = || RandomState::new().hash_one(std::time::SystemTime::now());
     format!("{kind}_{:016x}{:016x}", random(), random())

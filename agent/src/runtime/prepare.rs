@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::assistant::Config;
 use super::cache::cache_key;
 use super::drive::Driver;
 use super::hooks::{BeforeCall, ToolCallInfo};
@@ -186,7 +187,7 @@ impl Driver {
 
     /// Of the tool's parameters as they are now, for this run's source.
     pub(super) fn fingerprint(&self, tool: &str) -> u64 {
-        self.config.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
+        self.config.fingerprint(tool)
     }
 
     /// Whether results of the tool are kept.
@@ -194,6 +195,13 @@ impl Driver {
         let policy = tool.policy();
         // What must not happen twice is kept only when the tool itself says so.
         policy.cache.unwrap_or(self.config.cache && policy.effect != crate::Effect::Once)
+    }
+}
+
+impl Config {
+    /// Of the tool's parameters as they are now, for this run's source.
+    pub(super) fn fingerprint(&self, tool: &str) -> u64 {
+        self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 }
 
@@ -239,11 +247,11 @@ impl Checked {
         Self { prepared: None, own: None, coercions: Coercions::default() }
     }
 
-    fn plan<'a>(&'a self, tool: &'a dyn Tool) -> &'a Plan {
+    pub(super) fn plan<'a>(&'a self, tool: &'a dyn Tool) -> &'a Plan {
         self.own.as_ref().unwrap_or_else(|| tool.definition()).plan()
     }
 
-    fn text<'a>(&'a self, args: &'a ToolArguments) -> &'a str {
+    pub(super) fn text<'a>(&'a self, args: &'a ToolArguments) -> &'a str {
         self.prepared.as_deref().unwrap_or_else(|| args.text())
     }
 

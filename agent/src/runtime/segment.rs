@@ -192,7 +192,7 @@ impl Driver {
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
 )]
 #[expect(clippy::too_many_arguments, reason = "what a call needs of its run, which it cannot borrow")]
-fn run(
+pub(super) fn run(
     config: Arc<Config>,
     key: StepKey,
     call: ToolCall,

@@ -65,6 +65,12 @@ impl Exchange {
         }
     }
 
+    /// Whoever asks tries again by itself.
+    pub(super) fn in_one_attempt(mut self) -> Self {
+        self.retries = u32::MAX;
+        self
+    }
+
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + 'static {
         unfold(self, |mut exchange| async move { Some((exchange.next().await?, exchange)) })
     }

@@ -258,6 +258,7 @@ impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
         let exchange = Exchange::new(self.inner.clone(), self.inner.encode(cx, request), restorer);
+        let exchange = if cx.is_retried { exchange.in_one_attempt() } else { exchange };
         ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)
     }
 

@@ -7,11 +7,12 @@ use futures_util::future::{Either, join_all, select};
 use super::{Decision, Resumption};
 use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
 use crate::message::{ToolArguments, ToolCall};
+use crate::runtime::assistant::Config;
 use crate::runtime::drive::Driver;
 use crate::runtime::prepare::check;
 use crate::runtime::segment::keep_whole;
 use crate::runtime::telemetry;
-use crate::{DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome};
+use crate::{DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, ToolContext, ToolOutcome};
 
 impl Driver {
     /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
@@ -66,43 +67,8 @@ impl Driver {
         false
     }
 
-    /// What a decision comes to now: the tool may be another one than when it was asked, and changed arguments are
-    /// checked like any others.
     fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
-        let name = &request.call.name;
-        let now = self.config.registry.get(name).map(|tool| &**tool);
-        let refused = |outcome| telemetry::refused(now, &request.call, outcome, &self.context);
-        let tool = now.filter(|_| request.fingerprint == self.fingerprint(name));
-        match (decision, tool) {
-            (Decision::Deny(message), _) => {
-                refused(&ToolOutcome::Denied { code: DenialCode::DENIED, message: message.clone() });
-                Decided::Deny(message)
-            }
-            (Decision::Later, _) => Decided::Later,
-            (_, None) => {
-                let text = format!(
-                    "The call was not run: `{name}` is not what it was when somebody was asked about this call. If it \
-                     is still there, call it again by the parameters it has now."
-                );
-                let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
-                refused(&stale);
-                Decided::AllowEnded(CallEnd::new(stale))
-            }
-            (Decision::Allow, _) => Decided::Allow(None),
-            (Decision::AllowWith(args), Some(tool)) => {
-                let args = ToolArguments::from(args);
-                match check(tool, &args, self.context.source()) {
-                    Ok(_) => Decided::Allow(Some(args)),
-                    Err(reply) => {
-                        let edited = ToolCall { args: args.clone(), ..request.call.clone() };
-                        telemetry::refused(now, &edited, &reply.outcome, &self.context);
-                        let mut end = CallEnd::new(reply);
-                        end.edited_args = Some(args);
-                        Decided::AllowEnded(end)
-                    }
-                }
-            }
-        }
+        decided(&self.config, &self.context, request, decision)
     }
 
     /// Goes on with a run that was suspended, or stored while it went on.
@@ -150,6 +116,50 @@ impl Driver {
                 let lost = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason };
                 self.note(Note::CallEnded(key.ord, CallEnd::new(lost)));
                 self.emit().await;
+            }
+        }
+    }
+}
+
+/// What a decision comes to now: the tool may be another one than when it was asked, and changed arguments are checked
+/// like any others.
+pub(in crate::runtime) fn decided(
+    config: &Config,
+    context: &ToolContext,
+    request: &ApprovalRequest,
+    decision: Decision,
+) -> Decided {
+    let name = &request.call.name;
+    let now = config.registry.get(name).map(|tool| &**tool);
+    let refused = |outcome| telemetry::refused(now, &request.call, outcome, context);
+    let tool = now.filter(|_| request.fingerprint == config.fingerprint(name));
+    match (decision, tool) {
+        (Decision::Deny(message), _) => {
+            refused(&ToolOutcome::Denied { code: DenialCode::DENIED, message: message.clone() });
+            Decided::Deny(message)
+        }
+        (Decision::Later, _) => Decided::Later,
+        (_, None) => {
+            let text = format!(
+                "The call was not run: `{name}` is not what it was when somebody was asked about this call. If it \
+                 is still there, call it again by the parameters it has now."
+            );
+            let stale = ToolOutcome::failed(FailureCode::new("approval_stale"), text);
+            refused(&stale);
+            Decided::AllowEnded(CallEnd::new(stale))
+        }
+        (Decision::Allow, _) => Decided::Allow(None),
+        (Decision::AllowWith(args), Some(tool)) => {
+            let args = ToolArguments::from(args);
+            match check(tool, &args, context.source()) {
+                Ok(_) => Decided::Allow(Some(args)),
+                Err(reply) => {
+                    let edited = ToolCall { args: args.clone(), ..request.call.clone() };
+                    telemetry::refused(now, &edited, &reply.outcome, context);
+                    let mut end = CallEnd::new(reply);
+                    end.edited_args = Some(args);
+                    Decided::AllowEnded(end)
+                }
             }
         }
     }

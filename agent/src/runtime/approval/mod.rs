@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::loop_core::ApprovalRequest;
 use crate::{BoxFuture, ToolOutcome};
 
+#[cfg(feature = "durable-restate")]
+pub(super) use ask::decided;
 pub use resume::ResumeError;
 pub(super) use resume::{Resumption, check, goes_on};
 pub(super) use sign::Signer;

@@ -171,6 +171,22 @@ impl RunRecords {
         Some(self.give_up(&again.key).await)
     }
 
+    /// The end of a call that had begun elsewhere and must not begin again: what is recorded, or that nobody knows.
+    #[cfg(feature = "durable-restate")]
+    pub(in crate::runtime) async fn end_lost(
+        &self,
+        config: &Config,
+        key: &StepKey,
+        call: &ToolCall,
+        context: &ToolContext,
+        text: &str,
+    ) -> CallEnd {
+        match self.begin(config, key, call, context, text).await {
+            Started::Ended(end) => *end,
+            Started::Runs { .. } => self.give_up(key).await,
+        }
+    }
+
     /// It is not known what became of the call, and it must not run again. Where somebody ended it meanwhile, that counts.
     async fn give_up(&self, key: &StepKey) -> CallEnd {
         let lost = lost();

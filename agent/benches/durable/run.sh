@@ -1,0 +1,9 @@
+#!/bin/sh
+# Durable steps beside the same steps of a bare handler, turn by turn in one run; and 1,000 runs at once beside the ideal time.
+# Usage: agent/benches/durable/run.sh
+set -eu
+cd "$(dirname "$0")"
+root=$PWD/../../..
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
+CARGO_TARGET_DIR="$CARGO_TARGET_DIR/durable" cargo build -q --release
+exec "$root/.ci/restate" measure "$CARGO_TARGET_DIR/durable/release/durable"

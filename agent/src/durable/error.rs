@@ -1,0 +1,80 @@
+//! What can go wrong around runs.
+
+use std::error::Error;
+use std::sync::Arc;
+
+/// Why an assistant cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// It has what cannot be done step by step.
+    #[error("not in durable runs: {}", what.join("; "))]
+    #[non_exhaustive]
+    Unsupported {
+        /// What, in the words of its builder.
+        what: Vec<&'static str>,
+    },
+    /// A step that takes longer than the engine waits would run again and again: a tool needs a limit.
+    #[error("tools without a time limit: {}; give them one", tools.join(", "))]
+    #[non_exhaustive]
+    NoTimeLimit {
+        /// Their names.
+        tools: Vec<String>,
+    },
+    /// The key of the server cannot be read.
+    #[error("the identity key of the server cannot be read: {message}")]
+    #[non_exhaustive]
+    IdentityKey {
+        /// How.
+        message: String,
+    },
+}
+
+/// Why the service does not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("the service cannot listen at this address")]
+pub struct ServeError(#[from] pub(super) std::io::Error);
+
+/// Why the engine did not do what was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address of the engine is no URL.
+    #[error("{address:?} is no address of an engine, as http://127.0.0.1:8080 is")]
+    #[non_exhaustive]
+    Address {
+        /// What was given.
+        address: String,
+    },
+    /// Nobody answered, or not to the end.
+    #[error("the engine cannot be reached")]
+    #[non_exhaustive]
+    Unreachable {
+        /// Why.
+        #[source]
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// It was refused.
+    #[error("the engine refused with status {status}: {message}")]
+    #[non_exhaustive]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// In the engine's words.
+        message: String,
+    },
+    /// The answer cannot be read.
+    #[error("the engine's answer cannot be read")]
+    #[non_exhaustive]
+    Unreadable {
+        /// Why.
+        #[source]
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// The run is over, or never was.
+    #[error("the run does not take this: it is over, or does not wait for it")]
+    NotTaken,
+    /// Too many messages wait for the run.
+    #[error("too many messages wait for the run")]
+    Full,
+}

@@ -1,0 +1,312 @@
+//! An engine in memory that fails on purpose.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::inbox::{Inbox, Pushed};
+use super::journal::{Again, Drained, Journal, Kept, Take, ToolRequest, ToolsEnd, Tries, Waited, Work};
+use super::steps::{Served, call_tool, play};
+use super::{Outcome, PendingAsk, RunRequest, Service};
+use crate::loop_core::Queue;
+use crate::message::Message;
+use crate::steps::StepError;
+use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
+
+/// A run without an engine, on a journal in memory that can be cut: whether the run of an assistant finds its way when its process
+/// dies is seen in a test, without a server.
+///
+/// ```
+/// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, tool, tools};
+///
+/// /// Sends an invoice.
+/// #[tool(effect = "once")]
+/// fn send(order: u32) -> String {
+///     format!("sent {order}")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("send", r#"{"order": 7}"#), reply().text("Done.")]);
+/// let service = Service::new(&Assistant::builder(model).tools(tools![send]).build()?)?;
+/// let rehearsal = Rehearsal::new(service, RunRequest::new("order-7", "Send the invoice."));
+/// // The process dies when the tool has run and nobody was told of it.
+/// assert!(rehearsal.play(Some(Crash::after("order-7/1/tool/0"))).await?.is_none());
+/// let outcome = rehearsal.play(None).await?.expect("nothing fails this time");
+/// assert_eq!(outcome.text(), "Done.");
+/// // What must not happen twice did not; the model was told that nobody knows.
+/// assert!(outcome.messages[2].text().starts_with("No result of this call was recorded."));
+/// # Ok(()) }
+/// ```
+pub struct Rehearsal {
+    served: Arc<Served>,
+    request: RunRequest,
+    shared: Arc<Shared>,
+    root: Arc<Mutex<VecDeque<Entry>>>,
+}
+
+/// Where the process dies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// When so many steps were remembered since the play began, before the next one.
+    Count(usize),
+    /// When this step's work is done, and not remembered.
+    After(String),
+}
+
+impl Crash {
+    /// When so many steps were remembered in this play, and the next one has not begun.
+    pub fn before_step(count: usize) -> Self {
+        Self { place: Place::Count(count) }
+    }
+
+    /// When the work of this step is done, and nobody remembers it. Steps are named by the text of their [`StepKey`]; that a
+    /// `once` tool begins is a step of its own, `…/begin`.
+    pub fn after(step: impl Into<String>) -> Self {
+        Self { place: Place::After(step.into()) }
+    }
+}
+
+/// What steps remember.
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    value: Result<Value, String>,
+}
+
+#[derive(Default)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    /// The journals of calls with journals of their own.
+    calls: Mutex<HashMap<StepKey, Arc<Mutex<VecDeque<Entry>>>>>,
+    /// What is answered when the run waits, by the id of what it waits for.
+    answers: Mutex<HashMap<String, Value>>,
+    crash: Mutex<Option<Place>>,
+    taken: AtomicUsize,
+    names: Mutex<Vec<String>>,
+}
+
+fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that can panic runs under these.
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a journal says that was cut.
+const CRASH: &str = "the process died";
+
+impl Rehearsal {
+    /// A run of this service that has not begun.
+    pub fn new(service: Service, request: RunRequest) -> Self {
+        Self { served: service.into_served(), request, shared: Arc::default(), root: Arc::default() }
+    }
+
+    /// A message that waits for the run's next turn.
+    pub fn steer(&self, message: impl Into<Message>) {
+        self.push(Queue::Steering, message.into());
+    }
+
+    /// A message that waits for when the run would end.
+    pub fn follow_up(&self, message: impl Into<Message>) {
+        self.push(Queue::FollowUp, message.into());
+    }
+
+    fn push(&self, queue: Queue, message: Message) {
+        let pushed = lock(&self.shared.inbox).push(queue, Arc::new(message));
+        debug_assert_eq!(pushed, Pushed::Taken, "the inbox of a rehearsal takes what a test puts in");
+    }
+
+    /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel).
+    pub fn cancel(&self, reason: &str) {
+        self.served.running.cancel(&self.request.run, reason);
+        lock(&self.shared.inbox).cancel(reason.into());
+    }
+
+    /// What is decided when somebody is asked about this request (`RUN/TURN/approval/ORD`); otherwise the time is up at once.
+    pub fn decide(&self, request: impl Into<String>, decision: Decision) {
+        let decision = serde_json::to_value(decision).unwrap_or_default();
+        lock(&self.shared.answers).insert(request.into(), decision);
+    }
+
+    /// What is delivered when the run waits for it, by the tool's handle; otherwise the time is up at once.
+    pub fn deliver(&self, handle: impl Into<String>, outcome: impl Into<ToolOutcome>) {
+        let outcome = serde_json::to_value(outcome.into()).unwrap_or_default();
+        lock(&self.shared.answers).insert(handle.into(), outcome);
+    }
+
+    /// Begins the run, or goes on with it, in a process of its own: to its end, or until it dies. None when it died.
+    ///
+    /// # Errors
+    /// The run took another way than before: what it did between steps was not the same. Or an engine would not go on with it.
+    pub async fn play(&self, crash: Option<Crash>) -> Result<Option<Outcome>, StepError> {
+        *lock(&self.shared.crash) = crash.map(|crash| crash.place);
+        self.shared.taken.store(0, Ordering::Relaxed);
+        lock(&self.shared.names).clear();
+        let journal = self.journal(&self.root);
+        let part = self.served.running.enter(&self.request.run);
+        match play(&self.served, &journal, self.request.clone(), part.token.clone()).await {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(StepError::Engine { message }) if message == CRASH => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The steps that were not remembered before the last play, in their order.
+    pub fn steps(&self) -> Vec<String> {
+        lock(&self.shared.names).clone()
+    }
+
+    fn journal(&self, kept: &Arc<Mutex<VecDeque<Entry>>>) -> Memory {
+        Memory {
+            served: self.served.clone(),
+            shared: self.shared.clone(),
+            kept: kept.clone(),
+            at: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl fmt::Debug for Rehearsal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rehearsal").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// A journal as one process reads it.
+struct Memory {
+    served: Arc<Served>,
+    shared: Arc<Shared>,
+    kept: Arc<Mutex<VecDeque<Entry>>>,
+    at: AtomicUsize,
+}
+
+impl Memory {
+    /// What is remembered of the next step. Another name means another way.
+    fn known(&self, name: &str) -> Result<Option<Result<Value, String>>, StepError> {
+        let at = self.at.fetch_add(1, Ordering::Relaxed);
+        let found = lock(&self.kept).get(at).cloned();
+        match found {
+            None => Ok(None),
+            Some(entry) if entry.name == name => Ok(Some(entry.value)),
+            Some(entry) => {
+                let text = format!("on a replay step {at} is {name}; it was {}", entry.name);
+                Err(StepError::terminal(text))
+            }
+        }
+    }
+
+    fn dies_before(&self) -> Result<(), StepError> {
+        let taken = self.shared.taken.load(Ordering::Relaxed);
+        match &*lock(&self.shared.crash) {
+            Some(Place::Count(count)) if taken >= *count => Err(StepError::engine(CRASH)),
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&self, name: String, value: Result<Value, String>) -> Result<(), StepError> {
+        let is_hit = matches!(&*lock(&self.shared.crash), Some(Place::After(place)) if *place == name);
+        if is_hit {
+            return Err(StepError::engine(CRASH));
+        }
+        self.shared.taken.fetch_add(1, Ordering::Relaxed);
+        lock(&self.shared.names).push(name.clone());
+        lock(&self.kept).push_back(Entry { name, value });
+        Ok(())
+    }
+
+    /// A step whose work is done at once.
+    fn at_once<T: Kept>(&self, name: String, work: impl FnOnce() -> T) -> Result<T, StepError> {
+        let value = match self.known(&name)? {
+            Some(value) => value,
+            None => {
+                self.dies_before()?;
+                let value = serde_json::to_value(work()).map_err(|error| error.to_string());
+                self.keep(name, value.clone())?;
+                value
+            }
+        };
+        read(value)
+    }
+}
+
+fn read<T: Kept>(value: Result<Value, String>) -> Result<T, StepError> {
+    let read = value.and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string()));
+    read.map_err(StepError::terminal)
+}
+
+impl Journal for Memory {
+    fn run<T: Kept>(
+        &self,
+        name: String,
+        tries: Tries,
+        mut work: Work<T>,
+    ) -> BoxFuture<'_, Result<T, StepError>> {
+        let _ = tries;
+        Box::pin(async move {
+            if let Some(value) = self.known(&name)? {
+                return read(value);
+            }
+            self.dies_before()?;
+            let done = (&mut work).await;
+            let value = match done {
+                Ok(value) => serde_json::to_value(value).map_err(|error| error.to_string()),
+                Err(Again(text)) => Err(text),
+            };
+            self.keep(name, value.clone())?;
+            read(value)
+        })
+    }
+
+    fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>> {
+        Box::pin(async move {
+            let calls = calls.into_iter().map(|call| {
+                let kept = lock(&self.shared.calls).entry(call.key.clone()).or_default().clone();
+                let journal = Memory {
+                    served: self.served.clone(),
+                    shared: self.shared.clone(),
+                    kept,
+                    at: AtomicUsize::new(0),
+                };
+                let part = self.served.running.enter(&call.key.run);
+                async move { call_tool(&journal.served, &journal, call, None, part.token.clone()).await }
+            });
+            // Each has a journal of its own: their order is nobody's.
+            let ends = join_all(calls).await;
+            let mut stop = None;
+            let mut some = Vec::with_capacity(ends.len());
+            for end in ends {
+                let end = end?;
+                stop = stop.or_else(|| end.stop.clone());
+                some.push(Some(end));
+            }
+            Ok(ToolsEnd { ends: some, stop })
+        })
+    }
+
+    fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {
+        Box::pin(async move { self.at_once("drain".to_owned(), || lock(&self.shared.inbox).drain(take)) })
+    }
+
+    fn wait(&self, asks: Vec<PendingAsk>, _within: Duration) -> BoxFuture<'_, Result<Waited, StepError>> {
+        Box::pin(async move {
+            let answers = self.at_once("wait".to_owned(), || {
+                let known = lock(&self.shared.answers);
+                asks.iter().map(|ask| known.get(ask.id()).cloned()).collect::<Vec<_>>()
+            })?;
+            let stop = self.at_once("waited".to_owned(), || {
+                lock(&self.shared.inbox).drain(Take { queue: Queue::Steering, most: 0 }).stop
+            })?;
+            Ok(Waited { answers, stop })
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! Runs on Restate: the only place that names its SDK.
+
+mod handlers;
+mod journal;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restate_sdk::endpoint::{Builder, Endpoint, HandlerOptions, ServiceOptions};
+use restate_sdk::http_server::HttpServer;
+use restate_sdk::service::IntoServiceDefinition;
+
+use self::handlers::{AgentHandlers, InboxHandlers, ToolHandlers};
+use super::steps::Served;
+use super::{ServeError, ServiceError};
+use crate::CancelToken;
+
+/// How it is served.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) identity_key: Option<String>,
+    pub(super) retention: Duration,
+}
+
+/// The service that is asked from outside.
+pub(super) const AGENT: &str = "Agent";
+
+/// Calls with invocations of their own, and the inbox of each run. The names stand in `handlers` once more.
+const TOOLS: &str = "ToolRunner";
+const INBOX: &str = "Inbox";
+
+/// The signal that ends a run's waits.
+const CANCEL: &str = "cancel";
+
+/// What engine and network need beyond the longest step.
+const MARGIN: Duration = Duration::from_secs(60);
+
+/// The engine goes on trying for about a quarter of an hour, and then leaves the rest to an operator.
+const ATTEMPTS: u64 = 100;
+
+pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
+    let checked = Builder::new().identity_key(key);
+    checked.map(drop).map_err(|error| ServiceError::IdentityKey { message: error.to_string() })
+}
+
+pub(super) async fn serve(
+    served: Arc<Served>,
+    settings: &Settings,
+    listener: TcpListener,
+    stop: CancelToken,
+) -> Result<(), ServeError> {
+    let endpoint = endpoint(&served, settings);
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    HttpServer::new(endpoint).serve_with_cancel(listener, stop.cancelled()).await;
+    Ok(())
+}
+
+/// What is said to a run is said again within minutes, or not at all.
+fn asked(options: ServiceOptions) -> ServiceOptions {
+    let short = HandlerOptions::new()
+        .idempotency_retention(Duration::from_secs(600))
+        .journal_retention(Duration::from_secs(600));
+    ["push", "cancel", "answer"]
+        .into_iter()
+        .fold(options, |options, name| options.handler(name, short.clone()))
+}
+
+fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
+    // A step that takes longer than both together would be thrown away at its end, and begin again.
+    let patience = served.steps.longest_step() + MARGIN;
+    let common = || {
+        ServiceOptions::new()
+            .inactivity_timeout(patience)
+            .abort_timeout(patience)
+            .journal_retention(settings.retention)
+            .retry_policy_initial_interval(Duration::from_millis(100))
+            .retry_policy_exponentiation_factor(2.0)
+            .retry_policy_max_interval(Duration::from_secs(10))
+            .retry_policy_max_attempts(ATTEMPTS)
+            .retry_policy_pause_on_max_attempts()
+    };
+    let agent = AgentHandlers { served: served.clone(), retention: settings.retention };
+    let tools = ToolHandlers { served: served.clone() };
+    let builder = Endpoint::builder()
+        .bind(
+            agent
+                .into_service_definition()
+                .options(asked(common().idempotency_retention(settings.retention))),
+        )
+        .bind(
+            tools
+                .into_service_definition()
+                .options(common().idempotency_retention(settings.retention).ingress_private(true)),
+        )
+        .bind(InboxHandlers.into_service_definition().options(common().ingress_private(true)));
+    let keyed = match &settings.identity_key {
+        None => Ok(builder),
+        Some(key) => builder.identity_key(key),
+    };
+    // The key was read before.
+    keyed.unwrap_or_default().build()
+}

@@ -1,0 +1,144 @@
+//! What goes into a run, and what comes out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::StepKey;
+use crate::loop_core::{AgentLoop, ApprovalRequest, RunStop};
+use crate::message::{AssistantMessage, Message, Usage};
+
+/// A run to be started. Its JSON form is what the service takes:
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`.
+///
+/// ```
+/// use agent::durable::RunRequest;
+///
+/// let request = RunRequest::new("order-7", "Cancel order 7");
+/// assert_eq!(serde_json::to_string(&request)?, r#"{"run":"order-7","prompt":"Cancel order 7"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RunRequest {
+    /// Names the run. Starting a run of the same name again finds the one that is there.
+    pub run: String,
+    /// What the user says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// Messages behind the prompt: pictures, or what the application says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
+    /// The conversation so far, for example the messages of an earlier [outcome](Outcome); where it is empty, that of the assistant
+    /// that is served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Arc<Message>>,
+}
+
+impl RunRequest {
+    /// A run of this name.
+    pub fn new(run: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self { run: run.into(), prompt: prompt.into(), ..Self::default() }
+    }
+
+    /// Adds a message behind the prompt.
+    pub fn with_message(mut self, message: impl Into<Message>) -> Self {
+        self.messages.push(message.into());
+        self
+    }
+
+    /// Goes on from this conversation.
+    pub fn with_history(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
+        self.history = messages.into_iter().collect();
+        self
+    }
+
+    pub(super) fn prompts(&mut self) -> Vec<Message> {
+        let text = (!self.prompt.is_empty()).then(|| Message::user(std::mem::take(&mut self.prompt)));
+        text.into_iter().chain(std::mem::take(&mut self.messages)).collect()
+    }
+}
+
+/// Without what is said: this text goes into logs.
+impl fmt::Debug for RunRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunRequest").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+/// What a run came to. A run that failed, was cancelled or reached a limit has an outcome, too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The run's name.
+    pub run: Arc<str>,
+    /// How it ended.
+    pub stop: RunStop,
+    /// More exactly: the limit, the reason, the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Every message that the run added, the prompt first.
+    pub messages: Vec<Arc<Message>>,
+    /// What it took.
+    pub usage: Usage,
+    /// How many replies it took.
+    pub turns: u32,
+}
+
+impl Outcome {
+    pub(super) fn of(core: &AgentLoop) -> Self {
+        let end = core.end();
+        Self {
+            run: core.run_id().clone(),
+            stop: end.map_or(RunStop::Suspended, |end| end.stop()),
+            detail: end.and_then(|end| end.detail()).map(str::to_owned),
+            messages: core.added().to_vec(),
+            usage: core.usage().clone(),
+            turns: core.turn(),
+        }
+    }
+
+    /// Whether the model was done.
+    pub fn is_completed(&self) -> bool {
+        self.stop == RunStop::Completed
+    }
+
+    /// The text of the last reply.
+    pub fn text(&self) -> String {
+        let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
+        reply.map(AssistantMessage::text).unwrap_or_default()
+    }
+}
+
+/// Something that a run waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "wants", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PendingAsk {
+    /// A decision on a call.
+    #[non_exhaustive]
+    Approval {
+        /// The call, with its checked arguments.
+        request: ApprovalRequest,
+    },
+    /// The result of a call whose tool said that it comes later.
+    #[non_exhaustive]
+    Deferred {
+        /// The call's step.
+        step: StepKey,
+        /// What the tool said that the result is delivered under.
+        handle: String,
+    },
+}
+
+impl PendingAsk {
+    /// What it is answered by: the id of a request, or the handle of a tool.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Approval { request } => &request.request_id,
+            Self::Deferred { handle, .. } => handle,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The runs of this process: an engine's cancel does not reach a body that runs, a token does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::CancelToken;
+
+/// The tokens of runs that have anything going on here.
+#[derive(Clone, Default)]
+pub(super) struct Running {
+    runs: Arc<Mutex<HashMap<Arc<str>, Entry>>>,
+}
+
+struct Entry {
+    token: CancelToken,
+    /// How many parts of the run are here: itself, and calls.
+    parts: usize,
+}
+
+/// A part of a run, as long as it is here.
+pub(super) struct Part {
+    running: Running,
+    run: Arc<str>,
+    pub(super) token: CancelToken,
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+        // Nothing that can panic runs under it.
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn enter(&self, run: &str) -> Part {
+        let run: Arc<str> = run.into();
+        let mut runs = self.lock();
+        let entry = runs.entry(run.clone()).or_insert_with(|| Entry { token: CancelToken::new(), parts: 0 });
+        entry.parts += 1;
+        Part { running: self.clone(), run, token: entry.token.clone() }
+    }
+
+    /// Tells what runs here to stop.
+    pub(super) fn cancel(&self, run: &str, reason: &str) {
+        // Outside of the lock: whoever hears it may ask back.
+        let token = self.lock().get(run).map(|entry| entry.token.clone());
+        if let Some(token) = token {
+            token.cancel(reason);
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let mut runs = self.running.lock();
+        if let Some(entry) = runs.get_mut(&self.run) {
+            entry.parts -= 1;
+            if entry.parts == 0 {
+                runs.remove(&self.run);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_told_as_long_as_a_part_of_it_is_here() {
+        let running = Running::default();
+        let (run, call) = (running.enter("r"), running.enter("r"));
+        drop(run);
+        running.cancel("other", "no");
+        assert!(!call.token.is_cancelled());
+        running.cancel("r", "enough");
+        assert_eq!(call.token.reason().as_deref(), Some("enough"));
+        drop(call);
+        assert!(running.lock().is_empty());
+        // A run that comes back does not remember: that is the engine's.
+        assert!(!running.enter("r").token.is_cancelled());
+    }
+}

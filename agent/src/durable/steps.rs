@@ -1,0 +1,319 @@
+//! The steps of a run on an engine that remembers them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::journal::{Again, Journal, Kept, Stepped, Take, ToolRequest, Tries};
+use super::running::Running;
+use super::{Outcome, PendingAsk, RunRequest};
+use crate::loop_core::{
+    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Reply, TurnSummary, Verdict,
+};
+use crate::message::{LOST, Message, MessageList, ToolCall};
+use crate::runtime::{StepCall, Stepwise};
+use crate::steps::{StepError, Steps, drive};
+use crate::{BoxFuture, CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolOutcome};
+
+/// What is served: the same for every run.
+pub(super) struct Served {
+    pub(super) steps: Stepwise,
+    pub(super) running: Running,
+    /// How often a model is asked for one reply.
+    pub(super) model_tries: Tries,
+    /// How long a run waits for somebody.
+    pub(super) patience: Duration,
+}
+
+/// One run, from its beginning to its end.
+pub(super) async fn play<J: Journal>(
+    served: &Arc<Served>,
+    journal: &J,
+    mut request: RunRequest,
+    cancel: CancelToken,
+) -> Result<Outcome, StepError> {
+    let run: Arc<str> = std::mem::take(&mut request.run).into();
+    let prompts = request.prompts();
+    let mut core = served.steps.begin(&run, request.history, prompts);
+    let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
+    match drive(&mut core, &steps).await {
+        Ok(()) => {}
+        Err(StepError::Cancelled { reason }) => core.abort(&reason),
+        Err(error) => {
+            // A hook of the application failed: that is an end of the run.
+            let Some(failure) = steps.state().failure.take() else { return Err(error) };
+            core.fail(&failure);
+        }
+    }
+    while let Some(event) = core.take_event() {
+        steps.event(event);
+    }
+    Ok(Outcome::of(&core))
+}
+
+/// One call. It begins at most once where its tool says so: that it begins is remembered before it does, under a name that no
+/// other attempt has, so an attempt that finds another name knows that somebody may have begun.
+pub(super) async fn call_tool<J: Journal>(
+    served: &Arc<Served>,
+    journal: &J,
+    request: ToolRequest,
+    reply: Option<Arc<Message>>,
+    cancel: CancelToken,
+) -> Result<Stepped<CallEnd>, StepError> {
+    let ToolRequest { key, call, text } = request;
+    let name = key.to_string();
+    let mut is_lost = false;
+    if served.steps.is_once(&call) {
+        let mine = crate::runtime::new_id("attempt");
+        let own = mine.clone();
+        let begins = Box::pin(async move { Ok(own) });
+        let begun: String = journal.run(format!("{name}/begin"), Tries::ONE, begins).await?;
+        is_lost = begun != mine;
+    }
+    let (same, token) = (served.clone(), cancel.clone());
+    let work = Box::pin(async move {
+        let value = same.steps.call(StepCall { key, call, reply, text, is_lost }, &token).await;
+        Ok(Stepped { value, stop: token.reason() })
+    });
+    journal.run(name, Tries::ONE, work).await
+}
+
+struct RunSteps<'r, J> {
+    served: &'r Arc<Served>,
+    journal: &'r J,
+    cancel: CancelToken,
+    state: Mutex<State>,
+}
+
+/// What earlier steps said: the same on every replay.
+#[derive(Default)]
+struct State {
+    stop: Option<Arc<str>>,
+    /// The reply whose calls are run.
+    reply: Option<Arc<Message>>,
+    failure: Option<String>,
+}
+
+impl<J: Journal> RunSteps<'_, J> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that can panic runs under it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop(&self, stop: Option<Arc<str>>) {
+        if let Some(reason) = stop {
+            self.state().stop.get_or_insert(reason);
+        }
+    }
+
+    /// A step of this process. Whether the run was to end by then is remembered with it.
+    async fn step<T: Kept>(
+        &self,
+        key: &StepKey,
+        tries: Tries,
+        work: impl Future<Output = Result<T, Again>> + Send + 'static,
+    ) -> Result<T, StepError> {
+        let cancel = self.cancel.clone();
+        let work = Box::pin(async move {
+            let value = work.await?;
+            Ok(Stepped { value, stop: cancel.reason() })
+        });
+        let Stepped { value, stop } = self.journal.run(key.to_string(), tries, work).await?;
+        self.stop(stop);
+        Ok(value)
+    }
+
+    /// What the application's function decides, for each that was asked; `Later` where there is none.
+    async fn decisions(&self, requests: &[(StepKey, ApprovalRequest)]) -> Result<Vec<Decision>, StepError> {
+        let Some((key, _)) = requests.first().filter(|_| self.served.steps.has_approver()) else {
+            return Ok(vec![Decision::Later; requests.len()]);
+        };
+        let asked: Vec<_> = requests.iter().map(|(_, request)| request.clone()).collect();
+        let (served, cancel) = (self.served.clone(), self.cancel.clone());
+        self.step(key, Tries::ONE, async move {
+            let mut decisions = Vec::with_capacity(asked.len());
+            for request in asked {
+                decisions.push(served.steps.approve(request, &cancel).await);
+            }
+            Ok(decisions)
+        })
+        .await
+    }
+}
+
+impl<J: Journal> Steps for RunSteps<'_, J> {
+    fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
+        Box::pin(async move {
+            let (served, cancel, same) = (self.served.clone(), self.cancel.clone(), key.clone());
+            let work = async move {
+                let asked = served.steps.ask(same, messages, cancel).await;
+                asked.map_err(|error| Again(error.to_string()))
+            };
+            let reply = match self.step(&key, self.served.model_tries, work).await {
+                Ok(reply) => reply,
+                // After the last attempt.
+                Err(StepError::Terminal { message }) => self.served.steps.no_reply(&message),
+                Err(error) => return Err(error),
+            };
+            self.state().reply = Some(Arc::new(reply.message.clone().into()));
+            Ok(reply)
+        })
+    }
+
+    fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
+        Box::pin(async move {
+            let reply = self.state().reply.clone();
+            let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
+            let mut requests: Vec<_> = calls
+                .into_iter()
+                .map(|(key, call)| {
+                    let text = if key.ord == 0 { text.clone() } else { String::new() };
+                    ToolRequest { key, call, text }
+                })
+                .collect();
+            if requests.len() == 1
+                && let Some(request) = requests.pop()
+            {
+                let ended = call_tool(self.served, self.journal, request, reply, self.cancel.clone()).await?;
+                self.stop(ended.stop);
+                return Ok(vec![ended.value]);
+            }
+            let ended = self.journal.call_tools(requests).await?;
+            let stop = ended.stop;
+            self.stop(stop.clone());
+            let one = |end: Option<Stepped<CallEnd>>| match (end, &stop) {
+                (Some(end), _) => {
+                    self.stop(end.stop);
+                    end.value
+                }
+                (None, Some(reason)) => CallEnd::new(ToolOutcome::aborted(reason)),
+                (None, None) => CallEnd::new(lost()),
+            };
+            Ok(ended.ends.into_iter().map(one).collect())
+        })
+    }
+
+    fn poll(&self, _key: StepKey, queue: Queue) -> BoxFuture<'_, Result<Vec<Arc<Message>>, StepError>> {
+        Box::pin(async move {
+            let most = if self.served.steps.takes_all(queue) { usize::MAX } else { 1 };
+            let drained = self.journal.drain(Take { queue, most }).await?;
+            self.stop(drained.stop);
+            Ok(drained.messages)
+        })
+    }
+
+    fn prepare(&self, key: StepKey, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Prepared>, StepError>> {
+        Box::pin(async move {
+            let (served, reply) = (self.served.clone(), self.state().reply.clone());
+            if !served.steps.has_hooks() {
+                // Nothing but a check: the same every time.
+                return Ok(served.steps.prepare(&key, calls, reply, CancelToken::new()).await);
+            }
+            let (cancel, same) = (self.cancel.clone(), key.clone());
+            let work = async move { Ok(served.steps.prepare(&same, calls, reply, cancel).await) };
+            self.step(&key, Tries::ONE, work).await
+        })
+    }
+
+    fn approvals(
+        &self,
+        requests: Vec<(StepKey, ApprovalRequest)>,
+    ) -> BoxFuture<'_, Result<Vec<Decided>, StepError>> {
+        Box::pin(async move {
+            let mut decisions = self.decisions(&requests).await?;
+            let open: Vec<_> = requests
+                .iter()
+                .zip(&decisions)
+                .filter(|(_, decision)| **decision == Decision::Later)
+                .map(|((_, request), _)| PendingAsk::Approval { request: request.clone() })
+                .collect();
+            if !open.is_empty() {
+                let waited = self.journal.wait(open, self.served.patience).await?;
+                if let Some(reason) = waited.stop {
+                    return Err(StepError::cancelled(&*reason));
+                }
+                let mut answers = waited.answers.into_iter().map(decision);
+                for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
+                    *decision = answers.next().unwrap_or_else(|| decision_of_nobody());
+                }
+            }
+            let decided = requests.iter().zip(decisions);
+            Ok(decided.map(|((_, request), decision)| self.served.steps.decided(request, decision)).collect())
+        })
+    }
+
+    fn await_deferred(
+        &self,
+        deferred: Vec<(StepKey, String)>,
+    ) -> BoxFuture<'_, Result<Option<Vec<CallEnd>>, StepError>> {
+        Box::pin(async move {
+            let asks = deferred.into_iter().map(|(step, handle)| PendingAsk::Deferred { step, handle });
+            let waited = self.journal.wait(asks.collect(), self.served.patience).await?;
+            if let Some(reason) = waited.stop {
+                return Err(StepError::cancelled(&*reason));
+            }
+            Ok(Some(waited.answers.into_iter().map(delivered).collect()))
+        })
+    }
+
+    fn turn_end(&self, key: StepKey, summary: TurnSummary) -> BoxFuture<'_, Result<Verdict, StepError>> {
+        Box::pin(async move {
+            let is_last = summary.turn >= self.served.steps.max_turns();
+            let mut verdict = Verdict::default();
+            if self.served.steps.has_hooks() {
+                let (served, cancel) = (self.served.clone(), self.cancel.clone());
+                let work = async move { Ok(served.steps.turn_end(summary, &cancel).await) };
+                verdict.go_on = self.step(&key, Tries::ONE, work).await?.map_err(|text| {
+                    self.state().failure = Some(text.clone());
+                    StepError::terminal(text)
+                })?;
+            }
+            if is_last {
+                let look = Take { queue: Queue::Steering, most: 0 };
+                verdict.is_queued = self.journal.drain(look).await?.left > 0;
+            }
+            Ok(verdict)
+        })
+    }
+
+    fn cancelled(&self) -> Option<Arc<str>> {
+        self.state().stop.clone()
+    }
+
+    fn event(&self, event: Event) {
+        self.served.steps.tell(event);
+    }
+}
+
+/// What was decided; what cannot be read is no permission.
+fn decision(answer: Option<Value>) -> Decision {
+    match answer.map(serde_json::from_value) {
+        Some(Ok(Decision::Later)) | None => decision_of_nobody(),
+        Some(Ok(decision)) => decision,
+        Some(Err(error)) => Decision::Deny(format!("The decision could not be read: {error}")),
+    }
+}
+
+fn decision_of_nobody() -> Decision {
+    Decision::Deny("Nobody decided on this call in time.".to_owned())
+}
+
+/// A result from outside.
+fn delivered(answer: Option<Value>) -> CallEnd {
+    let outcome = match answer.map(serde_json::from_value) {
+        Some(Ok(ToolOutcome::Deferred { .. })) | None => {
+            ToolOutcome::failed(FailureCode::TIMEOUT, "The result did not come in time.")
+        }
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => {
+            ToolOutcome::failed(FailureCode::new("unreadable_result"), format!("The result is none: {error}"))
+        }
+    };
+    CallEnd::ran(outcome, 0)
+}
+
+/// A call of which the engine lost sight.
+fn lost() -> ToolOutcome {
+    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+}

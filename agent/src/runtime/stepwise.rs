@@ -1,0 +1,449 @@
+//! An assistant taken apart: what it does in one step, by itself, for engines that remember steps.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream as _;
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, select};
+use tracing::Instrument as _;
+
+use super::approval::decided;
+use super::assistant::{Assistant, Config};
+use super::drive::failed;
+use super::hooks::{BeforeCall, HookError, ToolCallInfo};
+use super::prepare::{check, hook_error};
+use super::queue::QueueMode;
+use super::records::RunRecords;
+use super::segment::run;
+use super::{Decision, telemetry};
+use crate::loop_core::{
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, Reply, Signature,
+    SteeringPolicy, TurnSummary,
+};
+use crate::message::{
+    AssistantMessage, Conversation, HandOff, LOST, Message, MessageList, StopReason, ToolArguments, ToolCall,
+};
+use crate::model::{ModelError, ModelErrorKind, ModelRequest, StepCx};
+use crate::tool::combine::shown_after;
+use crate::tool::invoke::panic_text;
+use crate::{
+    BoxFuture, CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool,
+    ToolContext, ToolOutcome,
+};
+
+/// The steps of an assistant's runs. It keeps nothing from step to step.
+pub(crate) struct Stepwise {
+    config: Arc<Config>,
+    conversation: Conversation,
+    /// How long a reply may take.
+    pub(crate) model_timeout: Duration,
+}
+
+/// One call, as it is to run.
+pub(crate) struct StepCall {
+    pub(crate) key: StepKey,
+    pub(crate) call: ToolCall,
+    /// The reply that asks for it, where that is known.
+    pub(crate) reply: Option<Arc<Message>>,
+    /// What the model said beside it; with the first call of a reply.
+    pub(crate) text: String,
+    /// Whether it may have begun before, and must not begin again.
+    pub(crate) is_lost: bool,
+}
+
+impl Stepwise {
+    /// The steps of this assistant.
+    ///
+    /// # Errors
+    /// What of it cannot be done step by step, in the words of its builder.
+    pub(crate) fn new(assistant: &Assistant) -> Result<Self, Vec<&'static str>> {
+        let config = assistant.config();
+        let wanted = [
+            (config.spill.is_some(), "spill_results: its files are those of one machine"),
+            (!config.preparers.is_empty(), "prepare_tools"),
+            (
+                config.rules.steering != SteeringPolicy::AfterBatch,
+                "a steering policy other than `AfterBatch`",
+            ),
+            (config.rules.limits.wall_time.is_some(), "limits: wall_time"),
+            (assistant.session().is_some(), "session: the engine keeps the conversation"),
+            (
+                config.registry.check_state(&ToolContext::new()).is_err(),
+                "state_per_prompt: a run may go on in another process",
+            ),
+        ];
+        let wanted: Vec<_> =
+            wanted.into_iter().filter_map(|(is_wanted, what)| is_wanted.then_some(what)).collect();
+        if wanted.is_empty() {
+            let model_timeout = Duration::from_secs(600);
+            Ok(Self { config: config.clone(), conversation: assistant.messages(), model_timeout })
+        } else {
+            Err(wanted)
+        }
+    }
+
+    /// A run at its beginning; without a history it goes on from the assistant's conversation.
+    pub(crate) fn begin(
+        &self,
+        run: &Arc<str>,
+        history: Vec<Arc<Message>>,
+        prompts: impl IntoIterator<Item = Message>,
+    ) -> AgentLoop {
+        let conversation =
+            if history.is_empty() { self.conversation.clone() } else { history.into_iter().collect() };
+        AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts)
+    }
+
+    /// How long a step may take at most.
+    pub(crate) fn longest_step(&self) -> Duration {
+        let timeout = |tool: &Arc<dyn Tool>| match tool.policy().timeout {
+            Timeout::After(after) => after,
+            Timeout::Inherit | Timeout::Never => self.config.tool_timeout,
+        };
+        let names = self.config.registry.names();
+        let tools = names.filter_map(|name| self.config.registry.get(name)).map(timeout).max();
+        tools.unwrap_or_default().max(self.model_timeout) + self.config.cancel_grace
+    }
+
+    /// Tools that say that they need no limit: a step needs one.
+    pub(crate) fn unlimited_tools(&self) -> Vec<String> {
+        let registry = &self.config.registry;
+        let is_unlimited =
+            |name: &&str| registry.get(name).is_some_and(|tool| tool.policy().timeout == Timeout::Never);
+        registry.names().filter(is_unlimited).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn has_hooks(&self) -> bool {
+        !self.config.hooks.is_empty()
+    }
+
+    pub(crate) fn has_approver(&self) -> bool {
+        self.config.approver.is_some()
+    }
+
+    pub(crate) fn max_turns(&self) -> u32 {
+        self.config.rules.max_turns
+    }
+
+    pub(crate) fn max_concurrency(&self) -> usize {
+        self.config.max_concurrency
+    }
+
+    pub(crate) fn cancel_grace(&self) -> Duration {
+        self.config.cancel_grace
+    }
+
+    /// Whether a turn takes all messages of this queue that wait, and not the first alone.
+    pub(crate) fn takes_all(&self, queue: Queue) -> bool {
+        let mode = match queue {
+            Queue::Steering => self.config.steering_mode,
+            Queue::FollowUp => self.config.follow_up_mode,
+        };
+        mode == QueueMode::All
+    }
+
+    /// Whether the call must not run again once it has begun. A call of a tool that is not there never begins.
+    pub(crate) fn is_once(&self, call: &ToolCall) -> bool {
+        self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
+    }
+
+    /// Tells the assistant's listeners.
+    pub(crate) fn tell(&self, event: Event) {
+        let event = Arc::new(event);
+        for listener in self.config.listeners.iter() {
+            // A builder's listeners do not wait.
+            drop(listener.tell(&event));
+        }
+    }
+
+    fn context(&self, run: &Arc<str>, cancel: &CancelToken) -> ToolContext {
+        let context = ToolContext::builder().run_id(run.clone()).cancel(cancel.clone());
+        let context =
+            context.cancel_grace(self.config.cancel_grace).default_timeout(self.config.tool_timeout);
+        // No state is given, so none is given twice.
+        context.capture(self.config.capture.clone()).build().unwrap_or_default()
+    }
+
+    /// One reply, in one attempt.
+    ///
+    /// # Errors
+    /// Another attempt may go better. Any other failure is a reply that says so.
+    pub(crate) async fn ask(
+        &self,
+        key: StepKey,
+        messages: MessageList,
+        cancel: CancelToken,
+    ) -> Result<Reply, ModelError> {
+        let info = self.config.model.info();
+        let nothing = || AssistantMessage {
+            provider: info.provider.clone(),
+            api: info.api.clone(),
+            model: info.model.clone(),
+            ..AssistantMessage::default()
+        };
+        let aborted = |partial| {
+            let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
+            Ok(Reply::new(failed(partial, &ModelError::aborted(&*reason))))
+        };
+        let request = match until(&cancel, self.request(messages, &cancel)).await {
+            None => return aborted(nothing()),
+            Some(Ok(request)) => request,
+            Some(Err(error)) => {
+                let error = ModelError::new(ModelErrorKind::InvalidRequest, error.to_string());
+                return Ok(Reply::new(failed(nothing(), &error)));
+            }
+        };
+        let token = cancel.child();
+        let step = StepCx::new().with_key(key).with_cancel(token.clone()).retried_by_caller();
+        let span = telemetry::request_span(info, &request);
+        if let Some(capture) = &self.config.capture {
+            telemetry::tell_input(&span, capture, &request);
+        }
+        let read = async {
+            let asked = AssertUnwindSafe(async {
+                let mut stream = self.config.model.stream(&step, &request);
+                let mut error = None;
+                while let Some(next) = poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await {
+                    error = next.err();
+                    if error.is_some() {
+                        break;
+                    }
+                }
+                match error {
+                    None => Ok(stream.into_message()),
+                    Some(error) => Err((stream.into_partial(), error)),
+                }
+            });
+            asked.catch_unwind().await.unwrap_or_else(|payload| {
+                let text = format!("the model's client panicked: {}", panic_text(payload));
+                Err((nothing(), ModelError::new(ModelErrorKind::Other, text)))
+            })
+        };
+        let read = tokio::time::timeout(self.model_timeout, read.instrument(span.clone()));
+        let answered = match until(&cancel, read).await {
+            None => return aborted(nothing()),
+            Some(Ok(answered)) => answered,
+            Some(Err(_)) => {
+                token.cancel("out of time");
+                let text = format!("no whole reply within {} s", self.model_timeout.as_secs());
+                Err((nothing(), ModelError::new(ModelErrorKind::Timeout, text)))
+            }
+        };
+        let message = match answered {
+            Ok(message) => message,
+            Err((partial, error)) if error.is_aborted() && cancel.is_cancelled() => return aborted(partial),
+            Err((_, error)) if error.is_retryable() => return Err(error),
+            Err((partial, error)) => failed(partial, &error),
+        };
+        let error = message.stop_reason.is_failure().then_some("error");
+        telemetry::end_request(&span, &message, error);
+        if let Some(capture) = &self.config.capture {
+            telemetry::tell_output(&span, capture, &message);
+        }
+        let mut reply = Reply::new(message);
+        if reply.message.stop_reason == StopReason::Error && reply.message.error.is_none() {
+            reply.message.error = Some("the model gave no reason".to_owned());
+        }
+        reply.is_cut = request.max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
+        Ok(reply)
+    }
+
+    /// The reply of a model that failed in every attempt.
+    pub(crate) fn no_reply(&self, error: &str) -> Reply {
+        let info = self.config.model.info();
+        let mut message = AssistantMessage::default();
+        (message.provider, message.api, message.model) =
+            (info.provider.clone(), info.api.clone(), info.model.clone());
+        Reply::new(failed(message, &ModelError::new(ModelErrorKind::Other, error)))
+    }
+
+    /// The request, changed by every hook.
+    async fn request(&self, messages: MessageList, cancel: &CancelToken) -> Result<ModelRequest, HookError> {
+        let recipient = self.config.model.info().recipient();
+        let mut messages = messages;
+        for tool_hook in &self.config.hooks {
+            messages = asked(|| tool_hook.transform_context(messages, cancel.clone())).await?;
+        }
+        let mut conversation: Conversation = messages.iter().map(|message| self.convert(message)).collect();
+        for repair in conversation.repair() {
+            tracing::warn!(%repair, "what a hook made of the conversation was repaired");
+        }
+        let tools = shown_after(&self.config.request.tools, messages.iter().map(|message| &**message));
+        let messages = HandOff::of(&conversation, recipient).messages().clone();
+        let mut request =
+            ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() };
+        for hook in &self.config.hooks {
+            request = asked(|| hook.before_request(request)).await?;
+        }
+        Ok(request)
+    }
+
+    /// Looks at each call of a segment, in call order.
+    pub(crate) async fn prepare(
+        &self,
+        key: &StepKey,
+        calls: Vec<ToolCall>,
+        reply: Option<Arc<Message>>,
+        cancel: CancelToken,
+    ) -> Vec<Prepared> {
+        let context = self.context(&key.run, &cancel);
+        let mut prepared = Vec::with_capacity(calls.len());
+        for call in calls {
+            let one = match until(&cancel, self.prepare_call(&context, call, reply.clone())).await {
+                Some(Ok(ready)) => Prepared::Ready(ready),
+                Some(Err(end)) => Prepared::Ended(*end),
+                None => {
+                    let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
+                    Prepared::Ended(CallEnd::new(ToolOutcome::aborted(&reason)))
+                }
+            };
+            prepared.push(one);
+        }
+        prepared
+    }
+
+    async fn prepare_call(
+        &self,
+        context: &ToolContext,
+        mut call: ToolCall,
+        reply: Option<Arc<Message>>,
+    ) -> Result<Ready, Box<CallEnd>> {
+        let ended = |outcome| Box::new(CallEnd::new(outcome));
+        let checked = |tool: &dyn Tool, args: &ToolArguments| {
+            check(tool, args, context.source()).map_err(|reply| Box::new(CallEnd::new(reply)))
+        };
+        let tool = self.config.registry.fetch(&call.name).cloned();
+        let tool =
+            tool.map_err(|error| ended(ToolOutcome::failed(FailureCode::UNKNOWN_TOOL, error.to_string())))?;
+        let mut valid = checked(&*tool, &call.args)?;
+        let policy = tool.policy();
+        let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
+        let (mut is_replaced, mut must_ask) = (false, false);
+        for hook in &self.config.hooks {
+            let args = valid.value(&*tool, &call.args);
+            let info = ToolCallInfo::new(reply.clone(), call.clone(), args, context.clone());
+            let said = asked(|| hook.before_tool_call(info)).await;
+            match said.map_err(|error| ended(hook_error(&error.to_string())))? {
+                BeforeCall::Continue => {}
+                BeforeCall::RequireApproval => must_ask = true,
+                BeforeCall::Replace(args) => {
+                    call.args = ToolArguments::from(args);
+                    is_replaced = true;
+                    valid = checked(&*tool, &call.args)?;
+                }
+                BeforeCall::Block { reason, control } => {
+                    let mut end = ended(ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason });
+                    end.control = control;
+                    end.signature =
+                        guards.then(|| Signature::of(&call.name, &valid.value(&*tool, &call.args)));
+                    return Err(end);
+                }
+            }
+        }
+        let (plan, text) = (valid.plan(&*tool), valid.text(&call.args));
+        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, text)));
+        must_ask |= needed.map_err(|payload| {
+            let text = format!("the approval rule panicked: {}", panic_text(payload));
+            ended(hook_error(&text))
+        })?;
+        let mut ready = Ready::default();
+        if guards || must_ask {
+            let args = valid.value(&*tool, &call.args);
+            ready.signature = guards.then(|| Signature::of(&call.name, &args));
+            ready.approval = must_ask.then(|| ToolArguments::from(args));
+        }
+        ready.args = is_replaced.then_some(call.args);
+        Ok(ready)
+    }
+
+    /// Runs a call, and records it where there is a store.
+    pub(crate) async fn call(&self, step: StepCall, cancel: &CancelToken) -> CallEnd {
+        let StepCall { key, call, reply, text, is_lost } = step;
+        let context = self.context(&key.run, cancel);
+        let records = self.config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &context, None));
+        if is_lost {
+            return match records {
+                Some(records) => records.end_lost(&self.config, &key, &call, &context, &text).await,
+                None => CallEnd::new(lost()),
+            };
+        }
+        let policy = self.config.registry.get(&call.name).map(|tool| tool.policy());
+        let tries = policy.filter(|policy| policy.effect != Effect::Once);
+        let tries = tries.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1);
+        let context = context.to_builder().idempotency_key(key.to_string()).attempt(1, tries).build();
+        let context = context.unwrap_or_default();
+        let reply = reply.filter(|_| self.has_hooks());
+        let records = records.map(|records| (records, text));
+        run(self.config.clone(), key, call, context, tries, reply, None, records).await
+    }
+
+    /// What the application's function decides; nobody knows where there is none.
+    pub(crate) async fn approve(&self, request: ApprovalRequest, cancel: &CancelToken) -> Decision {
+        let Some(approver) = self.config.approver.clone() else { return Decision::Later };
+        let decision = AssertUnwindSafe(async move { approver(request).await }).catch_unwind();
+        match until(cancel, decision).await {
+            Some(Ok(decision)) => decision,
+            Some(Err(payload)) => {
+                Decision::Deny(format!("the decision could not be made: {}", panic_text(payload)))
+            }
+            None => Decision::Deny("The run was cancelled.".to_owned()),
+        }
+    }
+
+    /// What a decision comes to now.
+    pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
+        decided(&self.config, &ToolContext::new(), request, decision)
+    }
+
+    /// What the hooks say at the end of a turn.
+    ///
+    /// # Errors
+    /// One of them failed.
+    pub(crate) async fn turn_end(
+        &self,
+        summary: TurnSummary,
+        cancel: &CancelToken,
+    ) -> Result<Option<bool>, String> {
+        let mut go_on = None;
+        for hook in &self.config.hooks {
+            let opinion = until(cancel, asked(|| hook.on_turn_end(summary.clone()))).await;
+            match opinion {
+                Some(Ok(opinion)) => go_on = opinion.or(go_on),
+                Some(Err(error)) => return Err(error.to_string()),
+                None => return Ok(Some(false)),
+            }
+        }
+        Ok(go_on)
+    }
+
+    fn shown(&self, messages: MessageList) -> MessageList {
+        if self.config.formats_results { self.config.shown(messages) } else { messages }
+    }
+
+    fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
+        self.config.convert(message)
+    }
+}
+
+/// A call that had begun in a process that is gone.
+fn lost() -> ToolOutcome {
+    ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
+}
+
+/// What this comes to, unless the run is cancelled before.
+async fn until<T>(cancel: &CancelToken, work: impl Future<Output = T>) -> Option<T> {
+    match select(std::pin::pin!(work), cancel.cancelled()).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
+}
+
+/// A hook, whose panic is an error.
+async fn asked<'h, T>(ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>) -> Result<T, HookError> {
+    let asked = AssertUnwindSafe(async { ask().await }).catch_unwind().await;
+    asked.unwrap_or_else(|payload| Err(format!("a hook panicked: {}", panic_text(payload)).into()))
+}

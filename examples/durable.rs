@@ -1,0 +1,128 @@
+//! Runs that survive their process, on Restate. The README says how to install and start its server.
+//!
+//! ```sh
+//! cargo run -p agent-examples --example durable --features durable-restate -- serve       # the service, on 127.0.0.1:9080
+//! cargo run -p agent-examples --example durable --features durable-restate -- run trip-1  # starts a run, or finds it; waits for its end
+//! ```
+//!
+//! Kill the service while it works, start it again, and watch the run finish: what was booked is not booked again. Further:
+//! `steer RUN TEXT`, `cancel RUN`, `pending RUN`, `allow RUN`, `deny RUN REASON`. The engine's ingress is on 127.0.0.1:8080, or where
+//! `RESTATE_INGRESS` says.
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use agent::durable::{Client, PendingAsk, Service};
+use agent::message::{AssistantMessage, Message, Part};
+use agent::model::{Model, ModelError, ModelRequest, ModelStream, StepCx};
+use agent::{Assistant, Decision, ToolContext, ToolError, json, tool, tools};
+use tokio::time::sleep;
+
+/// Looks for a hotel.
+#[tool(read_only, timeout = "10s")]
+async fn find_hotel(city: String) -> String {
+    sleep(Duration::from_secs(2)).await;
+    println!("  found a hotel in {city}");
+    format!("Hotel Lutetia, {city}, 120 EUR a night")
+}
+
+/// Books a train. The key is the same on every attempt: a booking system that knows it books once.
+#[tool(effect = "idempotent", timeout = "30s")]
+async fn book_train(to: String, cx: &ToolContext) -> Result<String, ToolError> {
+    for part in 1..=5 {
+        tokio::select! {
+            () = sleep(Duration::from_secs(1)) => println!("  booking a train to {to}, part {part} of 5"),
+            // Whoever cancels the run is heard here.
+            () = cx.cancelled() => return Err(ToolError::new("the booking was given up")),
+        }
+    }
+    Ok(format!("booked a train to {to} under {}", cx.idempotency_key()))
+}
+
+/// Pays. It must not happen twice, and somebody has to allow it.
+#[tool(effect = "once", timeout = "30s", approval = "always")]
+async fn pay(amount: u32) -> String {
+    sleep(Duration::from_secs(1)).await;
+    println!("  paid {amount} EUR");
+    format!("paid {amount} EUR")
+}
+
+/// Plays a model. Whatever it says follows from the conversation, so it can go on in any process; a real one is
+/// `agent::model("anthropic/claude-sonnet-5")?`.
+struct Script;
+
+impl Model for Script {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        let turn = request.messages.iter().filter(|message| message.as_assistant().is_some()).count();
+        let steered = request.messages.iter().skip(1).any(|message| matches!(**message, Message::User(_)));
+        let reply = async move {
+            sleep(Duration::from_secs(1)).await;
+            println!("  the model says what comes next ({})", turn + 1);
+            Ok::<_, ModelError>(match turn {
+                0 => AssistantMessage::from(vec![
+                    Part::text("I look for a hotel and book the train."),
+                    Part::tool_call("hotel", "find_hotel", json!({"city": "Paris"}).into()),
+                    Part::tool_call("train", "book_train", json!({"to": "Paris"}).into()),
+                ]),
+                1 => {
+                    AssistantMessage::from(vec![Part::tool_call("pay", "pay", json!({"amount": 120}).into())])
+                }
+                _ if steered => {
+                    AssistantMessage::from("The trip is booked and paid; I heard what you said meanwhile.")
+                }
+                _ => AssistantMessage::from("The trip is booked and paid."),
+            })
+        };
+        ModelStream::from_reply(cx, self.info(), reply)
+    }
+}
+
+async fn serve() -> Result<(), Box<dyn Error>> {
+    let assistant = Assistant::builder(Script)
+        .system("Plan trips.")
+        .tools(tools![find_hotel, book_train, pay])
+        .build()?;
+    println!("process {} serves on 127.0.0.1:9080", std::process::id());
+    Ok(Service::new(&assistant)?.serve("127.0.0.1:9080".parse()?).await?)
+}
+
+async fn decide(engine: &Client, run: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
+    let run = engine.run(run);
+    for ask in run.pending().await? {
+        if let PendingAsk::Approval { request, .. } = ask {
+            run.decide(&request, decision.clone()).await?;
+            println!("{}: {decision:?}", request.call.name);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
+    let ingress = std::env::var("RESTATE_INGRESS").unwrap_or_else(|_| "http://127.0.0.1:8080".to_owned());
+    let engine = Client::new(&ingress)?;
+    match &args[..] {
+        ["serve"] => serve().await?,
+        ["run", run] => {
+            let outcome = engine.start(*run, "Book me a trip to Paris.").await?.outcome().await?;
+            for message in &outcome.messages {
+                println!("{}: {}", message.role(), message.text());
+            }
+            println!("{}, {} turns", outcome.stop, outcome.turns);
+        }
+        ["steer", run, text] => engine.run(*run).steer(*text).await?,
+        ["cancel", run] => println!("{}", engine.run(*run).cancel("the user gave up").await?),
+        ["pending", run] => {
+            for ask in engine.run(*run).pending().await? {
+                println!("{}", serde_json::to_string(&ask)?);
+            }
+        }
+        ["allow", run] => decide(&engine, run, &Decision::Allow).await?,
+        ["deny", run, reason] => decide(&engine, run, &Decision::Deny((*reason).to_owned())).await?,
+        _ => return Err("durable serve | run RUN | steer RUN TEXT | cancel RUN | pending RUN | allow RUN | deny RUN REASON".into()),
+    }
+    Ok(())
+}

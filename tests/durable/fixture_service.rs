@@ -1,0 +1,127 @@
+//! A service that is killed: runs whose prompt says what their model does. `.ci/restate` starts it, kills it and reads its log.
+//!
+//! `durable-fixture serve ADDRESS LOG`; `durable-fixture run INGRESS NAME PROMPT` prints the outcome;
+//! `durable-fixture {steer,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` decides on all that waits.
+//!
+//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms"}`. LOG has a line for each begin and end: milliseconds, process, what,
+//! key, `start`, `done` or `cancelled`. Everything is in the prompt and the conversation: the process remembers nothing.
+#![allow(missing_docs, clippy::print_stdout, reason = "a program of the test suite")]
+
+use std::error::Error;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent::durable::{Client, PendingAsk, Service};
+use agent::message::Message;
+use agent::model::{ModelRequest, reply};
+use agent::testing::FunctionModel;
+use agent::{Assistant, Decision, QueueMode, ToolContext, ToolError, Value, json, tool, tools};
+use tokio::time::sleep;
+
+/// Where things are noted, line by line.
+struct Log(PathBuf);
+
+impl Log {
+    fn note(&self, what: &str, key: &str, how: &str) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
+        let line = format!("{now} {} {what} {key} {how}\n", std::process::id());
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.0);
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.expect("the log can be written");
+    }
+}
+
+async fn work(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> {
+    log.note(cx.tool(), cx.idempotency_key(), "start");
+    tokio::select! {
+        () = sleep(Duration::from_millis(ms)) => {}
+        () = cx.cancelled() => {
+            log.note(cx.tool(), cx.idempotency_key(), "cancelled");
+            return Err(ToolError::new("cancelled"));
+        }
+    }
+    log.note(cx.tool(), cx.idempotency_key(), "done");
+    Ok(format!("{} is done", cx.call_id()))
+}
+
+/// May be done twice.
+#[tool(effect = "idempotent", timeout = "20s")]
+async fn put(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> {
+    work(ms, log, cx).await
+}
+
+/// Must not be done twice.
+#[tool(effect = "once", timeout = "20s")]
+async fn send(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> {
+    work(ms, log, cx).await
+}
+
+/// Somebody has to allow it.
+#[tool(effect = "idempotent", timeout = "20s", approval = "always")]
+async fn pay(ms: u64, log: &Log, cx: &ToolContext) -> Result<String, ToolError> {
+    work(ms, log, cx).await
+}
+
+/// Calls a tool so many times in so many turns, and then says what it heard.
+async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::Reply {
+    let mut said = request.messages.iter().filter(|message| matches!(***message, Message::User(_)));
+    let prompt = said.next().map(|message| message.text()).unwrap_or_default();
+    let heard: Vec<String> = said.map(|message| message.text()).collect();
+    let script: Value = serde_json::from_str(&prompt).unwrap_or_default();
+    let number = |name: &str, otherwise: u64| script[name].as_u64().unwrap_or(otherwise);
+    let turn = request.messages.iter().filter(|message| message.as_assistant().is_some()).count() as u64 + 1;
+    let name = format!("{}/{turn}", script["name"].as_str().unwrap_or_default());
+    log.note("model", &name, "start");
+    sleep(Duration::from_millis(number("model_ms", 60))).await;
+    log.note("model", &name, "done");
+    if turn > number("turns", 1) {
+        return reply().text(format!("all done; heard {}", json!(heard)));
+    }
+    let (tool, ms) = (script["tool"].as_str().unwrap_or("put"), number("ms", 120));
+    (0..number("calls", 1)).fold(reply().text(format!("heard {}", json!(heard))), |reply, at| {
+        // Each takes a little longer than the one before.
+        reply.tool_call_with_id(format!("c{turn}-{at}"), tool, json!({"ms": ms + 40 * at}).to_string())
+    })
+}
+
+fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
+    let log = Arc::new(Log(log));
+    let notes = log.clone();
+    let model = FunctionModel::new(move |request| answer(notes.clone(), request));
+    let builder = Assistant::builder(model).tools(tools![put, send, pay]).shared_state(log);
+    // Calls say the same in every turn.
+    Ok(builder.steering_mode(QueueMode::All).loop_guard(None).build()?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
+    match &args[..] {
+        ["serve", address, log] => {
+            Service::new(&assistant(log.into())?)?.serve(address.parse()?).await?;
+        }
+        ["run", ingress, name, prompt] => {
+            let run = Client::new(ingress)?.start(*name, *prompt).await?;
+            println!("{}", serde_json::to_string(&run.outcome().await?)?);
+        }
+        ["steer", ingress, name, text] => Client::new(ingress)?.run(*name).steer(*text).await?,
+        ["cancel", ingress, name, reason] => {
+            println!("{}", Client::new(ingress)?.run(*name).cancel(reason).await?);
+        }
+        ["allow", ingress, name] => {
+            let run = Client::new(ingress)?.run(*name);
+            let asks = run.pending().await?;
+            for ask in &asks {
+                if let PendingAsk::Approval { request, .. } = ask {
+                    run.decide(request, Decision::Allow).await?;
+                }
+            }
+            println!("{}", asks.len());
+        }
+        _ => return Err("durable-fixture serve|run|steer|cancel|allow …".into()),
+    }
+    Ok(())
+}
