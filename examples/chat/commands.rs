@@ -163,7 +163,8 @@ fn usage(chat: &Chat) -> Vec<String> {
         messages.iter().filter_map(|message| message.as_assistant()).collect();
     let whole: Usage = replies.iter().map(|reply| &reply.usage).sum();
     let line = |what: &str, turns: u64, usage: &Usage| {
-        let mut parts = vec![format!("{what}: {}", count(turns, "turn")), format!("{} in", usage.input)];
+        let mut parts =
+            vec![format!("{what}: {}", count(turns, "turn")), format!("{} tokens in", usage.input)];
         let share = |tokens: u64, of: &str| (tokens > 0).then(|| format!("{tokens} of the {of}"));
         parts.extend(share(usage.cache_read, "input from the cache"));
         parts.push(format!("{} out", usage.output));

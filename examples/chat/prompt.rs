@@ -15,10 +15,15 @@ use rustyline::{
 };
 use std::borrow::Cow;
 use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Before what the user says.
 pub(crate) const SIGN: &str = "› ";
+
+/// Whether a line is edited: nothing else of the chat runs then, so a panic is the editor's, and told in words.
+static EDITS: AtomicBool = AtomicBool::new(false);
 
 /// What somebody answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +45,12 @@ pub(crate) struct Prompt {
 impl Prompt {
     pub(crate) fn new(look: Look, home: &Home) -> Result<Self, Box<dyn std::error::Error>> {
         let colours = if look.has_colours { ColorMode::Enabled } else { ColorMode::Disabled };
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !EDITS.load(Ordering::Acquire) {
+                usual(panic);
+            }
+        }));
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .color_mode(colours)
@@ -89,8 +100,20 @@ impl Prompt {
         if let Some(help) = self.editor.helper_mut() {
             help.completes = completes;
         }
+        let mut begun = begun;
         loop {
-            return match self.editor.readline_with_initial(sign, (begun, "")) {
+            EDITS.store(true, Ordering::Release);
+            let read =
+                catch_unwind(AssertUnwindSafe(|| self.editor.readline_with_initial(sign, (begun, ""))));
+            EDITS.store(false, Ordering::Release);
+            let Ok(read) = read else {
+                // It counts rows in 16 bits; the terminal is as it was.
+                let note = "✗ that was too long to edit; pipe it: chat < FILE";
+                writeln!(io::stdout(), "{}", self.look.paint(Kind::Bad, note))?;
+                begun = "";
+                continue;
+            };
+            return match read {
                 Ok(text) => Ok(Line::Text(text)),
                 Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
                 Err(ReadlineError::Eof) => Ok(Line::End),

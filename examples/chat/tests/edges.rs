@@ -117,12 +117,28 @@ fn a_large_paste_is_one_message() {
     chat.wait_for("I heard: word word");
     chat.wait_for_prompt();
     // While a run goes on, too: ten megabytes, of which the chat takes one.
-    chat.say("slow work for 4 seconds");
-    chat.wait_for("working 0/4");
+    chat.say("slow work for 60 seconds");
+    chat.wait_for("working 0/60");
     chat.send(&format!("\x1b[200~{}\x1b[201~\r", "word ".repeat(2 << 20)));
     chat.wait_for("» waits for the next turn: word word");
-    chat.wait_for("» heard before turn 2: word word");
+    chat.send("\x03");
+    chat.wait_for("the user cancelled it");
+    chat.send("\x03");
+    assert!(chat.end().success());
+}
+
+#[test]
+fn a_paste_that_is_too_long_to_edit_says_so() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]).size(60, 100));
+    chat.resize(60, 20);
+    // More rows than the line editor counts.
+    chat.send(&format!("\x1b[200~{}\x1b[201~", "word ".repeat(300_000)));
+    chat.wait_for("too long to edit");
+    chat.resize(60, 100);
     chat.wait_for_prompt();
+    chat.ask("think");
+    assert!(!chat.written().contains("panicked"), "{}", chat.screen());
     chat.quit();
 }
 
