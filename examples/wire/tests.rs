@@ -1,5 +1,4 @@
 //! The four protocols on bodies and requests of this repository: as the command line says it.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use agent::{Value, json};
 

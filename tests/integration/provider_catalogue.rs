@@ -8,7 +8,7 @@ use agent::provider::{Catalogue, ModelFacts, Prices};
 
 use crate::provider_support::*;
 
-/// Every provider, and what its variables begin with. Those of rasti-ai (openai, gemini, anthropic) and RubyPi (openai, openrouter,
+/// Every provider, and what its variables begin with. Those of rasti-ai (openai, gemini, anthropic) and `RubyPi` (openai, openrouter,
 /// groq, cerebras, xai) are the same.
 const PROVIDERS: [(&str, &str); 20] = [
     ("anthropic", "ANTHROPIC"),
@@ -112,9 +112,10 @@ async fn one_value_configures_every_model() {
 fn what_a_reply_cost_is_known_where_the_price_is() {
     let facts = Catalogue::default().facts("anthropic/claude-opus-5-5").unwrap();
     let usage = agent::message::Usage::new(1_000_000, 100_000);
-    assert_eq!(facts.prices.unwrap().cost(&usage).total, 6.0);
+    let cost = facts.prices.unwrap().cost(&usage);
+    assert_eq!((cost.input, cost.output, cost.total), (4.0, 2.0, 6.0));
     assert!(Catalogue::default().facts("anthropic/claude-unheard-of").is_none());
     let own = ModelFacts::default().with_prices(Prices::new(1.0, 1.0));
     let catalogue = Catalogue::default().with_model("anthropic/claude-opus-5-5", own);
-    assert_eq!(catalogue.facts("anthropic/claude-opus-5-5").unwrap().prices.unwrap().input, 1.0);
+    assert_eq!(catalogue.facts("anthropic/claude-opus-5-5").unwrap().prices, Some(Prices::new(1.0, 1.0)));
 }

@@ -9,7 +9,7 @@ use crate::message::Media;
 ///
 /// | | Anthropic | OpenAI Responses | Gemini | Chat Completions |
 /// | --- | --- | --- | --- | --- |
-/// | web search | yes | yes | yes | search models of OpenAI, OpenRouter, Alibaba |
+/// | web search | yes | yes | yes | search models of OpenAI, `OpenRouter`, Alibaba |
 /// | web fetch | yes | | yes | |
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |

@@ -34,7 +34,7 @@ pub(super) fn keeps_to_schemas(model: &str) -> bool {
 /// What is sent to a model that thinks by itself so that it does not; none where it always does.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
-/// and Sonnet 5.5, and LiteLLM 1.106.2: Fable, Mythos and Opus from 5.5 always think, Sonnet from 5.5 between its calls at least.
+/// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think, Sonnet from 5.5 between its calls at least.
 pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
     let is_new = version(model).is_some_and(|version| version >= (5, 5));
     match () {

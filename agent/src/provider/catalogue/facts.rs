@@ -130,7 +130,7 @@ const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
 
-/// Source: the price and model pages of the providers, as the table in LiteLLM 1.106.2 quotes them. Compared on 2026-11-22,
+/// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. Compared on 2026-11-22,
 /// figure by figure; models that were withdrawn by then, and figures that its table does not source, are left out.
 const ROWS: &[Row] = &[
     ("anthropic", "claude-fable-5-1", 1_000_000, 128_000, each(10.0, 50.0, 0.25, 12.5)),

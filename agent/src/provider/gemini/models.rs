@@ -25,7 +25,7 @@ pub(super) fn draws(model: &str) -> bool {
 /// newest.
 ///
 /// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking): levels from Gemini 3, where the first
-/// Pro knows `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash to 3.6 `MINIMAL` too (LiteLLM 1.106.2); budgets of 2.5,
+/// Pro knows `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash to 3.6 `MINIMAL` too (`LiteLLM` 1.106.2); budgets of 2.5,
 /// where Pro takes 128 to 32768 tokens and cannot be told not to think, Flash 0 to 24576, and Flash-Lite 512 to 24576.
 pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
     let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");

@@ -73,7 +73,7 @@ pub(super) fn searches_in_chat(model: &str) -> bool {
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages: `low` to
 /// `high` everywhere; `minimal` with gpt-5 alone; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6; gpt-5-pro
 /// knows `high` alone, the later Pro models nothing below `medium`; gpt-6-astra and 6.1 nothing below `low`
-/// (LiteLLM 1.106.2). Of other names it is not known what they take.
+/// (`LiteLLM` 1.106.2). Of other names it is not known what they take.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let wanted = match thinking {
