@@ -62,12 +62,10 @@ impl Model for Script {
             Ok::<_, ModelError>(match turn {
                 0 => AssistantMessage::from(vec![
                     Part::text("I look for a hotel and book the train."),
-                    Part::tool_call("hotel", "find_hotel", json!({"city": "Paris"}).into()),
-                    Part::tool_call("train", "book_train", json!({"to": "Paris"}).into()),
+                    Part::tool_call("hotel", "find_hotel", json!({"city": "Paris"})),
+                    Part::tool_call("train", "book_train", json!({"to": "Paris"})),
                 ]),
-                1 => {
-                    AssistantMessage::from(vec![Part::tool_call("pay", "pay", json!({"amount": 120}).into())])
-                }
+                1 => AssistantMessage::from(vec![Part::tool_call("pay", "pay", json!({"amount": 120}))]),
                 _ if steered => {
                     AssistantMessage::from("The trip is booked and paid; I heard what you said meanwhile.")
                 }

@@ -226,15 +226,12 @@ impl Memory {
 
     /// A step whose work is done at once.
     fn at_once<T: Kept>(&self, name: String, work: impl FnOnce() -> T) -> Result<T, StepError> {
-        let value = match self.known(&name)? {
-            Some(value) => value,
-            None => {
-                self.dies_before()?;
-                let value = serde_json::to_value(work()).map_err(|error| error.to_string());
-                self.keep(name, value.clone())?;
-                value
-            }
-        };
+        if let Some(value) = self.known(&name)? {
+            return read(value);
+        }
+        self.dies_before()?;
+        let value = serde_json::to_value(work()).map_err(|error| error.to_string());
+        self.keep(name, value.clone())?;
         read(value)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::StepKey;
-use crate::loop_core::{AgentLoop, ApprovalRequest, RunStop};
+use crate::loop_core::{AgentLoop, ApprovalRequest, End, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
 /// A run to be started. Its JSON form is what the service takes:
@@ -92,8 +92,8 @@ impl Outcome {
         let end = core.end();
         Self {
             run: core.run_id().clone(),
-            stop: end.map_or(RunStop::Suspended, |end| end.stop()),
-            detail: end.and_then(|end| end.detail()).map(str::to_owned),
+            stop: end.map_or(RunStop::Suspended, End::stop),
+            detail: end.and_then(End::detail).map(str::to_owned),
             messages: core.added().to_vec(),
             usage: core.usage().clone(),
             turns: core.turn(),

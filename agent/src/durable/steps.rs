@@ -235,7 +235,7 @@ impl<J: Journal> Steps for RunSteps<'_, J> {
                 }
                 let mut answers = waited.answers.into_iter().map(decision);
                 for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
-                    *decision = answers.next().unwrap_or_else(|| decision_of_nobody());
+                    *decision = answers.next().unwrap_or_else(decision_of_nobody);
                 }
             }
             let decided = requests.iter().zip(decisions);

@@ -215,12 +215,12 @@ impl Stepwise {
                 }
                 match error {
                     None => Ok(stream.into_message()),
-                    Some(error) => Err((stream.into_partial(), error)),
+                    Some(error) => Err(Box::new((stream.into_partial(), error))),
                 }
             });
             asked.catch_unwind().await.unwrap_or_else(|payload| {
                 let text = format!("the model's client panicked: {}", panic_text(payload));
-                Err((nothing(), ModelError::new(ModelErrorKind::Other, text)))
+                Err(Box::new((nothing(), ModelError::new(ModelErrorKind::Other, text))))
             })
         };
         let read = tokio::time::timeout(self.model_timeout, read.instrument(span.clone()));
@@ -230,10 +230,10 @@ impl Stepwise {
             Some(Err(_)) => {
                 token.cancel("out of time");
                 let text = format!("no whole reply within {} s", self.model_timeout.as_secs());
-                Err((nothing(), ModelError::new(ModelErrorKind::Timeout, text)))
+                Err(Box::new((nothing(), ModelError::new(ModelErrorKind::Timeout, text))))
             }
         };
-        let message = match answered {
+        let message = match answered.map_err(|both| *both) {
             Ok(message) => message,
             Err((partial, error)) if error.is_aborted() && cancel.is_cancelled() => return aborted(partial),
             Err((_, error)) if error.is_retryable() => return Err(error),

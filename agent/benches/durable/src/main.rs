@@ -84,7 +84,7 @@ impl Model for Script {
             } else {
                 let args = json!({"ms": ms("tool_ms"), "turn": turn});
                 let said = Part::text("x".repeat(200));
-                AssistantMessage::from(vec![said, Part::tool_call(format!("c{turn}"), "work", args.into())])
+                AssistantMessage::from(vec![said, Part::tool_call(format!("c{turn}"), "work", args)])
             })
         })
     }

@@ -52,7 +52,8 @@ struct Cancel {
 struct Answer {
     run: String,
     id: String,
-    answer: Value,
+    #[serde(rename = "answer")]
+    value: Value,
 }
 
 /// The longest name of a run.
@@ -122,11 +123,11 @@ impl AgentHandlers {
     /// What a run waited for.
     #[handler]
     async fn answer(&self, context: Context<'_>, answer: Json<Answer>) -> Result<Json<bool>, HandlerError> {
-        let Json(Answer { run, id, answer }) = answer;
+        let Json(Answer { run, id, value }) = answer;
         let promise: Option<String> = ask_inbox(&context, &run, "answer", id).await?;
         let is_taken = promise.is_some();
         if let Some(promise) = promise {
-            context.resolve_awakeable(&promise, Json(answer));
+            context.resolve_awakeable(&promise, Json(value));
         }
         Ok(Json(is_taken))
     }
@@ -247,6 +248,7 @@ impl InboxHandlers {
     }
 
     #[handler]
+    #[expect(clippy::unused_async, reason = "the engine's macro wants it")]
     async fn forget(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
         context.clear_all();
         Ok(())

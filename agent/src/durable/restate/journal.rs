@@ -187,7 +187,8 @@ impl Journal for Invocation<'_> {
 const CANCELLED: u16 = 409;
 
 /// What the engine says for good. What it says for now does not get here: the invocation ends, and comes back.
-pub(super) fn step_error(error: TerminalError) -> StepError {
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
+fn step_error(error: TerminalError) -> StepError {
     if error.code() == CANCELLED {
         StepError::cancelled("cancelled by the engine")
     } else {
