@@ -146,16 +146,16 @@ struct Counts {
 }
 
 /// Must not be done twice.
-#[tool(effect = "once")]
-async fn send(to: u32, counts: &Counts, cx: &agent::ToolContext) -> String {
+#[tool(inline, effect = "once")]
+fn send(to: u32, counts: &Counts, cx: &agent::ToolContext) -> String {
     counts.sent.fetch_add(1, Ordering::Relaxed);
     counts.keys.lock().unwrap().push(cx.idempotency_key().to_owned());
     format!("sent to {to}")
 }
 
 /// May be done twice.
-#[tool(effect = "idempotent")]
-async fn put(value: u32, counts: &Counts, cx: &agent::ToolContext) -> String {
+#[tool(inline, effect = "idempotent")]
+fn put(value: u32, counts: &Counts, cx: &agent::ToolContext) -> String {
     counts.put.fetch_add(1, Ordering::Relaxed);
     counts.keys.lock().unwrap().push(cx.idempotency_key().to_owned());
     format!("put {value}")

@@ -38,13 +38,14 @@ impl Running {
         Part { running: self.clone(), run, token: entry.token.clone() }
     }
 
-    /// Tells what runs here to stop.
-    pub(super) fn cancel(&self, run: &str, reason: &str) {
+    /// Tells what runs here to stop; whether anything does.
+    pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
         // Outside of the lock: whoever hears it may ask back.
         let token = self.lock().get(run).map(|entry| entry.token.clone());
-        if let Some(token) = token {
+        if let Some(token) = &token {
             token.cancel(reason);
         }
+        token.is_some()
     }
 }
 
@@ -69,9 +70,9 @@ mod tests {
         let running = Running::default();
         let (run, call) = (running.enter("r"), running.enter("r"));
         drop(run);
-        running.cancel("other", "no");
+        assert!(!running.cancel("other", "no"));
         assert!(!call.token.is_cancelled());
-        running.cancel("r", "enough");
+        assert!(running.cancel("r", "enough"));
         assert_eq!(call.token.reason().as_deref(), Some("enough"));
         drop(call);
         assert!(running.lock().is_empty());

@@ -101,9 +101,10 @@ impl AgentHandlers {
     async fn cancel(&self, context: Context<'_>, cancel: Json<Cancel>) -> Result<Json<bool>, HandlerError> {
         let Json(Cancel { run, reason }) = cancel;
         let reason = reason.unwrap_or_else(|| "cancelled".into());
-        self.served.running.cancel(&run, &reason);
+        // Before anything that waits: the run may be over by the time its inbox is asked.
+        let runs_here = self.served.running.cancel(&run, &reason);
         let owner: Option<String> = ask_inbox(&context, &run, "cancel", reason.clone()).await?;
-        let is_there = owner.is_some();
+        let is_there = runs_here || owner.is_some();
         if let Some(owner) = owner {
             context.invocation_handle(owner).signal(CANCEL).resolve(Json(reason));
         }
