@@ -62,8 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent::Registry;
-    use agent::testing::{SchemaModel, assert_agrees};
+    use agent::{Registry, testing::SchemaModel, testing::assert_agrees};
 
     #[tokio::test]
     async fn a_slip_is_told_and_mended() -> Result<(), Box<dyn Error>> {

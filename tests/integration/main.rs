@@ -11,6 +11,7 @@ mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
 mod dialects;
+mod guide;
 mod macro_actions;
 mod macro_arguments;
 mod macro_blocks;
