@@ -25,7 +25,7 @@ impl Loopback {
         thread::spawn(move || {
             for (body, stream) in bodies.iter().zip(listener.incoming()) {
                 // Who asked is told by its client when this fails.
-                let _ = stream.and_then(|stream| answer(stream, mime_type, body));
+                let _ = stream.and_then(|stream| answer(&stream, mime_type, body));
             }
         });
         Ok(Self { url })
@@ -37,8 +37,8 @@ impl Loopback {
     }
 }
 
-fn answer(stream: TcpStream, mime_type: &str, body: &str) -> io::Result<()> {
-    let mut reader = BufReader::new(&stream);
+fn answer(mut stream: &TcpStream, mime_type: &str, body: &str) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line)? > 2 {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
@@ -51,5 +51,5 @@ fn answer(stream: TcpStream, mime_type: &str, body: &str) -> io::Result<()> {
         "HTTP/1.1 200 OK\r\ncontent-type: {mime_type}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    (&stream).write_all(format!("{head}{body}").as_bytes())
+    stream.write_all(format!("{head}{body}").as_bytes())
 }

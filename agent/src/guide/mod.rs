@@ -1,10 +1,10 @@
 //! The guide: a page for each thing that one wants to do. Every example runs as a test, and says what comes of it.
 //!
-//! New here? Read [tools], then [what the model sees](what_the_model_sees), then [runtime]. Each takes five minutes.
+//! New here? Read [tools](mod@tools), then [what the model sees](what_the_model_sees), then [runtime]. Each takes five minutes.
 //!
 //! | page | tells |
 //! | --- | --- |
-//! | [tools] | how a function, a struct, an enum or a value with methods becomes something that a model can call |
+//! | [tools](mod@tools) | how a function, a struct, an enum or a value with methods becomes something that a model can call |
 //! | [arguments] | what is accepted, what is coerced, what is refused; checks of your own; secrets |
 //! | [schemas] | where the schema comes from, what each provider is sent of it, schemas from elsewhere |
 //! | [what the model sees](what_the_model_sees) | the exact text: descriptions, schemas, reports, results |
