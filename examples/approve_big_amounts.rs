@@ -16,7 +16,7 @@ use std::error::Error;
 
 /// Sends money.
 #[tool(approval = when(|amount: &u64| *amount > 100))]
-async fn send_money(
+fn send_money(
     /// Who gets it.
     to: String,
     /// In euros.
