@@ -1,1 +1,3 @@
 //! Examples; see the README for their commands.
+
+pub mod loopback;

@@ -10,9 +10,7 @@
 
 use agent::mcp::Server;
 use agent::{ToolArgs, ToolOutput, tool, tools};
-use std::error::Error;
-use std::sync::Mutex;
-use std::time::Duration;
+use std::{error::Error, sync::Mutex, time::Duration};
 
 /// What the tools work on; injected wherever one of them asks for `&Hotels`.
 struct Hotels {

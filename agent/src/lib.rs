@@ -22,6 +22,10 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The [guide] has a page for each thing that one wants to do, from [the first tool](guide::tools) to
+//! [crashes](guide::durable); [what the model sees](guide::what_the_model_sees), word by word; pages for who comes
+//! [from elsewhere](guide::migration), and for who stands before [an error message](guide::troubleshooting).
+//!
 //! # Where things are
 //!
 //! | to | look at |
@@ -54,6 +58,9 @@ extern crate self as agent;
 pub mod args;
 #[cfg(feature = "durable-restate")]
 pub mod durable;
+// Pages to read, and doctests: no build has it.
+#[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
+pub mod guide;
 pub mod loop_core;
 #[cfg(any(feature = "mcp-server", feature = "mcp-client"))]
 pub mod mcp;
@@ -166,7 +173,15 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
 
-/// The README's blocks are tests.
-#[cfg(all(doctest, feature = "macros", feature = "runtime"))]
-#[doc = include_str!("../../README.md")]
+/// The README's blocks are tests, where everything that they name is there.
+#[cfg(all(
+    doctest,
+    feature = "anthropic",
+    feature = "macros",
+    feature = "mcp-client",
+    feature = "mcp-server",
+    feature = "openai",
+    feature = "runtime"
+))]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -12,6 +12,7 @@ mod assistant_state;
 mod assistant_support;
 mod dialects;
 mod durable;
+mod guide;
 mod macro_actions;
 mod macro_arguments;
 mod macro_blocks;

@@ -13,6 +13,18 @@ use crate::{Control, Progress, ToolResult};
 /// One thing that happens in a run.
 ///
 /// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, Value};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let mut run = assistant.run("Hi");
+/// let event = run.next().await.expect("a run has events");
+/// let json: Value = serde_json::to_value(&*event)?;
+/// assert_eq!((json["type"].as_str(), json["turn"].as_u64()), (Some("agent_start"), Some(0)));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Event {

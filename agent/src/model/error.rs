@@ -39,6 +39,14 @@ struct Inner {
 }
 
 /// The kinds of [`ModelError`].
+///
+/// ```
+/// use agent::model::{ModelError, ModelErrorKind};
+///
+/// let error = ModelError::new(ModelErrorKind::RateLimit, "slow down").with_status(429);
+/// assert_eq!((error.kind(), error.status()), (ModelErrorKind::RateLimit, Some(429)));
+/// assert!(error.is_retryable());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {

@@ -213,6 +213,20 @@ impl ModelInfo {
 }
 
 /// What surrounds one request to a model.
+///
+/// ```
+/// use agent::CancelToken;
+/// use agent::message::Message;
+/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cancel = CancelToken::new();
+/// cancel.cancel("no time");
+/// let cx = StepCx::new().with_cancel(cancel);
+/// let error = ScriptedModel::new(["Hello!"]).call(&cx, &ModelRequest::new([Message::user("Hi")])).await.unwrap_err();
+/// assert!(error.is_aborted());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepCx {

@@ -191,6 +191,17 @@ impl ModelRequest {
 }
 
 /// Whether the model must ask for a tool.
+///
+/// ```
+/// use agent::model::{ScriptedModel, ToolChoice};
+/// use agent::Assistant;
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .request(|request| request.with_tool_choice(ToolChoice::Required))
+///     .build()?;
+/// # drop(assistant);
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {

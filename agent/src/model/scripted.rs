@@ -183,6 +183,18 @@ impl fmt::Debug for ScriptedModel {
 }
 
 /// One reply of a [`ScriptedModel`]. Made by [`reply`] or [`reply_with`].
+///
+/// ```
+/// use agent::Assistant;
+/// use agent::message::Usage;
+/// use agent::model::{ScriptedModel, reply};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let script = reply().thinking("Short is better.").text("No.").usage(Usage::new(12, 3)).stop_reason("max_tokens");
+/// let output = Assistant::builder(ScriptedModel::new([script])).build()?.prompt("May I?").await?;
+/// assert_eq!((output.text().as_str(), output.usage.total), ("No.", 15));
+/// # Ok(()) }
+/// ```
 #[derive(Default)]
 #[must_use = "a reply does nothing until it is part of a script"]
 pub struct Reply {

@@ -4,9 +4,12 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::failure;
 use super::sse::SseEvent;
 use crate::message::AssistantMessage;
-use crate::model::{Capabilities, ManagedResult, ModelError, ModelEvent, ModelInfo, ModelRequest};
+use crate::model::{
+    Capabilities, ManagedResult, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
+};
 use crate::schema::Dialect;
 
 /// How a provider is asked and how its answer is read, without a network.
@@ -35,14 +38,20 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Reads one answer.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
 
-    /// The dialect of the schemas of strict tools.
-    fn strict_dialect(&self) -> Dialect;
+    /// The dialect of the schemas of strict tools. The default leaves schemas as they are.
+    fn strict_dialect(&self) -> Dialect {
+        Dialect::Plain
+    }
 
-    /// What an answer with an error status says.
-    fn error(&self, answer: &Answer<'_>) -> ModelError;
+    /// What an answer with an error status says. The default goes by the status and the usual headers, and keeps the body.
+    fn error(&self, answer: &Answer<'_>) -> ModelError {
+        failure::of_answer(answer, failure::Said::default())
+    }
 
-    /// The header that carries a key, and its value.
-    fn auth(&self, key: &str) -> (&'static str, String);
+    /// The header that carries a key, and its value: a bearer token by default.
+    fn auth(&self, key: &str) -> (&'static str, String) {
+        ("authorization", format!("Bearer {key}"))
+    }
 
     /// What the tools came to that the provider ran for this reply, in order: read from its parts and from what they keep of
     /// the provider.
@@ -53,14 +62,21 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
     /// Reads a request body of this protocol: the model's name, and the request in neutral words.
     /// [`encode`](Self::encode) gives the same body again; what has no neutral words is in the provider options, under
-    /// `provider`.
+    /// `provider`. It is for who looks into recorded requests: no run needs it.
     ///
     /// # Errors
-    /// The body is no request of this protocol.
-    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError>;
+    /// The body is no request of this protocol; by default, always.
+    fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
+        let _ = (provider, body);
+        Err(ModelError::new(
+            ModelErrorKind::InvalidRequest,
+            format!("requests of `{}` are not read", self.api()),
+        ))
+    }
 }
 
-/// Reads one answer of a provider.
+/// Reads one answer of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) have to be there: the
+/// defaults of the others are those of a protocol that streams and tells everything at once.
 pub trait Decoder: Send {
     /// Takes an event of a stream in.
     ///
@@ -71,25 +87,39 @@ pub trait Decoder: Send {
     /// The stream has ended as streams do.
     ///
     /// # Errors
-    /// It ended too early.
-    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+    /// It ended too early: by default, when the reply has not [said how it ended](Self::has_ended).
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let _ = out;
+        if self.has_ended() {
+            Ok(())
+        } else {
+            Err(ModelError::protocol("the reply broke off before its end").with_retryable(true))
+        }
+    }
 
     /// The stream broke off, or said that the provider failed: tells what was read and not told yet, such as usage, and no
-    /// end.
-    fn abandon(&mut self, out: &mut Vec<ModelEvent>);
+    /// end. By default nothing was held back.
+    fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
+        let _ = out;
+    }
 
     /// Whether the reply said how it ended: usage alone may be missing, so that a connection that breaks now takes nothing
     /// of it.
     fn has_ended(&self) -> bool;
 
-    /// Whether the stream said its last word: nothing that follows is waited for.
-    fn is_complete(&self) -> bool;
+    /// Whether the stream said its last word: nothing that follows is waited for. By default, its end is.
+    fn is_complete(&self) -> bool {
+        false
+    }
 
     /// Takes an answer in that is one JSON body.
     ///
     /// # Errors
-    /// The body says that the provider failed, or is no reply.
-    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+    /// The body says that the provider failed, or is no reply; by default, always.
+    fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let _ = (body, out);
+        Err(ModelError::protocol("the answer is one body, and no stream of events"))
+    }
 }
 
 /// A request as it goes out, but for the key.

@@ -33,6 +33,23 @@ use crate::{
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Why an assistant cannot be built.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, tool, tools};
+///
+/// struct Database;
+///
+/// /// Counts the customers.
+/// #[tool(read_only)]
+/// fn count(_db: &Database) -> u32 {
+///     3
+/// }
+///
+/// let error = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![count, { tools![count] }]).build().unwrap_err();
+/// // Everything at once.
+/// assert!(error.to_string().contains("two tools are named `count`"));
+/// assert!(error.to_string().contains("add it with `.state(…)`"));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -49,6 +66,21 @@ pub enum BuildError {
 }
 
 /// Builds an [`Assistant`].
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, UsageLimits};
+/// use std::time::Duration;
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .system("Answer briefly.")
+///     .max_turns(10)
+///     .tool_timeout(Duration::from_secs(30))
+///     .limits(UsageLimits { total_tokens: Some(50_000), ..UsageLimits::default() })
+///     .on_event(|event| println!("{event:?}"))
+///     .build()?;
+/// assert!(!assistant.is_busy());
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[must_use = "call `build`"]
 pub struct AssistantBuilder {
     model: Arc<dyn Model>,

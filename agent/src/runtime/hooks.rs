@@ -179,6 +179,30 @@ impl BeforeCall {
 }
 
 /// What a hook changes in a result, field by field.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{AfterCall, Assistant, message::Part, tool, tools};
+///
+/// /// Reads a page.
+/// #[tool(read_only)]
+/// fn read_page() -> &'static str {
+///     "call 555-0100 now"
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("read_page", "{}"), reply().text("Done.")]);
+/// let assistant = Assistant::builder(model)
+///     .tools(tools![read_page])
+///     .after_tool_call(|_call, outcome| async move {
+///         let text = outcome.text().replace("555-0100", "[number]");
+///         Ok(AfterCall { content: Some(vec![Part::text(text)]), ..AfterCall::default() })
+///     })
+///     .build()?;
+/// assistant.prompt("Read it.").await?;
+/// assert_eq!(assistant.messages().get(2).unwrap().text(), "call [number] now");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AfterCall {
     /// Other content for the model.

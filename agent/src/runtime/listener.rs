@@ -70,6 +70,26 @@ impl Listener {
 }
 
 /// Being told of events. Dropping it ends that; [`forever`](Self::forever) keeps it as long as the assistant.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bye!"])).build()?;
+/// let events = Arc::new(AtomicUsize::new(0));
+/// let count = events.clone();
+/// let subscription = assistant.subscribe(move |_event| {
+///     count.fetch_add(1, Ordering::Relaxed);
+/// });
+/// assistant.prompt("Hi").await?;
+/// drop(subscription);
+/// let heard = events.load(Ordering::Relaxed);
+/// assistant.prompt("Bye").await?;
+/// assert!(heard > 0 && events.load(Ordering::Relaxed) == heard);
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription {
     end: Option<Box<dyn FnOnce() + Send + Sync>>,
@@ -149,6 +169,23 @@ impl Buffer {
 /// The events of an assistant, from run to run. It ends after the `agent_end` of a run.
 ///
 /// A reader that is slow makes the run wait for it; dropping the stream ends that.
+///
+/// ```
+/// use agent::{Assistant, EventKind, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let mut events = assistant.events();
+/// assistant.start("Hi")?;
+/// let mut text = String::new();
+/// while let Some(event) = events.next().await {
+///     if let EventKind::MessageUpdate { update, .. } = &event.kind {
+///         text.push_str(update.text_delta().unwrap_or_default());
+///     }
+/// }
+/// assert_eq!(text, "Hello!");
+/// # Ok(()) }
+/// ```
 #[must_use = "a stream does nothing until it is read"]
 pub struct EventStream {
     buffer: Arc<Buffer>,

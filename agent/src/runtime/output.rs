@@ -154,6 +154,16 @@ pub struct TypedPrompt<T> {
 }
 
 /// An answer of a type, and the run that came to it.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new([r#"{"result": 42}"#])).build()?;
+/// let answer = assistant.prompt("Six times seven?").output::<u32>().await?;
+/// assert_eq!((answer.value, answer.run.turns), (42, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TypedOutput<T> {

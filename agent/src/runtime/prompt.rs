@@ -219,6 +219,18 @@ impl fmt::Debug for Prompt {
 
 /// A run: a stream of its events, and in the end its [output](Self::output). Reading drives it; the run never is ahead of
 /// its reader. Dropping it cancels the run and leaves a sound conversation.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let mut run = assistant.run("Hi");
+/// let first = run.next().await.expect("a run has events");
+/// assert_eq!((first.seq, first.turn), (1, 0));
+/// assert_eq!(run.output().await?.text(), "Hello!");            // reads the rest
+/// # Ok(()) }
+/// ```
 #[must_use = "a run does nothing until it is read"]
 pub struct Run {
     running: Option<BoxFuture<'static, Result<RunOutput, RunError>>>,
@@ -318,6 +330,24 @@ impl fmt::Debug for RunHandle {
 }
 
 /// What a prompt came to.
+///
+/// ```
+/// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+/// let output = Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
+/// assert_eq!((output.text().as_str(), output.turns, output.stop), ("42", 2, RunStop::Completed));
+/// assert_eq!(output.messages.len(), 4);
+/// assert_eq!(output.coercions[0].coercions[0].path, "/n");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunOutput {

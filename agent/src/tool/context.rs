@@ -262,6 +262,24 @@ impl fmt::Debug for Inner {
 }
 
 /// Builds a [`ToolContext`].
+///
+/// ```
+/// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+///
+/// struct Greeting(&'static str);
+///
+/// /// Greets.
+/// #[tool]
+/// fn greet(name: String, greeting: &Greeting, cx: &ToolContext) -> String {
+///     format!("{}, {name}! ({})", greeting.0, cx.run_id().unwrap_or("no run"))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cx = ToolContext::builder().state(Greeting("Hello")).run_id("run-1").build()?;
+/// let result = Registry::new(tools![greet])?.call(&ToolCall::new("1", "greet", r#"{"name": "Ann"}"#), &cx).await;
+/// assert_eq!(result.outcome.text(), "Hello, Ann! (run-1)");
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "call `build`"]
 pub struct ToolContextBuilder {

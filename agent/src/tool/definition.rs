@@ -328,6 +328,20 @@ impl Serialize for ToolDefinition {
 /// Hints about a tool for clients and people, in MCP's words. They are hints: nothing is enforced by them.
 ///
 /// Source: `ToolAnnotations` of the Model Context Protocol's schema.
+///
+/// ```
+/// use agent::{Registry, tool, tools};
+///
+/// /// Throws a file away.
+/// #[tool(destructive, open_world = false)]
+/// fn remove(path: String) {}
+///
+/// let registry = Registry::new(tools![remove])?;
+/// let definitions = registry.definitions();
+/// let hints = definitions[0].annotations();
+/// assert_eq!((hints.destructive, hints.open_world, hints.read_only), (Some(true), Some(false), None));
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -14,6 +14,26 @@ use std::fmt;
 ///
 /// A call never fails a run: an unknown name, bad arguments, an error, a panic and a timeout are all outcomes,
 /// and the model is told of each.
+///
+/// ```
+/// use agent::{Registry, ToolContext, ToolOutcome, message::ToolCall, tool, tools};
+///
+/// /// Reads a file.
+/// #[tool(read_only)]
+/// fn read(path: String) -> Result<String, String> {
+///     Err(format!("there is no {path}"))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let registry = Registry::new(tools![read])?;
+/// let result = registry.call(&ToolCall::new("call_1", "read", r#"{"path": "a.txt"}"#), &ToolContext::new()).await;
+/// match &result.outcome {
+///     ToolOutcome::Completed(output) => println!("{}", output.text_content()),
+///     ToolOutcome::Failed { code, message } => assert_eq!((code.as_str(), &**message), ("tool_error", "there is no a.txt")),
+///     other => println!("{}", other.text()),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -346,6 +366,14 @@ impl<T: IntoOutcome, E: IntoOutcome> IntoOutcome for Result<T, E> {
 }
 
 /// The result of one call, ready to become the message that answers it.
+///
+/// ```
+/// use agent::{ToolOutput, ToolResult};
+///
+/// let result = ToolResult::new("call_1", "add", ToolOutput::text("42"));
+/// let message = result.to_message().expect("it has ended");
+/// assert_eq!((message.call_id.as_str(), message.text().as_str()), ("call_1", "42"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolResult {

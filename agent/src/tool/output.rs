@@ -38,6 +38,23 @@ pub struct ToolOutput {
 }
 
 /// Whether a run goes on after a result.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, Control, RunStop, ToolOutput, tool, tools};
+///
+/// /// Hands the conversation over to a person.
+/// #[tool]
+/// fn hand_over() -> ToolOutput {
+///     ToolOutput::text("Somebody will answer.").with_control(Control::EndNow)
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new([reply().tool_call("hand_over", "{}")])).tools(tools![hand_over]).build()?;
+/// let output = assistant.prompt("I want to talk to somebody.").await?;
+/// assert_eq!((output.stop, output.turns), (RunStop::Terminated, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -144,6 +161,17 @@ impl ToolOutput {
 
 /// A value that is returned as JSON by a closure or a hand-written tool. (`#[tool]` functions return the value
 /// itself.)
+///
+/// ```
+/// use agent::{DynamicTool, Json, ToolContext, Value, json};
+///
+/// let schema = json!({"type": "object", "properties": {}});
+/// let version = DynamicTool::new("version", "Of this program.", schema, |_args: Value, _cx: ToolContext| async {
+///     Json([0, 1, 0])
+/// })?;
+/// # drop(version);
+/// # Ok::<(), agent::DefinitionError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

@@ -9,6 +9,21 @@ use std::fmt::{self, Write};
 const LISTED: usize = 40;
 
 /// There is no tool of that name.
+///
+/// ```
+/// use agent::{Registry, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let registry = Registry::new(tools![add])?;
+/// let unknown = registry.fetch("ad").err().expect("there is no such tool");
+/// assert_eq!((unknown.name(), unknown.suggestions()), ("ad", &["add".to_owned()][..]));
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTool {
     name: String,
@@ -62,6 +77,19 @@ impl fmt::Display for UnknownTool {
 impl std::error::Error for UnknownTool {}
 
 /// Tools that cannot be put together; says everything that is wrong, a line each.
+///
+/// ```
+/// use agent::{Registry, RegistryProblem, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let error = Registry::new(tools![add, { tools![add] }]).unwrap_err();
+/// assert!(matches!(&error.problems()[0], RegistryProblem::Duplicate { name } if name == "add"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct RegistryError {
     problems: Vec<RegistryProblem>,

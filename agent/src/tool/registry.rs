@@ -344,6 +344,22 @@ impl fmt::Debug for Registry {
 }
 
 /// A call that may run: its arguments as they are after coercion.
+///
+/// ```
+/// use agent::{Registry, json, message::ToolCall, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let registry = Registry::new(tools![add])?;
+/// let checked = registry.validate(&ToolCall::new("call_1", "add", r#"{"a": "40", "b": 2}"#))?;
+/// assert_eq!(checked.args, json!({"a": 40, "b": 2}));
+/// assert_eq!(checked.coercions.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CheckedCall {
@@ -369,6 +385,23 @@ impl fmt::Debug for CheckedCall {
 }
 
 /// A call that may not run. Its text is what the model would read.
+///
+/// ```
+/// use agent::{CallError, Registry, message::ToolCall, tool, tools};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// let registry = Registry::new(tools![add])?;
+/// match registry.validate(&ToolCall::new("call_1", "add", r#"{"a": "many", "b": 2}"#)) {
+///     Err(CallError::InvalidArguments(report)) => assert_eq!(report.issues()[0].path, "/a"),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {

@@ -19,6 +19,31 @@ pub(super) use resume::{Resumption, check, goes_on};
 pub(super) use sign::Signer;
 
 /// What is said to a call that needs approval.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, Decision, json, tool, tools};
+///
+/// /// Sends money.
+/// #[tool(approval = "always")]
+/// async fn send(amount: u64) -> String {
+///     format!("{amount} sent")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("send", r#"{"amount": 500}"#), reply().text("Done.")]);
+/// let assistant = Assistant::builder(model)
+///     .tools(tools![send])
+///     .on_approval(|request| async move {
+///         println!("{} {}", request.call.name, request.call.args.text());
+///         Decision::AllowWith(json!({"amount": 100}))
+///     })
+///     .build()?;
+/// assistant.prompt("Send 500.").await?;
+/// let told = assistant.messages().get(2).unwrap().text();
+/// assert!(told.contains("100 sent"), "{told}");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,0 +1,66 @@
+//! Task: small payments run at once, big ones wait for somebody's word.
+//!
+//! ```sh
+//! cargo run --example approve_big_amounts              # asks; `y` allows, a number allows that amount, all else denies
+//! echo 200 | cargo run --example approve_big_amounts   # the same in a pipe
+//! ```
+//!
+//! Without `on_approval` the run would be suspended instead: `RunOutput::snapshot` can be stored, and goes on with
+//! `Assistant::resume` when the decision is there, also in another process.
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use agent::loop_core::ApprovalRequest;
+use agent::model::{ScriptedModel, reply};
+use agent::{Assistant, Decision, EventKind, Value, json, tool, tools};
+use std::error::Error;
+
+/// Sends money.
+#[tool(approval = when(|amount: &u64| *amount > 100))]
+fn send_money(
+    /// Who gets it.
+    to: String,
+    /// In euros.
+    #[arg(range(1..=10_000))]
+    amount: u64,
+) -> String {
+    format!("{amount} EUR sent to {to}")
+}
+
+/// Asks whoever sits there. The arguments are checked and coerced before anybody is asked.
+async fn ask(request: ApprovalRequest) -> Decision {
+    let args: Value = serde_json::from_str(request.call.args.text()).unwrap_or_default();
+    println!("? May `{}` run with {args}? [y/amount/N]", request.call.name);
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|_| line)
+    });
+    match line.await {
+        Ok(Ok(line)) if line.trim() == "y" => Decision::Allow,
+        // Another amount is checked like any argument, and the model is told of it.
+        Ok(Ok(line)) if line.trim().parse::<u64>().is_ok() => {
+            Decision::AllowWith(json!({"to": args["to"], "amount": line.trim()}))
+        }
+        _ => Decision::Deny("the owner of the account said no".to_owned()),
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let model = ScriptedModel::new([
+        reply()
+            .tool_call("send_money", r#"{"to": "Ann", "amount": 20}"#)
+            .tool_call("send_money", r#"{"to": "Bo", "amount": "500"}"#),
+        reply().text("That is done."),
+    ]);
+    let assistant = Assistant::builder(model)
+        .tools(tools![send_money])
+        .on_approval(ask)
+        .on_event(|event| {
+            if let EventKind::ToolExecutionEnd { result, .. } = &event.kind {
+                println!("{}", result.outcome.text());
+            }
+        })
+        .build()?;
+    println!("{}", assistant.prompt("20 to Ann and 500 to Bo, please.").await?.text());
+    Ok(())
+}

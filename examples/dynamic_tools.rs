@@ -1,0 +1,83 @@
+//! Task: tools that are known only at run time: from a configuration, a database, another service.
+//!
+//! ```sh
+//! cargo run --example dynamic_tools     # prints what becomes of calls to two tools of a configuration
+//! ```
+//!
+//! The schema goes to the model as it is given; arguments are checked and coerced by the same engine as those of `#[tool]`.
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use agent::{
+    DynamicTool, Effect, Registry, ToolBuilder, ToolContext, ToolError, ToolOutput, ToolSet, Value,
+    message::ToolCall, tool, tools,
+};
+use std::error::Error;
+
+/// What somebody wrote down: names, descriptions, schemas, and a template for the answer.
+const CONFIGURATION: &str = r#"[
+    {"name": "greet", "description": "Greets somebody.", "answer": "Good morning, {name}!",
+     "parameters": {"type": "object", "required": ["name"], "additionalProperties": false,
+                    "properties": {"name": {"type": "string", "maxLength": 40}}}},
+    {"name": "dim_light", "description": "Sets how bright a lamp is.", "answer": "Lamp {lamp} is at {percent} %.",
+     "parameters": {"type": "object", "required": ["lamp", "percent"], "additionalProperties": false,
+                    "properties": {"lamp": {"enum": ["desk", "door"]},
+                                   "percent": {"type": "integer", "minimum": 0, "maximum": 100}}}}
+]"#;
+
+/// One entry as a tool. A schema that cannot be honoured is an error here, with the keyword and its place.
+fn configured(entry: &Value) -> Result<DynamicTool, Box<dyn Error>> {
+    let text =
+        |key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(|| format!("no `{key}` in {entry}"));
+    let answer = text("answer")?;
+    let body = move |args: Value, _cx: ToolContext| {
+        let mut said = answer.clone();
+        for (name, value) in args.as_object().into_iter().flatten() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            said = said.replace(&format!("{{{name}}}"), &value);
+        }
+        async move { said }
+    };
+    Ok(DynamicTool::new(&text("name")?, text("description")?, entry["parameters"].clone(), body)?)
+}
+
+/// The current time of day.
+#[tool(read_only)]
+fn time() -> &'static str {
+    "08:15"
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut set = ToolSet::new();
+    for entry in serde_json::from_str::<Vec<Value>>(CONFIGURATION)? {
+        set.add(configured(&entry)?);
+    }
+
+    // Parameters one by one, where there is no schema to begin with.
+    let remind = ToolBuilder::new("remind")
+        .description("Reminds of something.")
+        .required_string("what", "In a few words.")
+        .optional_integer("minutes", "From now.")
+        .with_keyword("minimum", 1)
+        .build(|args: Value, _cx| async move {
+            let what = args["what"].as_str().ok_or_else(|| ToolError::retry("say what to remind of"))?;
+            Ok::<_, ToolError>(ToolOutput::text(format!(
+                "{what} in {} minutes",
+                args["minutes"].as_u64().unwrap_or(10)
+            )))
+        })?;
+
+    // They stand beside others, and are a set like others.
+    let registry = Registry::new(tools![time, { remind }, set.prefix("home_")])?;
+    assert_eq!(registry.fetch("remind")?.policy().effect, Effect::Once);
+    for (name, arguments) in [
+        ("home_greet", r#"{"name": "Ann"}"#),
+        ("home_dim_light", r#"{"lamp": "desk", "percent": "40"}"#),
+        ("home_dim_light", r#"{"lamp": "dor", "percent": 140}"#),
+        ("remind", r#"{"what": "tea", "minutes": 4}"#),
+    ] {
+        let result = registry.call(&ToolCall::new("call_1", name, arguments), &ToolContext::new()).await;
+        println!("{name} {arguments}\n=> {}\n", result.outcome.text());
+    }
+    Ok(())
+}

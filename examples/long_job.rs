@@ -1,0 +1,66 @@
+//! Task: a tool that takes long says how far it is, and stops when it is told to.
+//!
+//! ```sh
+//! cargo run --example long_job     # prints a bar that grows, then a second job that is cancelled half way
+//! ```
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use agent::model::{ScriptedModel, reply};
+use agent::{Assistant, EventKind, Progress, ToolContext, tool, tools};
+use std::error::Error;
+use std::time::Duration;
+
+/// Imports photos from a camera.
+#[tool(timeout = "10m")]
+async fn import_photos(
+    /// How many there are.
+    #[arg(range(1..=1000))]
+    photos: u32,
+    cx: &ToolContext,
+) -> String {
+    for done in 0..photos {
+        // It goes to whoever watches the run, never to the model.
+        cx.progress(Progress::new("importing").of(done, photos));
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            // What is said within the grace period (5 s) is the result of the call.
+            () = cx.cancelled() => return format!("stopped after {done} of {photos} photos; they are kept"),
+        }
+    }
+    format!("{photos} photos imported")
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let model = ScriptedModel::new([
+        reply().tool_call("import_photos", r#"{"photos": 10}"#),
+        reply().text("All ten are here."),
+        reply().tool_call("import_photos", r#"{"photos": 1000}"#),
+    ]);
+    let assistant = Assistant::builder(model).tools(tools![import_photos]).build()?;
+
+    let mut run = assistant.run("Import the photos.");
+    while let Some(event) = run.next().await {
+        if let EventKind::ToolExecutionUpdate { tool, partial, .. } = &event.kind {
+            let share = partial.fraction().unwrap_or_default();
+            println!("{tool}: {} {:3.0} %", partial.message, share * 100.0);
+        }
+    }
+    println!("{}\n", run.output().await?.text());
+
+    let mut run = assistant.run("And those of last year.");
+    let handle = run.handle();
+    while let Some(event) = run.next().await {
+        match &event.kind {
+            EventKind::ToolExecutionUpdate { partial, .. } if partial.done == Some(5) => {
+                handle.cancel("the user changed their mind");
+            }
+            EventKind::ToolExecutionEnd { result, .. } => println!("{}", result.outcome.text()),
+            _ => {}
+        }
+    }
+    if let Err(error) = run.output().await {
+        println!("{error}");
+    }
+    Ok(())
+}
