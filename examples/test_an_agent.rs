@@ -16,7 +16,7 @@ use std::error::Error;
 /// A stay in a hotel.
 #[derive(ToolArgs, Debug, PartialEq)]
 struct Stay {
-    /// Name of the hotel.
+    /// As it stands over the door, such as "Astoria".
     #[arg(length(1..=80))]
     hotel: String,
     /// How many.
