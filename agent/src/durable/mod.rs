@@ -43,7 +43,8 @@
 //! * What happens between steps has to be the same on every replay: approval rules (`approval = when(…)`), the tools and their
 //!   policies. Hooks are steps of their own, and may do what they like. New code that would take another way is served at an
 //!   address of its own.
-//! * Listeners hear of events again on a replay. Results are not cached between calls.
+//! * Listeners hear of events again on a replay. Results are not cached between calls, requests are not told to `on_metric`, and an
+//!   approval key is not used: who may decide is the engine's to guard.
 //!
 //! Unlike on one machine there is no steering into a running batch, no choice of tools for each turn, no spilling of results, no
 //! limit of wall time: an assistant that has them is refused.
