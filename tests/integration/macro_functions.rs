@@ -73,7 +73,7 @@ async fn the_function_stays_a_function() {
     assert_eq!(plain(1, 2), 3);
 }
 
-mod inner {
+mod stays {
     /// Adds.
     #[agent::tool]
     #[inline]
@@ -85,7 +85,7 @@ mod inner {
 
 #[test]
 fn attributes_visibility_and_constness_stay() {
-    use inner::sum;
+    use stays::sum;
     const SUM: u8 = sum(1, 2);
     assert_eq!(SUM, 3);
     assert_eq!(tools![sum].len(), 1);
