@@ -130,6 +130,17 @@ async fn failures_of_the_server_are_retried_and_the_last_is_told() {
         HttpModel::builder("openai/gpt-4o").base_url("http://127.0.0.1:9").key("k").options(quick()).build();
     let error = ask(&model.unwrap()).await.1.unwrap_err();
     assert!(error.is_connection(), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("http://127.0.0.1:9") && text.contains("could not be reached: "), "{text}");
+}
+
+#[test]
+fn what_is_no_address_is_refused_at_once() {
+    for url in ["127.0.0.1:9/v1", "localhost:9", "file:///etc", "https://", ""] {
+        let built = HttpModel::builder("openai/gpt-4o").base_url(url).key("k").build();
+        let text = built.unwrap_err().to_string();
+        assert!(text.starts_with(&format!("`{url}` is no address of a server: ")), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -329,33 +329,41 @@ impl ModelError {
 
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, status, code, request_id, .. } = &*self.inner;
+        let Inner { kind, message, status, code, request_id, retry_after, .. } = &*self.inner;
         write!(f, "{}: {message}", kind.as_str())?;
         let details = [
             status.map(|status| format!("status {status}")),
             code.as_ref().map(|code| format!("code {code}")),
             request_id.as_ref().map(|id| format!("request {id}")),
+            retry_after.map(|pause| format!("wants a pause of {pause:?}")),
         ];
         let details: Vec<String> = details.into_iter().flatten().collect();
         if details.is_empty() { Ok(()) } else { write!(f, " ({})", details.join(", ")) }
     }
 }
 
+/// What there is of it: this is what `unwrap` and `main` print.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, message, status, code, request_id, retry_after, body, retryable, source } =
             &*self.inner;
-        f.debug_struct("ModelError")
-            .field("kind", kind)
-            .field("message", message)
-            .field("status", status)
-            .field("code", code)
-            .field("request_id", request_id)
-            .field("retry_after", retry_after)
-            .field("body", body)
-            .field("retryable", retryable)
-            .field("source", source)
-            .finish()
+        let mut shown = f.debug_struct("ModelError");
+        shown.field("kind", kind).field("message", message);
+        let optional: [(&str, Option<&dyn fmt::Debug>); 7] = [
+            ("status", status.as_ref().map(|status| status as _)),
+            ("code", code.as_ref().map(|code| code as _)),
+            ("request_id", request_id.as_ref().map(|id| id as _)),
+            ("retry_after", retry_after.as_ref().map(|pause| pause as _)),
+            ("body", body.as_ref().map(|body| body as _)),
+            ("retryable", retryable.as_ref().map(|retryable| retryable as _)),
+            ("source", source.as_ref().map(|source| source as _)),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                shown.field(name, value);
+            }
+        }
+        shown.finish()
     }
 }
 

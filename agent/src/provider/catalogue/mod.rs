@@ -163,9 +163,10 @@ impl Catalogue {
             let suggestion = by_model
                 .map(|provider| format!("{provider}/{provider_name}"))
                 .or_else(|| (!near.is_empty()).then(|| near.remove(0).to_owned()));
-            let problem =
-                format!("there is no provider `{provider_name}` (the big ones are features of this crate)");
-            return Err(unknown(problem, suggestion));
+            return Err(unknown(
+                format!("there is no provider `{provider_name}`{}", lacks(provider_name)),
+                suggestion,
+            ));
         };
         let model = model.map(str::to_owned).or_else(|| provider.default_model());
         let Some(model) = model.filter(|model| !model.trim().is_empty()) else {
@@ -177,6 +178,19 @@ impl Catalogue {
 
     pub(super) fn built_in() -> &'static Self {
         &BUILT_IN
+    }
+}
+
+/// What is to be done about a provider that is not compiled in.
+fn lacks(name: &str) -> &'static str {
+    match name {
+        "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",
+        "gemini" if cfg!(not(feature = "gemini")) => ": switch on the feature `gemini` of `agent`",
+        "openai" | "openai-responses" if cfg!(not(feature = "openai")) => {
+            ": switch on the feature `openai` of `agent`"
+        }
+        _ if cfg!(not(feature = "openai")) => " (most speak OpenAI's protocol: feature `openai` of `agent`)",
+        _ => "",
     }
 }
 
@@ -212,11 +226,18 @@ pub fn protocols() -> impl Iterator<Item = &'static str> {
 
 /// A model whose provider nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}; write `provider/model`, with one of these providers: {known}{}", hint(suggestion.as_deref()))]
+#[error("{problem}{}{}", advice(known), hint(suggestion.as_deref()))]
 pub struct UnknownModel {
     problem: String,
     known: String,
     suggestion: Option<String>,
+}
+
+fn advice(known: &str) -> String {
+    if known.is_empty() {
+        return String::new();
+    }
+    format!("; write `provider/model`, with one of these providers: {known}")
 }
 
 fn hint(suggestion: Option<&str>) -> String {

@@ -160,7 +160,7 @@ impl HttpClient {
         let limit = Instant::now().checked_add(first).unwrap_or(deadline).min(deadline);
         let sent = match timeout_at(limit, builder.send()).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(transport_error(error, &secrets)),
+            Ok(Err(error)) => Err(transport_error(error, &shown, &secrets)),
             Err(_) => {
                 let message =
                     if limit == deadline { "no answer within the total time" } else { "no answer in time" };
@@ -200,7 +200,10 @@ impl HttpAnswer {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
         let read = match timeout_at(limit, self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(error)) => Err(transport_error(error, &self.secrets).with_status(self.status())),
+            Ok(Err(error)) => {
+                let url = shown(self.response.url().as_str());
+                Err(transport_error(error, &url, &self.secrets).with_status(self.status()))
+            }
             Err(_) => {
                 let message = if limit == self.deadline {
                     "the answer took longer than the total time".to_owned()
@@ -254,7 +257,7 @@ fn bare(secret: &Secret) -> Vec<Secret> {
 }
 
 /// Without user, password and query: keys may stand there.
-fn shown(url: &str) -> String {
+pub(super) fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {
         Some((scheme, rest)) => {
@@ -265,21 +268,32 @@ fn shown(url: &str) -> String {
     }
 }
 
-fn transport_error(error: reqwest::Error, secrets: &[Secret]) -> ModelError {
+/// `place` is the URL as it may be [shown].
+fn transport_error(error: reqwest::Error, place: &str, secrets: &[Secret]) -> ModelError {
     let error = error.without_url();
     let (kind, message) = if error.is_timeout() {
-        (ModelErrorKind::Timeout, "the provider could not be reached in time")
+        (ModelErrorKind::Timeout, format!("{place} could not be reached in time"))
     } else if error.is_builder() {
-        (ModelErrorKind::InvalidRequest, "the request cannot be sent: its URL or a header is malformed")
+        (
+            ModelErrorKind::InvalidRequest,
+            format!("the request cannot be sent: a header, or {place}, is malformed"),
+        )
     } else if error.is_connect() {
-        (ModelErrorKind::Connection, "the provider could not be reached")
+        (ModelErrorKind::Connection, format!("{place} could not be reached{}", because(&error)))
     } else if error.is_body() || error.is_decode() {
-        (ModelErrorKind::Connection, "the connection broke in the middle of the answer")
+        (ModelErrorKind::Connection, "the connection broke in the middle of the answer".to_owned())
     } else {
-        (ModelErrorKind::Connection, "the connection broke")
+        (ModelErrorKind::Connection, format!("the connection to {place} broke{}", because(&error)))
     };
     let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
     ModelError::new(kind, message).with_source(error).without_secrets(&secrets)
+}
+
+/// The system's own word, at the bottom of the sources: `: Connection refused (os error 111)`.
+fn because(error: &reqwest::Error) -> String {
+    let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    let of_system = sources.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
+    of_system.map(|error| format!(": {error}")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::client::HttpClient;
+use super::client::{HttpClient, shown};
 use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
@@ -69,6 +69,13 @@ pub enum BuildModelError {
         provider: String,
         /// The variable that was looked at.
         variable: String,
+    },
+    /// The address is none.
+    #[error("`{url}` is no address of a server: write it with its scheme, like `https://api.example.com/v1`")]
+    #[non_exhaustive]
+    BadAddress {
+        /// What was given, without user, password and query.
+        url: String,
     },
     /// The HTTP client cannot be set up.
     #[error(transparent)]
@@ -195,6 +202,11 @@ impl HttpModelBuilder {
                 .base_url(&*protocol)
                 .map_err(|variable| BuildModelError::NoAddress { provider: name.clone(), variable })?,
         };
+        let is_address = reqwest::Url::parse(&base_url)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        if !is_address {
+            return Err(BuildModelError::BadAddress { url: shown(&base_url) });
+        }
         let facts = catalogue.facts(&format!("{name}/{model}"));
         let mut headers = provider.headers().to_vec();
         for (name, value) in self.headers {
