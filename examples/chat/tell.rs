@@ -2,10 +2,12 @@
 
 use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
 use crate::screen::{Show, below};
+use agent::args::{Coercion, Coercions};
 use agent::loop_core::ApprovalDecision;
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, Usage};
 use agent::model::ModelEvent;
 use agent::{Event, EventKind, Progress, ToolOutcome, ToolResult};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Lines of a result that are shown at once.
@@ -53,6 +55,8 @@ pub(crate) struct Teller {
     /// What was typed meanwhile and is not heard yet: id and text.
     pub(crate) waiting: Vec<(String, String)>,
     pub(crate) shown: Vec<Shown>,
+    /// The parts of the reply that were told whole.
+    whole: BTreeSet<usize>,
     /// Of the first of `shown`, its number for `/show`.
     first: usize,
     pub(crate) usage: Usage,
@@ -70,6 +74,7 @@ impl Teller {
             running: Vec::new(),
             waiting: Vec::new(),
             shown: Vec::new(),
+            whole: BTreeSet::new(),
             first,
             usage: Usage::default(),
             turns: 0,
@@ -133,6 +138,11 @@ impl Teller {
                 self.doing = Doing::Calling(one_line(name));
                 return;
             }
+            ModelEvent::Part { content_index, part } => {
+                if self.told_whole(part, show) {
+                    self.whole.insert(*content_index);
+                }
+            }
             _ => {}
         }
         if matches!(self.doing, Doing::Waiting) {
@@ -140,24 +150,31 @@ impl Teller {
         }
     }
 
-    /// What of a reply does not come piece by piece.
-    fn replied(&self, reply: &AssistantMessage, show: &mut impl Show) {
-        for part in &reply.content {
-            match &part.content {
-                Content::Refusal(text) => {
-                    show.text(Kind::Bad, text);
-                    show.end_text();
-                }
-                Content::ProviderTool(tool) => {
-                    let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
-                    show.line(&self.look.paint(Kind::Dim, &tool));
-                }
-                _ => {}
-            }
+    /// What of a reply was not told while it came.
+    fn replied(&mut self, reply: &AssistantMessage, show: &mut impl Show) {
+        let told = std::mem::take(&mut self.whole);
+        for (_, part) in reply.content.iter().enumerate().filter(|(at, _)| !told.contains(at)) {
+            self.told_whole(part, show);
         }
         if let Some(cut) = cut(reply) {
             show.line(&self.look.paint(Kind::Notice, &cut));
         }
+    }
+
+    /// Tells of a part that does not come piece by piece; whether it was one.
+    fn told_whole(&self, part: &Part, show: &mut impl Show) -> bool {
+        match &part.content {
+            Content::Refusal(text) => {
+                show.text(Kind::Bad, text);
+                show.end_text();
+            }
+            Content::ProviderTool(tool) => {
+                let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
+                show.line(&self.look.paint(Kind::Dim, &tool));
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn heard(&mut self, id: &str, message: &Message, turn: u32, show: &mut impl Show) {
@@ -176,10 +193,8 @@ impl Teller {
         let look = self.look;
         let name = look.paint(Kind::Bold, &one_line(&result.tool));
         show.line(&format!("⚙ {name} {}", look.paint(Kind::Dim, &fit(&one_line(&args), LINE))));
-        for one in &result.coercions {
-            let path = if one.path.is_empty() { "the arguments" } else { &one.path };
-            let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);
-            show.line(&look.paint(Kind::Notice, &fit(&one_line(&change), LINE)));
+        for line in coerced(look, &result.coercions) {
+            show.line(&line);
         }
         let text = match &result.outcome {
             ToolOutcome::Completed(output) => {
@@ -288,6 +303,16 @@ impl Teller {
             columns,
         )
     }
+}
+
+/// What was changed in arguments so that they fit, a line each.
+pub(crate) fn coerced(look: Look, coercions: &Coercions) -> Vec<String> {
+    let line = |one: &Coercion| {
+        let path = if one.path.is_empty() { "the arguments" } else { &one.path };
+        let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);
+        look.paint(Kind::Notice, &fit(&one_line(&change), LINE))
+    };
+    coercions.iter().map(line).collect()
 }
 
 /// What there is to read of a part of a result.
