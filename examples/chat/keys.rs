@@ -69,7 +69,6 @@ impl Reader {
 
     fn step(&mut self, byte: u8) -> State {
         match std::mem::take(&mut self.state) {
-            State::Plain => self.plain(byte),
             State::Paste(matched) => self.paste(byte, matched),
             State::Escape => match byte {
                 b'[' => State::Sequence(Vec::new()),
@@ -99,7 +98,7 @@ impl Reader {
                 other => self.plain(other),
             },
             State::Last if byte >= b' ' => State::Plain,
-            State::Last => self.plain(byte),
+            State::Plain | State::Last => self.plain(byte),
         }
     }
 

@@ -7,7 +7,6 @@ use agent::loop_core::ApprovalDecision;
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, Usage};
 use agent::model::ModelEvent;
 use agent::{Event, EventKind, Progress, ToolOutcome, ToolResult};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Lines of a result that are shown at once.
@@ -55,8 +54,6 @@ pub(crate) struct Teller {
     /// What was typed meanwhile and is not heard yet: id and text.
     pub(crate) waiting: Vec<(String, String)>,
     pub(crate) shown: Vec<Shown>,
-    /// The parts of the reply that were told whole.
-    whole: BTreeSet<usize>,
     /// Of the first of `shown`, its number for `/show`.
     first: usize,
     pub(crate) usage: Usage,
@@ -74,7 +71,6 @@ impl Teller {
             running: Vec::new(),
             waiting: Vec::new(),
             shown: Vec::new(),
-            whole: BTreeSet::new(),
             first,
             usage: Usage::default(),
             turns: 0,
@@ -138,11 +134,6 @@ impl Teller {
                 self.doing = Doing::Calling(one_line(name));
                 return;
             }
-            ModelEvent::Part { content_index, part } => {
-                if self.told_whole(part, show) {
-                    self.whole.insert(*content_index);
-                }
-            }
             _ => {}
         }
         if matches!(self.doing, Doing::Waiting) {
@@ -150,31 +141,24 @@ impl Teller {
         }
     }
 
-    /// What of a reply was not told while it came.
-    fn replied(&mut self, reply: &AssistantMessage, show: &mut impl Show) {
-        let told = std::mem::take(&mut self.whole);
-        for (_, part) in reply.content.iter().enumerate().filter(|(at, _)| !told.contains(at)) {
-            self.told_whole(part, show);
+    /// What of a reply does not come piece by piece: listeners are told of it when the reply is whole.
+    fn replied(&self, reply: &AssistantMessage, show: &mut impl Show) {
+        for part in &reply.content {
+            match &part.content {
+                Content::Refusal(text) => {
+                    show.text(Kind::Bad, text);
+                    show.end_text();
+                }
+                Content::ProviderTool(tool) => {
+                    let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
+                    show.line(&self.look.paint(Kind::Dim, &tool));
+                }
+                _ => {}
+            }
         }
         if let Some(cut) = cut(reply) {
             show.line(&self.look.paint(Kind::Notice, &cut));
         }
-    }
-
-    /// Tells of a part that does not come piece by piece; whether it was one.
-    fn told_whole(&self, part: &Part, show: &mut impl Show) -> bool {
-        match &part.content {
-            Content::Refusal(text) => {
-                show.text(Kind::Bad, text);
-                show.end_text();
-            }
-            Content::ProviderTool(tool) => {
-                let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
-                show.line(&self.look.paint(Kind::Dim, &tool));
-            }
-            _ => return false,
-        }
-        true
     }
 
     fn heard(&mut self, id: &str, message: &Message, turn: u32, show: &mut impl Show) {

@@ -142,9 +142,9 @@ impl Drop for Served {
 
 #[test]
 fn a_server_over_http_is_used_and_its_traffic_is_logged_without_the_token() {
-    let (home, served) = (Folder::new(), Served::new());
+    let (home, hotels) = (Folder::new(), Served::new());
     let log = home.0.join("traffic.jsonl");
-    let server = format!("hotels={}", served.url);
+    let server = format!("hotels={}", hotels.url);
     let args = ["--mcp", &server, "--no-tools", "--allow", "hotels__*", "--log", log.to_str().unwrap()];
     let start = Start::new(&home, &args).env("HOTELS_MCP_TOKEN", KEY).env("NO_PROXY", "127.0.0.1");
     let chat = Terminal::at_prompt(start);
