@@ -77,8 +77,10 @@ impl Desk {
         }
         let mut lines =
             vec![look.paint(Kind::Notice, &format!("? {} wants to run with", harmless(&call.name)))];
-        lines
-            .extend(readable(&call.args.value().unwrap_or_default()).lines().map(|line| format!("  {line}")));
+        let args = call.args.value().unwrap_or_default();
+        let plan = registry.get(&call.name).map(|tool| tool.definition().plan());
+        let args = plan.and_then(|plan| plan.without_secrets(&args)).unwrap_or(args);
+        lines.extend(readable(&args).lines().map(|line| format!("  {line}")));
         // The same as it is told once the call has run; whoever decides wants to know before.
         if let Some(checked) = sent.and_then(|sent| registry.validate(sent).ok()) {
             lines.extend(coerced(look, &checked.coercions));

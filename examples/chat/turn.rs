@@ -54,7 +54,7 @@ pub(crate) async fn live(
         tokio::select! {
             event = run.next() => match event {
                 Some(event) => {
-                    teller.tell(&event, &mut screen);
+                    teller.tell(&event, chat.assistant.registry(), &mut screen);
                     keep(chat, &event.kind, &mut screen);
                 }
                 None => break,
@@ -259,7 +259,7 @@ async fn follow<A: Write, N: Write>(
         tokio::select! {
             event = run.next() => {
                 let Some(event) = event else { return Ok(false) };
-                teller.tell(&event, show);
+                teller.tell(&event, chat.assistant.registry(), show);
                 keep(chat, &event.kind, show);
                 if let Some(error) = show.failed.take() {
                     return Err(Unanswered::Closed(error));

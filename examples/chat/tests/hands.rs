@@ -151,7 +151,7 @@ fn what_is_typed_where_a_run_ends_stands_at_the_prompt() {
 #[test]
 fn a_paste_that_goes_on_when_a_run_ends_is_one_text() {
     let home = Folder::new();
-    let chat = Terminal::at_prompt(Start::new(&home, &[]).size(200, 3000));
+    let chat = Terminal::at_prompt(Start::new(&home, &[]).size(40, 2000));
     chat.say("think");
     chat.wait_for("┆ They want");
     chat.send("\x1b[200~");
