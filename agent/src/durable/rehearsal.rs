@@ -52,6 +52,20 @@ pub struct Rehearsal {
 }
 
 /// Where the process dies.
+///
+/// ```
+/// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new(["Hello!"]);
+/// let service = Service::new(&Assistant::builder(model.clone()).build()?)?;
+/// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
+/// assert!(rehearsal.play(Some(Crash::before_step(2))).await?.is_none());
+/// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello!");
+/// assert_eq!(model.requests().len(), 1);               // what was remembered is not asked again
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
     place: Place,

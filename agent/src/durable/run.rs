@@ -69,6 +69,19 @@ impl fmt::Debug for RunRequest {
 }
 
 /// What a run came to. A run that failed, was cancelled or reached a limit has an outcome, too.
+///
+/// ```
+/// use agent::durable::{Outcome, Rehearsal, RunRequest, Service};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let service = Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build()?)?;
+/// let outcome: Option<Outcome> = Rehearsal::new(service, RunRequest::new("greeting", "Hi")).play(None).await?;
+/// let outcome = outcome.expect("nothing fails");
+/// assert!(outcome.is_completed());
+/// assert_eq!((&*outcome.run, outcome.messages.len(), outcome.turns), ("greeting", 2, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -113,6 +126,19 @@ impl Outcome {
 }
 
 /// Something that a run waits for.
+///
+/// ```
+/// use agent::durable::PendingAsk;
+///
+/// /// What somebody is shown who has to decide.
+/// fn line(ask: &PendingAsk) -> String {
+///     match ask {
+///         PendingAsk::Approval { request, .. } => format!("may {} run?", request.call.name),
+///         PendingAsk::Deferred { handle, .. } => format!("the result of {handle} is outstanding"),
+///         other => other.id().to_owned(),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -180,6 +180,28 @@ pub enum EventKind {
 }
 
 /// What was decided on a call.
+///
+/// ```
+/// # /// Sends money.
+/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agent::model::{ScriptedModel, reply};
+/// # let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I may not.")]);
+/// use agent::loop_core::ApprovalDecision;
+/// use agent::{Assistant, Decision, EventKind};
+///
+/// let assistant = Assistant::builder(model)
+///     .tools(agent::tools![send])
+///     .on_approval(|_request| async { Decision::Deny("not today".into()) })
+///     .on_event(|event| {
+///         if let EventKind::ApprovalResolved { decision, .. } = &event.kind {
+///             assert_eq!(*decision, ApprovalDecision::Deny);
+///         }
+///     })
+///     .build()?;
+/// assert_eq!(assistant.prompt("Send it to Ann.").await?.text(), "I may not.");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {

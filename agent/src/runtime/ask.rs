@@ -62,7 +62,7 @@ impl Driver {
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(AssistantMessage::default(), &error);
-                telemetry::end_request(&span, &message, Some(error.kind().name()));
+                telemetry::end_request(&span, &message, Some(error.kind().as_str()));
                 self.measure(asked, &message, Some(&error));
                 self.error = Some(RunError::Model(error));
                 return self.answer(Answer::Reply(Reply::new(message)));
@@ -81,7 +81,7 @@ impl Driver {
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());
         }
-        let kind = failure.as_ref().map(|error| error.kind().name());
+        let kind = failure.as_ref().map(|error| error.kind().as_str());
         telemetry::end_request(&span, &message, kind);
         self.measure(asked, &message, failure.as_ref());
         if let Some(capture) = &self.config.capture {

@@ -136,19 +136,7 @@ impl Assistant {
         Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }
     }
 
-    /// Another assistant of the same model, tools, hooks and limits, whose conversation begins as this one's is now.
-    /// From here each goes its own way, with queues, subscriptions and a result cache of its own. It costs little: one
-    /// for each user of a server.
-    ///
-    /// ```
-    /// # use agent::{Assistant, RunError};
-    /// # async fn example(template: Assistant) -> Result<(), RunError> {
-    /// let (ann, bob) = (template.fork(), template.fork());
-    /// tokio::try_join!(ann.prompt("I am Ann").into_future(), bob.prompt("I am Bob").into_future())?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// A fork of an assistant with a session has none: what it says is not written down. Its calls are recorded.
+    #[doc = include_str!("../docs/fork.md")]
     pub fn fork(&self) -> Self {
         let fork = Self::new(self.shared.config.clone(), self.messages());
         let spilled = self.state().spilled.clone();

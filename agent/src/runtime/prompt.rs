@@ -18,6 +18,17 @@ use futures_core::Stream;
 use tokio::runtime::Handle;
 
 /// A prompt that waits to be awaited, or read as a [stream](Self::stream). Made by [`Assistant::prompt`].
+///
+/// ```
+/// use agent::{Assistant, CancelToken, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let hang_up = CancelToken::new();
+/// let prompt = assistant.prompt("Hi").cancel(hang_up.clone());
+/// assert_eq!(prompt.await?.text(), "Hello!");
+/// # Ok(()) }
+/// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
     assistant: Assistant,
@@ -289,6 +300,19 @@ impl fmt::Debug for Run {
 }
 
 /// What can be done to a run from elsewhere.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, RunHandle};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
+/// let run: RunHandle = assistant.start("Hi")?;
+/// run.cancel("the user left");
+/// assistant.wait_until_idle().await;
+/// assert!(!assistant.is_busy());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RunHandle {
     assistant: Assistant,

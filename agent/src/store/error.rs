@@ -21,6 +21,13 @@ pub struct StoreError {
 }
 
 /// What kind of trouble it is.
+///
+/// ```
+/// use agent::store::{StoreError, StoreErrorKind};
+///
+/// let error = StoreError::new(StoreErrorKind::Busy, "the database is locked");
+/// assert_eq!((error.kind().as_str(), error.is_transient()), ("busy", true));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {

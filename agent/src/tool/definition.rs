@@ -366,6 +366,13 @@ impl ToolAnnotations {
 }
 
 /// A tool cannot be defined like this.
+///
+/// ```
+/// use agent::{DefinitionError, ToolBuilder, ToolContext, Value};
+///
+/// let error = ToolBuilder::new("get weather").description("The weather.").build(|_: Value, _: ToolContext| async {});
+/// assert!(matches!(error, Err(DefinitionError::Name { name }) if name == "get weather"));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {

@@ -31,6 +31,7 @@ use serde_json::{Map, Value, json};
 /// # Ok::<(), agent::DefinitionError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "a list of parameters does nothing until a tool is built of it"]
 pub struct Parameters {
     properties: Map<String, Value>,
     required: Vec<Value>,

@@ -5,6 +5,25 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What running a tool does to the world, and so what may happen to a call that was interrupted.
+///
+/// ```
+/// use agent::{Effect, Registry, tool, tools};
+///
+/// /// Sends a letter: never twice, so never again after a crash.
+/// #[tool]
+/// fn send_letter(to: String) {}
+///
+/// /// Reads a letter.
+/// #[tool(read_only)]
+/// fn read_letter(from: String) -> String {
+///     format!("from {from}")
+/// }
+///
+/// let registry = Registry::new(tools![send_letter, read_letter])?;
+/// assert_eq!(registry.fetch("send_letter")?.policy().effect, Effect::Once);
+/// assert_eq!(registry.fetch("read_letter")?.policy().effect, Effect::Pure);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,6 +38,21 @@ pub enum Effect {
 }
 
 /// How long a body may take.
+///
+/// ```
+/// use agent::{Registry, Timeout, tool, tools};
+/// use std::time::Duration;
+///
+/// /// Looks something up.
+/// #[tool(timeout = "10s")]
+/// async fn look_up(word: String) -> String {
+///     word
+/// }
+///
+/// let registry = Registry::new(tools![look_up])?;
+/// assert_eq!(registry.fetch("look_up")?.policy().timeout, Timeout::After(Duration::from_secs(10)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Timeout {

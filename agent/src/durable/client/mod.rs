@@ -89,6 +89,17 @@ impl fmt::Debug for Client {
 }
 
 /// A run on the engine. Dropping it changes nothing.
+///
+/// ```no_run
+/// use agent::durable::{Client, DurableRun};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// // A run that was started elsewhere, by its name.
+/// let run: DurableRun = Client::new("http://127.0.0.1:8080")?.run("order-7");
+/// run.follow_up("And send the invoice.").await?;
+/// println!("{}", run.outcome().await?.text());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct DurableRun {
     client: Client,

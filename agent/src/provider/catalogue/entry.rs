@@ -7,6 +7,18 @@ use crate::provider::Protocol;
 use crate::provider::http::ApiKey;
 
 /// A provider: by which protocol it is asked, where it listens, where its key is.
+///
+/// ```
+/// # #[cfg(feature = "openai")] {
+/// use agent::provider::{ProviderEntry, openai::{Compat, OpenAiChat}};
+///
+/// // A server of your own that speaks like OpenAI, on this machine.
+/// let local = ProviderEntry::new("local", OpenAiChat::default().with_compat(Compat::plain()))
+///     .with_base_url("http://127.0.0.1:8000/v1")
+///     .without_key();
+/// assert_eq!(local.name(), "local");
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ProviderEntry {
     pub(super) name: String,
