@@ -164,6 +164,14 @@ impl fmt::Display for LimitReached {
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $words:literal;)*) => {
         /// What can be limited.
+        ///
+        /// ```
+        /// use agent::loop_core::{Limit, LimitReached};
+        ///
+        /// let reached = LimitReached::new(Limit::TotalTokens, 1_000.0, 1_200.0);
+        /// assert_eq!(reached.limit.as_str(), "total_tokens");
+        /// assert_eq!(reached.to_string(), "the limit of 1000 tokens is reached (1200 used)");
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]

@@ -57,6 +57,24 @@ pub struct Event {
 ///
 /// Each call has one start, in call order, then updates, one end (in the order they finish), and one result (in call
 /// order, at the end of its segment). `agent_end` is the last event.
+///
+/// ```
+/// use agent::{Assistant, EventKind, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let mut run = assistant.run("Hi");
+/// let mut said = String::new();
+/// while let Some(event) = run.next().await {
+///     match &event.kind {
+///         EventKind::MessageUpdate { update, .. } => said += update.text_delta().unwrap_or_default(),
+///         EventKind::ToolExecutionStart { call, .. } => println!("{} is called", call.name),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(said, "Hello!");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -112,6 +112,11 @@ macro_rules! codes {
         $(#[$doc])*
         ///
         /// An open word: one that this version does not know is kept.
+        ///
+        #[doc = concat!("```\nuse agent::", stringify!($type), ";\n")]
+        #[doc = concat!("let own = ", stringify!($type), "::new(\"no_room\");")]
+        /// assert_eq!(own.as_str(), "no_room");
+        /// ```
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $type(Cow<'static, str>);
