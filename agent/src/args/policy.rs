@@ -251,6 +251,12 @@ impl UnknownKeys {
     }
 }
 
+impl fmt::Display for UnknownKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// How a [`Plan`](super::Plan) treats what a model sends.
 ///
 /// ```

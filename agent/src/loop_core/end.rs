@@ -193,6 +193,12 @@ macro_rules! limits {
                 }
             }
         }
+
+        impl fmt::Display for Limit {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
     };
 }
 

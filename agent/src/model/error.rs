@@ -238,6 +238,13 @@ impl ModelError {
     }
 
     /// Says whether the same request may succeed a little later, where that does not follow from the kind.
+    ///
+    /// ```
+    /// use agent::model::{ModelError, ModelErrorKind};
+    ///
+    /// let error = ModelError::new(ModelErrorKind::Server, "the model is gone for good").with_retryable(false);
+    /// assert!(!error.is_retryable());
+    /// ```
     pub fn with_retryable(self, retryable: bool) -> Self {
         self.edit(|inner| inner.retryable = Some(retryable))
     }
@@ -273,6 +280,15 @@ impl ModelError {
     }
 
     /// How long the provider asks to wait.
+    ///
+    /// ```
+    /// use agent::model::{ModelError, ModelErrorKind};
+    /// use std::time::Duration;
+    ///
+    /// let error = ModelError::new(ModelErrorKind::RateLimit, "slow down").with_retry_after(Duration::from_secs(3));
+    /// assert!(error.is_retryable());
+    /// assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
     }

@@ -85,6 +85,19 @@ impl Prompt {
 
     /// Adds another message to what the run begins with, of the user or of the application. A run that is resumed hears
     /// it before its next request.
+    ///
+    /// ```
+    /// use agent::message::CustomMessage;
+    /// use agent::{Assistant, ScriptedModel, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["It is a list of prices."]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"})).with_for_model("prices.csv is open.");
+    /// assistant.prompt("What is this?").with_message(open).await?;
+    /// assert_eq!(assistant.messages().len(), 3);
+    /// # Ok(()) }
+    /// ```
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         match &mut self.begin {
             Begin::Prompts(messages) | Begin::Resume { messages, .. } => messages.push(message.into()),
@@ -113,6 +126,23 @@ impl Prompt {
     }
 
     /// Says to what the tools' work belongs; they find it in their context.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, ToolContext, model::reply, tool, tools};
+    ///
+    /// /// Says where it is.
+    /// #[tool]
+    /// fn whereabouts(cx: &ToolContext) -> String {
+    ///     cx.session_id().unwrap_or("nowhere").to_owned()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("whereabouts", "{}"), reply().text("Done.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![whereabouts]).build()?;
+    /// assistant.prompt("Where are you?").session_id("ann").await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "ann");
+    /// # Ok(()) }
+    /// ```
     pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.context = self.context.session_id(id);
         self

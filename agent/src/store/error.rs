@@ -78,6 +78,12 @@ impl StoreErrorKind {
     }
 }
 
+impl fmt::Display for StoreErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl StoreError {
     /// Trouble of this kind; the message says more, without values.
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {

@@ -99,6 +99,12 @@ impl Lint {
     }
 }
 
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// One thing that a model would miss.
 ///
 /// ```

@@ -154,6 +154,13 @@ impl ToolPolicy {
     }
 
     /// Sets whether a call waits for somebody's word.
+    ///
+    /// ```
+    /// use agent::{Approval, ToolPolicy};
+    ///
+    /// let policy = ToolPolicy::default().with_approval(Approval::Always).with_exclusive().with_max_attempts(1).without_timeout();
+    /// assert!(policy.exclusive);
+    /// ```
     pub fn with_approval(mut self, approval: Approval) -> Self {
         self.approval = approval;
         self

@@ -81,6 +81,16 @@ impl Registry {
 
     /// Adds one tool at the end.
     ///
+    /// ```
+    /// use agent::{DynamicTool, Registry, ToolContext, Value, json, tools};
+    ///
+    /// let mut registry = Registry::new(tools![])?;
+    /// let ping = DynamicTool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
+    /// registry.register(ping)?;
+    /// assert!(registry.contains("ping"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is one of that name, or it wants a timeout where there is no clock.
     pub fn register(&mut self, tool: impl Tool) -> Result<&mut Self, RegistryError> {
@@ -100,6 +110,36 @@ impl Registry {
     }
 
     /// The same for a value that is shared, or known by a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+    /// use std::sync::Arc;
+    ///
+    /// trait Clock: Send + Sync {
+    ///     fn hour(&self) -> u8;
+    /// }
+    ///
+    /// struct Noon;
+    ///
+    /// impl Clock for Noon {
+    ///     fn hour(&self) -> u8 {
+    ///         12
+    ///     }
+    /// }
+    ///
+    /// /// What hour it is.
+    /// #[tool(inline)]
+    /// fn hour(clock: &dyn Clock) -> u8 {
+    ///     clock.hour()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+    /// let clock: Arc<dyn Clock> = Arc::new(Noon);
+    /// let registry = Registry::new(tools![hour])?.with_shared_state(clock)?;
+    /// let result = registry.call(&ToolCall::new("1", "hour", "{}"), &ToolContext::new()).await;
+    /// assert_eq!(result.outcome.text(), "12");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When there is state of that type.
@@ -186,6 +226,19 @@ impl Registry {
     }
 
     /// Some of the tools, in the order asked for, with the same state.
+    ///
+    /// ```
+    /// # /// Reads.
+    /// # #[agent::tool] fn read() {}
+    /// # /// Writes.
+    /// # #[agent::tool] fn write() {}
+    /// use agent::{Registry, tools};
+    ///
+    /// let all = Registry::new(tools![read, write])?;
+    /// assert_eq!(all.subset(["write"])?.names().collect::<Vec<_>>(), ["write"]);
+    /// assert!(all.subset(["wirte"]).unwrap_err().to_string().contains("write"));
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no tool of one of the names.

@@ -244,6 +244,16 @@ impl ClientConfig {
     }
 
     /// Uses these tools alone, by the server's names. What is not allowed is never seen by a model.
+    ///
+    /// ```
+    /// use agent::mcp::client::ClientConfig;
+    ///
+    /// // Two of its tools and no others, one of them by another name.
+    /// let config = ClientConfig::http("https://docs.example/mcp")
+    ///     .allow(["search", "read_page"])
+    ///     .rename("read_page", "read")
+    ///     .public_addresses_only();
+    /// ```
     pub fn allow<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.allowed.get_or_insert_default().extend(tools.into_iter().map(Into::into));
         self

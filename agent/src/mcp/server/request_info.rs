@@ -59,6 +59,12 @@ impl ClientCapability {
     }
 }
 
+impl fmt::Display for ClientCapability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The client cannot do something that a tool needs. Returned from a tool, it is the protocol's error -32021.
 ///
 /// ```

@@ -87,6 +87,12 @@ impl AnthropicVersion {
     }
 }
 
+impl std::fmt::Display for AnthropicVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl AnthropicMessages {
     /// The name of the protocol.
     pub const API: &str = "anthropic-messages";

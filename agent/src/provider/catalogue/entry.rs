@@ -75,6 +75,21 @@ impl ProviderEntry {
     }
 
     /// Sets the model that the provider's name alone stands for.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+    /// use agent::model::Model as _;
+    /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
+    ///
+    /// let local = ProviderEntry::new("local", OpenAiChat::default())
+    ///     .with_base_url("http://127.0.0.1:8000/v1")
+    ///     .with_default_model("qwen3")
+    ///     .without_key();
+    /// assert_eq!(Catalogue::default().with_provider(local).model("local")?.info().model, "qwen3");
+    /// # Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
     pub fn with_default_model(mut self, model: impl Into<String>) -> Self {
         self.default_model = Some(model.into());
         self
