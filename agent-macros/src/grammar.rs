@@ -2,9 +2,17 @@
 //!
 //! Parsing never stops at a mistake: it is noted, the rest of that option is skipped and the next one is read.
 
+mod literal;
+#[cfg(test)]
+mod tests;
+mod unknown;
+
+pub(crate) use self::literal::{Number, bare, integer_of, string_of};
+
+use self::literal::by_commas;
+use self::unknown::unknown;
 use crate::diag::{Errors, listed, nearest};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Expr, Lit, LitBool, LitStr, Meta, Path, Token, token};
@@ -141,109 +149,6 @@ fn admitted(key: &Ident, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors
     }
     seen.push(name);
     true
-}
-
-fn unknown(name: &str, keys: Keys) -> String {
-    if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
-        return format!("`{name}` does not belong here: {advice}");
-    }
-    // What other libraries call it.
-    let elsewhere = [
-        (&["min", "max", "minimum", "maximum", "ge", "le", "gt", "lt"][..], "range", "write `range(1..=50)`"),
-        (
-            &[
-                "min_length",
-                "max_length",
-                "min_len",
-                "max_len",
-                "minLength",
-                "maxLength",
-                "min_items",
-                "max_items",
-                "minItems",
-                "maxItems",
-                "len",
-            ],
-            "length",
-            "write `length(1..=50)`",
-        ),
-        (
-            &["optional", "required"],
-            "default",
-            "an argument may be left out when its type is `Option<T>`, or with `default`",
-        ),
-        (&["regex"], "pattern", "write `pattern = \"…\"`"),
-        (&["enum", "choices", "values"], "range", "derive `ToolArgs` on an enum and take that"),
-        (
-            &["params", "args", "arguments", "parameters", "param"],
-            "examples",
-            "write `/// …` above each parameter, or `#[arg(description = \"…\")]`",
-        ),
-        (
-            &["optional", "required"],
-            "examples",
-            "an argument may be left out when its type is `Option<T>`, or with `#[arg(default)]`",
-        ),
-        (
-            &["annotations", "hints"],
-            "read_only",
-            "write the hints themselves: `read_only`, `destructive`, `idempotent`, `open_world`",
-        ),
-        (
-            &["input_schema", "schema", "output_schema", "returns", "return_type"],
-            "examples",
-            "schemas are made from the types of the parameters and of the result",
-        ),
-        (
-            &["needs_approval", "require_approval", "requires_approval", "confirm", "requires_confirmation"],
-            "approval",
-            "write `approval = \"always\"`, or a rule: `approval = when(|amount: &u64| *amount > 100)`",
-        ),
-        (
-            &["retries", "retry"],
-            "max_retries",
-            "write `max_retries = 2` for better calls of the model, or `max_attempts = 3`",
-        ),
-        (
-            &["sequential", "parallel", "concurrent"],
-            "exclusive",
-            "tools run side by side; one that must not says `exclusive`",
-        ),
-        (&["meta", "metadata", "_meta", "tags"], "examples", "write `extend(\"key\" = JSON)`"),
-        (
-            &["blocking", "sync", "spawn_blocking"],
-            "inline",
-            "a function that is not async runs where it may block anyway",
-        ),
-        (&["strict_schema", "strict_mode"], "strict", "write `strict`"),
-        (&["version"], "examples", "write `extend(\"version\" = \"…\")`"),
-        (
-            &["enabled", "disabled", "is_enabled"],
-            "examples",
-            "a tool is there when it is listed: leave it out of `tools![…]`, or put `#[cfg(…)]` above it",
-        ),
-        (
-            &["structured_output", "output"],
-            "examples",
-            "return a type that derives `ToolOutput`, and clients get it as data, with its schema",
-        ),
-        (
-            &["tool_box", "toolbox", "tool_router", "router", "server_handler", "vis"],
-            "set",
-            "`#[tool]` alone marks the block, and its value is listed: `tools![value]`",
-        ),
-        (&["deferred", "defer_loading", "lazy"], "defer", "write `defer`"),
-        (&["desc", "doc", "about", "help"], "description", "write a doc comment, or `description = \"…\"`"),
-    ];
-    let foreign =
-        elsewhere.iter().find(|(names, ours, _)| names.contains(&name) && keys.known.contains(ours));
-    if let Some((_, _, advice)) = foreign {
-        return format!("unknown option `{name}`: {advice}");
-    }
-    match nearest(name, keys.known) {
-        Some(near) => format!("unknown option `{name}`: did you mean `{near}`?"),
-        None => format!("unknown option `{name}`: known are {}", listed(keys.known, "and")),
-    }
 }
 
 impl Entry {
@@ -440,82 +345,3 @@ impl Entry {
         }
     }
 }
-
-/// The parts between commas, without empty ones.
-fn by_commas(tokens: TokenStream) -> Vec<TokenStream> {
-    let mut parts = vec![TokenStream::new()];
-    for token in tokens {
-        match token {
-            TokenTree::Punct(punct) if punct.as_char() == ',' => parts.push(TokenStream::new()),
-            token => {
-                if let Some(part) = parts.last_mut() {
-                    part.extend([token]);
-                }
-            }
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
-}
-
-/// Without the invisible group that a `macro_rules` fragment comes in, and without parentheses.
-pub(crate) fn bare(expr: &Expr) -> &Expr {
-    let mut expr = expr;
-    loop {
-        expr = match expr {
-            Expr::Group(group) => &group.expr,
-            Expr::Paren(paren) => &paren.expr,
-            _ => return expr,
-        };
-    }
-}
-
-/// An expression's string literal.
-pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
-    match bare(expr) {
-        Expr::Lit(literal) => match &literal.lit {
-            Lit::Str(text) => Some(text.clone()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// What can be seen of a number without evaluating anything.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Number {
-    Whole(i128),
-    /// Written with a point.
-    Fraction,
-    /// A path.
-    Constant,
-}
-
-impl Number {
-    pub(crate) fn of(expr: &Expr) -> Option<Self> {
-        match bare(expr) {
-            Expr::Path(_) => Some(Self::Constant),
-            Expr::Lit(literal) => match &literal.lit {
-                Lit::Int(whole) => whole.base10_parse().ok().map(Self::Whole),
-                Lit::Float(_) => Some(Self::Fraction),
-                _ => None,
-            },
-            Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => match Self::of(&unary.expr)? {
-                Self::Whole(whole) => Some(Self::Whole(-whole)),
-                Self::Fraction => Some(Self::Fraction),
-                Self::Constant => None,
-            },
-            _ => None,
-        }
-    }
-}
-
-/// A literal integer, possibly negative.
-pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
-    let text: String =
-        expr.to_token_stream().to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
-    text.parse().ok()
-}
-
-#[cfg(test)]
-mod tests;

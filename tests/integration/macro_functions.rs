@@ -73,6 +73,24 @@ async fn the_function_stays_a_function() {
     assert_eq!(plain(1, 2), 3);
 }
 
+mod stays {
+    /// Adds.
+    #[agent::tool]
+    #[inline]
+    #[must_use]
+    pub(crate) const fn sum(a: u8, b: u8) -> u8 {
+        a + b
+    }
+}
+
+#[test]
+fn attributes_visibility_and_constness_stay() {
+    use stays::sum;
+    const SUM: u8 = sum(1, 2);
+    assert_eq!(SUM, 3);
+    assert_eq!(tools![sum].len(), 1);
+}
+
 #[tokio::test]
 async fn every_kind_of_parameter_arrives() {
     let sent = r#"{"text": "t", "list": [1, 2], "cow": "c", "count": 1, "map": {"k": -1}, "type": true,

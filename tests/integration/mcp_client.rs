@@ -47,10 +47,10 @@ fn registry(client: &Client) -> Registry {
 /// Short ones, for servers that do not answer.
 fn hasty() -> ClientLimits {
     ClientLimits {
-        connect: Some(Duration::from_secs(5)),
-        call: Duration::from_millis(600),
+        connect: Some(Duration::from_secs(30)),
+        call: Duration::from_secs(2),
         result: 100_000,
-        list: Duration::from_secs(2),
+        list: Duration::from_secs(5),
         ..ClientLimits::default()
     }
 }
@@ -172,7 +172,7 @@ async fn no_child_is_left_whatever_it_ignores() {
         }
         drop(client);
         while is_alive(&pid) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "the child is left");
+            assert!(begun.elapsed() < Duration::from_secs(60), "the child is left");
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -216,7 +216,7 @@ async fn a_server_that_hangs_or_lies_costs_an_error() {
         let begun = Instant::now();
         let outcome = call(&registry, &format!("m__{tool}"), json!({})).await;
         assert!(outcome.is_error(), "{tool}: {outcome:?}");
-        assert!(begun.elapsed() < Duration::from_secs(10), "{tool}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{tool}");
         assert_eq!(call(&registry, "m__works", json!({})).await.text(), "It works.", "after {tool}");
     }
     assert_eq!(call(&registry, "m__hang", json!({})).await.code(), Some("timeout"));
@@ -402,7 +402,7 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
             if outcome.text() == "`add` is no longer offered by s." {
                 break;
             }
-            assert!(begun.elapsed() < Duration::from_secs(10), "{}", outcome.text());
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", outcome.text());
         }
         let outcome = call(&registry, "s__greet", json!({"name": "Ann"})).await;
         assert!(outcome.text().starts_with(told), "{}", outcome.text());
@@ -472,7 +472,7 @@ async fn cancelling_reaches_the_server_in_every_way() {
         let cx = ToolContext::builder().cancel(token.clone()).build().unwrap();
         let calling =
             tokio::spawn(async move { registry.call(&ToolCall::new("1", "s__waits", "{}"), &cx).await });
-        let mut next = async || tokio::time::timeout(Duration::from_secs(10), hears.recv()).await;
+        let mut next = async || tokio::time::timeout(Duration::from_secs(60), hears.recv()).await;
         assert_eq!(next().await.unwrap(), Some("started"), "{era:?}");
         if is_dropped {
             calling.abort();

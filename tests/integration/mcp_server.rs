@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep};
 
 /// Adds two numbers.
@@ -60,6 +62,22 @@ fn region(#[arg(extend("x-mcp-header" = "Region"))] region: String) -> String {
 #[tool]
 fn version(request: &RequestInfo) -> String {
     request.protocol_version().to_owned()
+}
+
+/// A tool that says when it begins, and ends when it is let go.
+fn hold() -> (DynamicTool, UnboundedReceiver<()>, Arc<Notify>) {
+    let (told, begun) = unbounded_channel();
+    let go = Arc::new(Notify::new());
+    let waits = go.clone();
+    let tool = DynamicTool::new("hold", "Waits.", json!({"type": "object"}), move |_, _: ToolContext| {
+        let (told, waits) = (told.clone(), waits.clone());
+        async move {
+            told.send(()).unwrap();
+            waits.notified().await;
+            "Held."
+        }
+    });
+    (tool.unwrap(), begun, go)
 }
 
 fn plain() -> Server {
@@ -153,7 +171,7 @@ async fn faults_of_tools_are_results_and_keep_their_secrets() {
     for tool in ["crash", "fail_quietly"] {
         let begun = Instant::now();
         let text = call(server.address, tool, json!({})).await.text();
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < Duration::from_secs(60));
         assert!(text.starts_with("isError: ") && text.contains("Reference: "), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
@@ -231,9 +249,8 @@ async fn without_a_good_token_nothing_is_read_or_run() {
     let head =
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    let begun = Instant::now();
+    // Whoever waits for it says 408.
     assert_eq!(read(stream).await.status, 401);
-    assert!(begun.elapsed() < Duration::from_secs(2));
     let document = "GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let document = send(server.address, document).await;
     assert_eq!(
@@ -291,7 +308,7 @@ async fn futures_join<F: Future<Output = ()>>(all: impl IntoIterator<Item = F>) 
 
 #[tokio::test]
 async fn long_and_slow_bodies_are_left() {
-    let limits = ServerLimits { body: 1_000, receive: Duration::from_millis(200), ..ServerLimits::default() };
+    let limits = ServerLimits { body: 1_000, receive: Duration::from_secs(1), ..ServerLimits::default() };
     let server = run(plain().limits(limits)).await;
     let long = message("ping", &json!({"a": "x".repeat(2_000)}));
     assert_eq!(post(server.address, "", &long).await.status, 413);
@@ -313,7 +330,7 @@ async fn long_and_slow_bodies_are_left() {
     stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: local").await.unwrap();
     let mut rest = Vec::new();
     let reading = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest);
-    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await.expect("closed");
+    let _ = tokio::time::timeout(Duration::from_secs(60), reading).await.expect("closed");
 }
 
 #[tokio::test]
@@ -343,27 +360,28 @@ async fn one_caller_over_its_limit_leaves_room_for_others() {
     let tokens = [("a", Caller::new("ann")), ("b", Caller::new("bob"))];
     let limits =
         ServerLimits { calls_per_caller: 1, wait: Duration::from_millis(50), ..ServerLimits::default() };
-    let server = run(plain().authenticator(Bearer::new(tokens)).limits(limits)).await;
-    let nap = |token: &'static str, time: u64, arguments: Value| async move {
-        let mut arguments = arguments;
-        arguments["milliseconds"] = json!(time);
-        let body = message("tools/call", &json!({"name": "nap", "arguments": arguments}));
+    let (hold, mut begun, go) = hold();
+    let server =
+        run(Server::new(tools![{ hold }, nap]).authenticator(Bearer::new(tokens)).limits(limits)).await;
+    let call = |token: &'static str, tool: &'static str, arguments: Value| async move {
+        let body = message("tools/call", &json!({"name": tool, "arguments": arguments}));
         post(server.address, &format!("authorization: Bearer {token}\r\n"), &body).await.text()
     };
-    let first = nap("a", 600, json!({}));
     let others = async {
-        sleep(Duration::from_millis(200)).await;
-        assert_eq!(nap("a", 1, json!({})).await, "isError: The server is busy. Try again in a moment.");
+        begun.recv().await.unwrap();
+        let soon = || json!({"milliseconds": 1});
+        assert_eq!(call("a", "nap", soon()).await, "isError: The server is busy. Try again in a moment.");
         // What is wrong with a call is told also by a busy server.
-        assert!(nap("a", 1, json!({"x": 1})).await.starts_with("isError: Invalid arguments"));
-        assert_eq!(nap("b", 1, json!({})).await, "Slept.");
+        assert!(call("a", "nap", json!({"x": 1})).await.starts_with("isError: Invalid arguments"));
+        assert_eq!(call("b", "nap", soon()).await, "Slept.");
+        go.notify_one();
     };
-    assert_eq!(tokio::join!(first, others).0, "Slept.");
+    assert_eq!(tokio::join!(call("a", "hold", json!({})), others).0, "Held.");
 }
 
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
-    let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let (told, mut hears) = unbounded_channel();
     let waits =
         DynamicTool::new("waits", "Waits.", json!({"type": "object"}), move |_args, cx: ToolContext| {
             let told = told.clone();
@@ -383,7 +401,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut next = async || tokio::time::timeout(Duration::from_secs(5), hears.recv()).await.unwrap();
+    let mut next = async || tokio::time::timeout(Duration::from_secs(60), hears.recv()).await.unwrap();
     assert_eq!(next().await, Some("started"));
     drop(stream);
     assert_eq!(next().await, Some("cancelled"));
@@ -391,15 +409,17 @@ async fn a_client_that_goes_away_cancels_its_call() {
 
 #[tokio::test]
 async fn the_end_waits_for_calls_and_takes_no_new_ones() {
-    let mut server = run(plain()).await;
-    let running = call(server.address, "nap", json!({"milliseconds": 500}));
+    let (hold, mut begun, go) = hold();
+    let mut server = run(Server::new(tools![{ hold }])).await;
+    let running = call(server.address, "hold", json!({}));
     let handle = server.handle.clone();
     let ending = async {
-        sleep(Duration::from_millis(150)).await;
-        handle.shutdown(Duration::from_secs(5)).await;
+        begun.recv().await.unwrap();
+        // The end is asked for first.
+        tokio::join!(handle.shutdown(Duration::from_secs(60)), async { go.notify_one() });
     };
     let (reply, ()) = tokio::join!(running, ending);
-    assert_eq!(reply.text(), "Slept.");
+    assert_eq!(reply.text(), "Held.");
     server.ended().await;
     assert!(TcpStream::connect(server.address).await.is_err());
 }

@@ -211,10 +211,9 @@ async fn a_200_that_is_no_reply_is_a_protocol_error() {
 
 #[tokio::test]
 async fn a_whole_reply_is_taken_though_the_connection_does_not_end() {
+    // The idle time would be an error.
     let server = Server::new([vec![head(None), send(anthropic_stream()), Step::Stall]]).await;
-    let begun = Instant::now();
     assert_eq!(ask(&server.anthropic().build().unwrap()).await.1.unwrap().text(), "Hello");
-    assert!(begun.elapsed() < Duration::from_millis(250));
     // A body instead of a stream.
     let body = r#"{"type":"message","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn"}"#;
     let server = Server::new([answer(200, &["content-type: text/event-stream"], body)]).await;
@@ -247,19 +246,20 @@ async fn cancelling_ends_every_kind_of_waiting_at_once() {
         let took = cancelled.elapsed();
         let error = reply.unwrap_err();
         assert!(error.is_aborted() && error.message() == "enough", "{what}: {error}");
-        assert!(took < Duration::from_millis(100), "{what}: {took:?}");
+        // Long before any of its limits.
+        assert!(took < Duration::from_secs(10), "{what}: {took:?}");
     }
 }
 
 #[tokio::test]
 async fn time_and_size_have_limits() {
     // A drip that never stalls runs into the total time.
-    let drip = (0..200).flat_map(|_| [send(": ping\n\n"), Step::Wait(Duration::from_millis(20))]);
+    let drip = (0..1000).flat_map(|_| [send(": ping\n\n"), Step::Wait(Duration::from_millis(20))]);
     let server = Server::new([std::iter::once(head(None)).chain(drip).collect()]).await;
     let options = quick().with_total_timeout(Duration::from_millis(400));
     let begun = Instant::now();
     let error = ask(&server.anthropic().options(options).build().unwrap()).await.1.unwrap_err();
-    assert!(error.is_timeout() && begun.elapsed() < Duration::from_millis(900), "{error}");
+    assert!(error.is_timeout() && begun.elapsed() < Duration::from_secs(10), "{error}");
 
     let mut limits = ReplyLimits::default();
     (limits.body, limits.event) = (10_000, 1000);

@@ -142,12 +142,13 @@ async fn serve(mut stream: TcpStream, steps: Vec<Step>, seen: Arc<Mutex<Vec<Stri
     drop(stream.shutdown().await);
 }
 
-/// Retries without pauses worth waiting for, and short patience.
+/// Retries without pauses worth waiting for, and little patience; enough for a machine that is busy.
 pub(crate) fn quick() -> HttpOptions {
+    let patience = Duration::from_millis(1500);
     let mut options = HttpOptions::default()
-        .with_idle_timeout(Duration::from_millis(300))
-        .with_first_byte_timeout(Duration::from_millis(300))
-        .with_connect_timeout(Duration::from_millis(300));
+        .with_idle_timeout(patience)
+        .with_first_byte_timeout(patience)
+        .with_connect_timeout(patience);
     options.first_delay = Duration::from_millis(1);
     options
 }

@@ -1,17 +1,17 @@
 //! `#[arg(…)]` and docs of one argument, lowered to attributes of serde and schemars.
 
 use super::Kind;
-use super::attr::{ArgOptions, Default_, Length, Place, Range, With, parse};
+use super::attr::{ArgOptions, Default_, Place, With, parse};
 use super::checks::field_name;
 use super::foreign::{Serde, keep, says, schemars_has};
 use crate::diag::Errors;
 use crate::grammar::{Number, string_of};
 use crate::path::{Private, hidden, ours};
 use crate::policy::Policy;
-use crate::types::{self, mentions, owned, pretty, replace_self, respan};
+use crate::types::{self, mentions, owned, pretty, replace_self};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Expr, Field, Generics, LitStr, Path, Type, Visibility, parse_quote};
+use syn::{Attribute, Field, Generics, LitStr, Path, Type, Visibility, parse_quote};
 
 /// What lowering the fields of one type shares, and the functions it leaves behind.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -369,87 +369,6 @@ impl Lowering<'_> {
         self.helpers.push(quote_spanned!(at=> fn #make() -> #ty { #private::skipped() }));
         let make = make.to_string();
         field.attrs.push(parse_quote!(#[serde(default = #make)]));
-    }
-
-    /// `range(…)`: keywords that hold for numbers of any type.
-    fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
-        self.suits(ty, range.span, &quote!(range()));
-        let ends = [("minimum", &range.min), ("maximum", &range.max)];
-        ends.into_iter()
-            .filter_map(|(keyword, end)| {
-                let end = end.as_ref()?;
-                let known = self.fits(ty, end);
-                let whole = match Number::of(end) {
-                    Some(Number::Whole(whole)) => Some(whole),
-                    _ => None,
-                };
-                let value = match whole {
-                    // A constant that is no number was complained about already.
-                    None if known => quote!(#end),
-                    // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
-                    Some(whole) if whole < 0 => {
-                        i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
-                    }
-                    Some(whole) => u64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end)),
-                    None => {
-                        let private = self.private;
-                        let at = ours(types::span(end));
-                        quote_spanned!(at=> #private::bound(#end))
-                    }
-                };
-                Some(quote!(#keyword = #value))
-            })
-            .collect()
-    }
-
-    /// Notes that an end must be a value of the type, where both are known. Answers whether the end is.
-    fn fits(&mut self, ty: &Type, end: &Expr) -> bool {
-        let (private, at, written) = (self.private, ours(types::span(end)), pretty(end));
-        let check = match Number::of(end) {
-            Some(Number::Whole(whole)) => quote_spanned!(at=> end(#whole, #written)),
-            Some(Number::Fraction) => quote_spanned!(at=> fraction()),
-            Some(Number::Constant) => {
-                let end = replace_self(end.to_token_stream(), &self.this);
-                let end = quote_spanned!(at=> #private::bound(#end));
-                quote_spanned!(at=> constant((#end) as _, (#end) as _, #written))
-            }
-            None => return false,
-        };
-        self.suits(ty, at, &check)
-    }
-
-    /// `length(…)`: which keyword it is depends on what the type turns out to be.
-    fn length(&mut self, field: &mut Field, length: &Length) {
-        self.suits(&field.ty, length.span, &quote!(length()));
-        let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));
-        let limit = format_ident!("__length{n}");
-        let end = |end: Option<u64>| {
-            let none = || quote!(#private::Option::None);
-            end.map_or_else(none, |count| quote!(#private::Option::Some(#count)))
-        };
-        let (min, max) = (end(length.min), end(length.max));
-        self.helpers.push(quote! {
-            fn #limit(#schema: &mut #private::schemars::Schema) { #private::limit_length(#schema, #min, #max) }
-        });
-        field.attrs.push(parse_quote!(#[schemars(transform = #limit)]));
-    }
-
-    /// Notes a check of what the type is, where that is known. Answers whether it could be noted.
-    fn suits(&mut self, ty: &Type, span: Span, check: &TokenStream) -> bool {
-        let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
-        if mentions(ty.to_token_stream(), &parameters) {
-            return false;
-        }
-        let at = ours(span);
-        let (private, check) = (self.private.at(at), respan(check.clone(), at));
-        self.helpers.push(quote_spanned! {at=>
-            const _: () = {
-                #[allow(unused_imports)]
-                use #private::SortUnknown as _;
-                #private::Probe::<#ty>::SORT.#check
-            };
-        });
-        true
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod checks;
 pub(crate) mod field;
 pub(crate) mod foreign;
 mod impls;
+mod limits;
 pub(crate) mod mirror;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use agent::durable::{Client, Service};
 use agent::message::{AssistantMessage, Message, Part};
 use agent::model::{Model, ModelError, ModelRequest, ModelStream, StepCx};
 use agent::{Assistant, json, tool, tools};
+use restate_sdk::context::RequestTarget;
 use restate_sdk::prelude::*;
 
 type Outcome<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

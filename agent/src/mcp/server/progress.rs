@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(value(Progress::new("d").of(49, 100)), None);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_burst_is_free_and_then_time_counts() {
         let mut budget = Budget::new(2);
         for _ in 0..2 {
