@@ -10,7 +10,7 @@ use crate::sessions::{Home, Session};
 use crate::tell::Shown;
 use crate::traffic::Log;
 use agent::mcp::Client;
-use agent::message::{Conversation, Usage};
+use agent::message::{Conversation, ToolCall, Usage};
 use agent::model::Thinking;
 use agent::{Approval, Assistant};
 use std::collections::VecDeque;
@@ -74,7 +74,8 @@ impl Chat {
             }
         };
         let configs = args.mcp.iter().map(|given| servers::config(given)).collect::<Result<Vec<_>, _>>();
-        let clients = servers::connect(configs.map_err(usage)?).await.map_err(Refused::Failed)?;
+        let clients =
+            servers::connect(configs.map_err(usage)?, log.as_ref()).await.map_err(Refused::Failed)?;
         for client in &clients {
             let report = client.report().await;
             notes.extend(
@@ -189,6 +190,14 @@ impl Chat {
     pub(crate) fn keep(&mut self) -> std::io::Result<()> {
         let conversation = self.assistant.messages();
         self.session.as_mut().map_or(Ok(()), |session| session.keep(&conversation))
+    }
+
+    /// A call as the model sent it.
+    pub(crate) fn sent(&self, call_id: &str) -> Option<ToolCall> {
+        let messages = self.assistant.messages();
+        let mut replies = messages.iter().rev().filter_map(|message| message.as_assistant());
+        let call = replies.find_map(|reply| reply.tool_calls().find(|call| call.id == call_id));
+        call.cloned()
     }
 
     /// Remembers what `/show` can show.

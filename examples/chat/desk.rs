@@ -3,6 +3,7 @@
 use crate::look::{Kind, Look, harmless};
 use crate::pager;
 use crate::prompt::{Line, Prompt};
+use crate::tell::coerced;
 use agent::loop_core::ApprovalRequest;
 use agent::message::ToolCall;
 use agent::{Decision, Registry, Value};
@@ -60,13 +61,14 @@ impl Desk {
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the person at the terminal. None: they pressed Ctrl-C.
+    /// Asks the person at the terminal; `sent` is the call as the model sent it. None: they pressed Ctrl-C.
     pub(crate) async fn ask(
         &self,
         look: Look,
         prompt: &mut Prompt,
         registry: &Registry,
         request: &ApprovalRequest,
+        sent: Option<&ToolCall>,
     ) -> Result<Option<Decision>, ReadlineError> {
         let call = &request.call;
         // What was allowed while this one waited counts for it too.
@@ -75,11 +77,17 @@ impl Desk {
         }
         let mut lines =
             vec![look.paint(Kind::Notice, &format!("? {} wants to run with", harmless(&call.name)))];
-        lines
-            .extend(readable(&call.args.value().unwrap_or_default()).lines().map(|line| format!("  {line}")));
+        let args = call.args.value().unwrap_or_default();
+        let plan = registry.get(&call.name).map(|tool| tool.definition().plan());
+        let args = plan.and_then(|plan| plan.without_secrets(&args)).unwrap_or(args);
+        lines.extend(readable(&args).lines().map(|line| format!("  {line}")));
+        // The same as it is told once the call has run; whoever decides wants to know before.
+        if let Some(checked) = sent.and_then(|sent| registry.validate(sent).ok()) {
+            lines.extend(coerced(look, &checked.coercions));
+        }
         pager::page(look, &lines).await?;
         loop {
-            let line = match prompt.ask("allow it? yes, no, edit, always › ", "")? {
+            let line = match prompt.ask("allow it? yes, no, edit, always › ", "").await? {
                 Line::Text(line) => line,
                 Line::Interrupt => return Ok(None),
                 Line::End => {
@@ -144,7 +152,7 @@ async fn edit(
     pager::page(look, &[look.paint(Kind::Dim, "  change them; as they are, or empty, you are asked again")])
         .await?;
     loop {
-        text = match prompt.ask("arguments › ", &text)? {
+        text = match prompt.ask("arguments › ", &text).await? {
             Line::Text(line) => line,
             Line::Interrupt | Line::End => return Ok(None),
         };

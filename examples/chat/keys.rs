@@ -1,22 +1,7 @@
-//! What is typed while a run goes on.
+//! What is typed while a run goes on: bytes of a terminal to keys, keys to a line.
 
-use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll,
-    read,
-};
-use crossterm::{execute, terminal};
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
-use tokio::sync::mpsc;
-
-/// What is typed while a run goes on is at most so long, in bytes.
-const MOST: usize = 1 << 20;
-
-/// How soon a reader that is told to stop does.
-const POLL: Duration = Duration::from_millis(30);
+/// What is typed while a run goes on is at most so long, in bytes; so is a paste.
+pub(crate) const MOST: usize = 1 << 20;
 
 /// One thing that somebody does at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,106 +18,149 @@ pub(crate) enum Key {
     Gone,
 }
 
-/// Keys, one by one, as long as it lives; the terminal gives them unechoed and unedited.
-pub(crate) struct Keys {
-    received: mpsc::Receiver<Key>,
-    stop: Arc<AtomicBool>,
-    reader: Option<JoinHandle<()>>,
+/// Reads keys from bytes, wherever these are cut. Ctrl-C is one everywhere, so that nothing that was cut off can swallow it.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    state: State,
+    /// Text that was not told yet.
+    text: Vec<u8>,
+    keys: Vec<Key>,
 }
 
-impl Keys {
-    pub(crate) fn new() -> io::Result<Self> {
-        terminal::enable_raw_mode()?;
-        // Terminals that do not know it ignore it.
-        let _ = execute!(io::stdout(), EnableBracketedPaste);
-        let (sender, received) = mpsc::channel(256);
-        let stop = Arc::new(AtomicBool::new(false));
-        let is_over = stop.clone();
-        let reader = std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
-            while !is_over.load(Ordering::Acquire) {
-                let key = match poll(POLL) {
-                    Ok(false) => continue,
-                    Ok(true) => read().map(key),
-                    Err(error) => Err(error),
-                };
-                let is_gone = key.is_err();
-                if let Some(key) = key.unwrap_or(Some(Key::Gone))
-                    && sender.blocking_send(key).is_err()
-                {
-                    return;
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Plain,
+    /// After an escape.
+    Escape,
+    /// In an escape sequence, with its parameters as far as they matter.
+    Sequence(Vec<u8>),
+    /// Before the last byte of a short one.
+    Last,
+    /// In a paste; so many bytes of its end have come.
+    Paste(usize),
+}
+
+const PASTE: &[u8] = b"200";
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+impl Reader {
+    /// Reads on, and gives the keys that are whole.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Vec<Key> {
+        for byte in bytes {
+            self.state = self.step(*byte);
+        }
+        if !self.is_pasting() {
+            self.tell_text(false);
+        }
+        std::mem::take(&mut self.keys)
+    }
+
+    /// Whether a paste has begun and not ended.
+    pub(crate) fn is_pasting(&self) -> bool {
+        matches!(self.state, State::Paste(_))
+    }
+
+    /// What there is of a text that does not go on.
+    pub(crate) fn rest(mut self) -> Option<Key> {
+        self.tell_text(true);
+        self.keys.pop()
+    }
+
+    fn step(&mut self, byte: u8) -> State {
+        match std::mem::take(&mut self.state) {
+            State::Paste(matched) => self.paste(byte, matched),
+            State::Escape => match byte {
+                b'[' => State::Sequence(Vec::new()),
+                b'O' => State::Last,
+                0x1b => State::Escape,
+                // Alt-Enter.
+                b'\r' | b'\n' => {
+                    self.text.push(b'\n');
+                    State::Plain
                 }
-                if is_gone {
-                    return;
+                0x7f | 0x08 => self.key(Key::EraseWord),
+                other => self.plain(other),
+            },
+            State::Sequence(mut parameters) => match byte {
+                0x20..=0x3f => {
+                    if parameters.len() < 8 {
+                        parameters.push(byte);
+                    }
+                    State::Sequence(parameters)
                 }
-            }
-        });
-        match reader {
-            Ok(reader) => Ok(Self { received, stop, reader: Some(reader) }),
-            Err(error) => {
-                terminal::disable_raw_mode()?;
-                Err(error)
+                b'~' if parameters == PASTE => {
+                    self.tell_text(true);
+                    State::Paste(0)
+                }
+                0x40..=0x7e => State::Plain,
+                // It broke off.
+                other => self.plain(other),
+            },
+            State::Last if byte >= b' ' => State::Plain,
+            State::Plain | State::Last => self.plain(byte),
+        }
+    }
+
+    fn plain(&mut self, byte: u8) -> State {
+        match byte {
+            0x03 => self.key(Key::Interrupt),
+            // A line feed ends lines that programs send.
+            b'\r' | b'\n' => self.key(Key::Enter),
+            0x7f | 0x08 => self.key(Key::Erase),
+            0x15 => self.key(Key::EraseLine),
+            0x17 => self.key(Key::EraseWord),
+            0x1b => State::Escape,
+            0..b' ' => State::Plain,
+            _ => {
+                self.text.push(byte);
+                State::Plain
             }
         }
     }
 
-    /// The next one. It may be dropped while it waits.
-    pub(crate) async fn next(&mut self) -> Key {
-        self.received.recv().await.unwrap_or(Key::Gone)
-    }
-
-    /// Gives the terminal back, and what was typed until then and nobody took.
-    pub(crate) fn finish(mut self) -> Vec<Key> {
-        self.stop()
-    }
-
-    fn stop(&mut self) -> Vec<Key> {
-        self.stop.store(true, Ordering::Release);
-        let mut left = Vec::new();
-        if let Some(reader) = self.reader.take() {
-            // It may wait for room.
-            while !reader.is_finished() {
-                left.extend(std::iter::from_fn(|| self.received.try_recv().ok()));
-                std::thread::sleep(Duration::from_millis(1));
+    fn paste(&mut self, byte: u8, matched: usize) -> State {
+        if PASTE_END.get(matched) == Some(&byte) {
+            if matched + 1 < PASTE_END.len() {
+                return State::Paste(matched + 1);
             }
-            let _ = reader.join();
+            self.tell_text(true);
+            return State::Plain;
         }
-        left.extend(std::iter::from_fn(|| self.received.try_recv().ok()));
-        left
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        self.stop();
-        let _ = execute!(io::stdout(), DisableBracketedPaste);
-        let _ = terminal::disable_raw_mode();
-    }
-}
-
-fn key(event: Event) -> Option<Key> {
-    Some(match event {
-        Event::Paste(text) => Key::Text(text),
-        Event::Resize(columns, rows) => Key::Resize(columns, rows),
-        Event::Key(KeyEvent { code, modifiers, kind, .. }) if kind != KeyEventKind::Release => {
-            let control = modifiers.contains(KeyModifiers::CONTROL);
-            match code {
-                KeyCode::Char('c') if control => Key::Interrupt,
-                KeyCode::Char('u') if control => Key::EraseLine,
-                KeyCode::Char('w') if control => Key::EraseWord,
-                KeyCode::Char('h') if control => Key::Erase,
-                // A line that ends without a carriage return, as programs send it.
-                KeyCode::Char('j' | 'm') if control => Key::Enter,
-                KeyCode::Char(_) if control => return None,
-                KeyCode::Char(c) => Key::Text(c.into()),
-                KeyCode::Enter if modifiers.contains(KeyModifiers::ALT) => Key::Text("\n".into()),
-                KeyCode::Enter => Key::Enter,
-                KeyCode::Backspace if modifiers.contains(KeyModifiers::ALT) => Key::EraseWord,
-                KeyCode::Backspace => Key::Erase,
-                _ => return None,
-            }
+        if byte == 0x03 {
+            self.keys.push(Key::Interrupt);
+            return State::Paste(0);
         }
-        _ => return None,
-    })
+        // What looked like the end was text.
+        self.text.extend(&PASTE_END[..matched]);
+        if byte == PASTE_END[0] {
+            return State::Paste(1);
+        }
+        if self.text.len() < MOST {
+            self.text.push(byte);
+        }
+        State::Paste(0)
+    }
+
+    fn key(&mut self, key: Key) -> State {
+        self.tell_text(true);
+        self.keys.push(key);
+        State::Plain
+    }
+
+    /// Tells the text that came; where it goes on, a character that is not whole waits. Bytes that are no text are left out.
+    fn tell_text(&mut self, is_whole: bool) {
+        let (mut text, mut waits) = (String::new(), Vec::new());
+        for chunk in self.text.utf8_chunks() {
+            text.push_str(chunk.valid());
+            waits = chunk.invalid().to_vec();
+        }
+        let is_begun = std::str::from_utf8(&waits).is_err_and(|error| error.error_len().is_none());
+        self.text = if is_begun && !is_whole { waits } else { Vec::new() };
+        if !text.is_empty() {
+            self.keys.push(Key::Text(text));
+        }
+    }
 }
 
 /// A line that is being typed.
@@ -166,6 +194,36 @@ impl Typed {
     }
 }
 
+/// What the person at the terminal did in a run.
+#[derive(Debug, Default)]
+pub(crate) struct Person {
+    pub(crate) typed: Typed,
+    /// How often they pressed Ctrl-C.
+    pub(crate) interrupts: u32,
+    pub(crate) is_gone: bool,
+}
+
+impl Person {
+    /// Whether they want to leave.
+    pub(crate) fn quits(&self) -> bool {
+        self.is_gone || self.interrupts > 1
+    }
+
+    /// Takes in what was done while the terminal changed hands; gives the lines that were entered. Its size is asked for anew
+    /// by whoever has it next.
+    pub(crate) fn absorb(&mut self, keys: &[Key]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for key in keys {
+            match key {
+                Key::Interrupt => self.interrupts += 1,
+                Key::Gone => self.is_gone = true,
+                key => lines.extend(self.typed.change(key)),
+            }
+        }
+        lines
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,12 +248,62 @@ mod tests {
         assert_eq!(typed.text, "");
     }
 
+    /// The keys of these bytes in pieces of this size, texts that follow each other as one.
+    fn keys(bytes: &[u8], size: usize) -> Vec<Key> {
+        let mut reader = Reader::default();
+        let mut keys: Vec<Key> = bytes.chunks(size).flat_map(|piece| reader.read(piece)).collect();
+        keys.extend(reader.rest());
+        let mut told: Vec<Key> = Vec::new();
+        for key in keys {
+            match (told.last_mut(), key) {
+                (Some(Key::Text(text)), Key::Text(more)) => text.push_str(&more),
+                (_, key) => told.push(key),
+            }
+        }
+        told
+    }
+
     #[test]
-    fn keys_are_what_they_mean() {
-        let pressed = |code, modifiers| key(Event::Key(KeyEvent::new(code, modifiers)));
-        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Interrupt));
-        assert_eq!(pressed(KeyCode::Char('C'), KeyModifiers::SHIFT), Some(Key::Text("C".into())));
-        assert_eq!(pressed(KeyCode::Enter, KeyModifiers::ALT), Some(Key::Text("\n".into())));
-        assert_eq!(pressed(KeyCode::F(1), KeyModifiers::NONE), None);
+    fn keys_are_read_wherever_their_bytes_are_cut() {
+        use Key::{Enter, Erase, EraseLine, EraseWord, Interrupt};
+        let text = |text: &str| Key::Text(text.to_owned());
+        for (bytes, expected) in [
+            (&b"caf\xc3\xa9\x7f\r"[..], vec![text("café"), Erase, Enter]),
+            (b"a\x17b\x15\x03\n", vec![text("a"), EraseWord, text("b"), EraseLine, Interrupt, Enter]),
+            // Arrows, function keys, a mouse; Alt with Enter, with a letter, with Erase.
+            (b"\x1b[A1\x1bOP2\x1b[<0;1;2M3\x1b[1;5C4", vec![text("1234")]),
+            (b"a\x1b\rb\x1bc\x1b\x7f", vec![text("a\nbc"), EraseWord]),
+            // A paste is one text, whatever is in it.
+            (b"\x1b[200~a\rb\x1b[31m\x1b\x1b[201~\r", vec![text("a\rb\x1b[31m\x1b"), Enter]),
+            // Bytes that are no text.
+            (b"\xff\xfe\xc3(\x15ok", vec![text("("), EraseLine, text("ok")]),
+            // Whatever broke off, Ctrl-C comes through.
+            (b"\x1b\x03", vec![Interrupt]),
+            (b"\x1b[2\x03", vec![Interrupt]),
+            (b"\x1bO\x03\xe2\x82\x03", vec![Interrupt, Interrupt]),
+            (b"\x1b[200~a\x03b\x1b[20\x03", vec![Interrupt, Interrupt, text("ab")]),
+        ] {
+            for size in 1..=bytes.len() {
+                let told = keys(bytes, size);
+                assert_eq!(told, expected, "{:?} in pieces of {size}", String::from_utf8_lossy(bytes));
+            }
+        }
+        let long = [b"\x1b[200~", &b"word ".repeat(MOST)[..], b"\x1b[201~\x03"].concat();
+        let told = keys(&long, 4096);
+        assert!(matches!(&told[..], [Key::Text(text), Interrupt] if text.len() == MOST), "{}", told.len());
+    }
+
+    #[test]
+    fn nothing_is_lost_while_the_terminal_changes_hands() {
+        let mut person = Person::default();
+        person.typed.change(&Key::Text("one".into()));
+        let keys = Reader::default().read(b" more\rtwo\x03");
+        assert_eq!(person.absorb(&keys), ["one more"]);
+        assert_eq!((person.typed.text.as_str(), person.interrupts, person.quits()), ("two", 1, false));
+        person.absorb(&[Key::Resize(1, 1), Key::Interrupt]);
+        assert!(person.quits());
+        let mut gone = Person::default();
+        gone.absorb(&[Key::Gone]);
+        assert!(gone.quits());
     }
 }

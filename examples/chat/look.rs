@@ -51,9 +51,13 @@ impl Look {
     }
 }
 
-/// Whether the terminal can do nothing but print.
+/// Terminals that can do nothing but print; the line editor reads whole lines from them.
+const DUMB: [&str; 3] = ["dumb", "cons25", "emacs"];
+
+/// Whether the terminal can do nothing but print, or nothing is known of terminals on this system.
 pub(crate) fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+    let is_named = |term: String| DUMB.iter().any(|dumb| dumb.eq_ignore_ascii_case(&term));
+    !cfg!(unix) || std::env::var("TERM").is_ok_and(is_named)
 }
 
 /// Whether somebody sits at both ends.

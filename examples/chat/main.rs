@@ -18,6 +18,7 @@
 //! | `chat` `turn` `commands` | the assistant and what belongs to it, one question and its answer, slash commands |
 //! | `tell` `screen` `look` `pager` | events in words, rows of a terminal, colours, pages |
 //! | `prompt` `keys` `desk` | the edited line, keys while a run goes on, approvals |
+//! | `terminal` `signals` | who has the terminal, what the system says |
 //! | `sessions` `traffic` | conversations in files, the log |
 //! | `demo` | the built-in model and tools |
 
@@ -34,7 +35,9 @@ mod prompt;
 mod screen;
 mod servers;
 mod sessions;
+mod signals;
 mod tell;
+mod terminal;
 #[cfg(test)]
 #[cfg(all(unix, feature = "chat-test"))]
 mod tests;
@@ -50,6 +53,7 @@ use screen::{Plain, Show};
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
+use terminal::Held;
 use turn::{After, Unanswered};
 
 /// A question from a pipe is at most so long, in bytes.
@@ -58,7 +62,6 @@ const MOST: u64 = 16 << 20;
 /// Called wrongly.
 const USAGE: u8 = 2;
 
-// Its own thread waits for keys; what MCP servers send is read by the others.
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> ExitCode {
     let code = run().await.unwrap_or_else(|error| {
@@ -159,10 +162,11 @@ async fn answer(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, B
     if let (true, Some(because)) = (chat.chosen.is_demo(), &chat.chosen.because) {
         note(&chat.look.paint(Kind::Notice, &format!("chat: the demo model answers, because {because}")));
     }
+    signals::listen();
     let mut show = Plain::new(io::stdout(), io::stderr(), io::stdout().is_terminal());
     Ok(match turn::plain(chat, None, question, &mut show).await {
-        Ok(After::Done(_)) => ExitCode::SUCCESS,
-        Ok(_) | Err(Unanswered::Cancelled) => ExitCode::from(130),
+        Ok(After::Back { .. }) => ExitCode::SUCCESS,
+        Ok(After::Quit) | Err(Unanswered::Cancelled) => ExitCode::from(130),
         Err(Unanswered::Closed(error)) => written(Err(error)),
         Err(Unanswered::Run(error)) => {
             note(&chat.look.paint(Kind::Bad, &format!("chat: {error}")));
@@ -173,13 +177,15 @@ async fn answer(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, B
 
 /// The chat in a terminal.
 async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box<dyn Error>> {
+    signals::listen();
+    let _held = if look::is_dumb() { None } else { Some(Held::hold()?) };
     let mut prompt = Prompt::new(chat.look, &chat.home)?;
     greet(chat)?;
     let (mut begun, mut question, mut interrupted) = (String::new(), question, false);
     loop {
         let line = match question.take() {
             Some(question) => Line::Text(question),
-            None => prompt.line(&std::mem::take(&mut begun), commands::words(chat))?,
+            None => prompt.line(&std::mem::take(&mut begun), commands::words(chat)).await?,
         };
         let text = match line {
             Line::Text(text) => text.replace("\\\n", "\n"),
@@ -187,11 +193,7 @@ async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box
             Line::Interrupt if interrupted => return Ok(ExitCode::SUCCESS),
             Line::Interrupt => {
                 interrupted = true;
-                writeln!(
-                    io::stdout(),
-                    "{}",
-                    chat.look.paint(Kind::Dim, "Ctrl-C once more, Ctrl-D or /quit ends the chat")
-                )?;
+                writeln!(io::stdout(), "{}", chat.look.paint(Kind::Dim, turn::ONCE_MORE))?;
                 continue;
             }
         };
@@ -207,8 +209,7 @@ async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box
             continue;
         }
         match ask(chat, &mut prompt, said.to_owned()).await? {
-            After::Done(unheard) => begun = unheard,
-            After::Cancelled(unheard) => (begun, interrupted) = (unheard, true),
+            After::Back { unheard, is_interrupted } => (begun, interrupted) = (unheard, is_interrupted),
             After::Quit => return Ok(ExitCode::SUCCESS),
         }
     }
@@ -222,11 +223,11 @@ async fn ask(chat: &mut Chat, prompt: &mut Prompt, said: String) -> Result<After
     let mut show = Plain::new(io::stdout(), io::stdout(), true);
     match turn::plain(chat, Some(prompt), said, &mut show).await {
         Ok(after) => Ok(after),
-        Err(Unanswered::Cancelled) => Ok(After::Cancelled(String::new())),
+        Err(Unanswered::Cancelled) => Ok(After::Back { unheard: String::new(), is_interrupted: true }),
         Err(Unanswered::Closed(_)) => Ok(After::Quit),
         Err(Unanswered::Run(error)) => {
             show.line(&format!("✗ {error}"));
-            Ok(After::Done(String::new()))
+            Ok(After::Back { unheard: String::new(), is_interrupted: false })
         }
     }
 }

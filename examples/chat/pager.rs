@@ -1,14 +1,15 @@
 //! Text that is longer than the terminal is high, page by page.
 
-use crate::keys::{Key, Keys};
+use crate::keys::Key;
 use crate::look::{Kind, Look, is_dumb, is_interactive};
 use crate::screen::rows_of;
-use crossterm::terminal;
+use crate::signals;
+use crate::terminal::{self, Keys};
 use std::io::{self, Write as _};
 
 /// Prints lines; where they are more than fit, a page at a time.
 pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
-    let (columns, rows) = terminal::size().unwrap_or((80, 24));
+    let (columns, rows) = terminal::size();
     let (columns, height) = (usize::from(columns).max(1), usize::from(rows).saturating_sub(2));
     let heights: Vec<usize> = lines.iter().map(|line| rows_of(&unpainted(line), columns)).collect();
     let fits = heights.iter().sum::<usize>() <= height;
@@ -19,7 +20,7 @@ pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
         }
         return out.flush();
     }
-    let mut keys = Keys::new()?;
+    let mut keys = Keys::one_by_one()?;
     let (mut at, mut room) = (0, height);
     while at < lines.len() {
         let mut out = io::stdout().lock();
@@ -44,7 +45,11 @@ pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
         out.flush()?;
         drop(out);
         room = loop {
-            match keys.next().await {
+            let key = tokio::select! {
+                key = keys.next() => key,
+                _ = signals::next() => Key::Interrupt,
+            };
+            match key {
                 Key::Text(text) if text.starts_with(['q', 'Q']) => break 0,
                 Key::Interrupt | Key::Gone => break 0,
                 Key::Text(_) => break height,

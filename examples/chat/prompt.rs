@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::look::{Kind, Look};
 use crate::sessions::Home;
+use crate::signals::{self, Signal};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -17,13 +18,20 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 /// Before what the user says.
 pub(crate) const SIGN: &str = "› ";
 
-/// Whether a line is edited: nothing else of the chat runs then, so a panic is the editor's, and told in words.
-static EDITS: AtomicBool = AtomicBool::new(false);
+/// The thread that edits lines: its panics are the editor's, and told in words.
+const EDITOR: &str = "line editor";
+
+/// How long it may take to begin a line.
+const BEGIN: Duration = Duration::from_secs(1);
 
 /// What somebody answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +39,19 @@ pub(crate) enum Line {
     Text(String),
     /// Ctrl-C.
     Interrupt,
-    /// Ctrl-D, or the terminal is gone.
+    /// Ctrl-D, the terminal is gone, or the program is told to end.
     End,
 }
 
-/// The line editor.
+type Lines = Box<Editor<Help, FileHistory>>;
+
+/// The line editor. A line is edited by a thread of its own, so that signals are heard meanwhile.
 pub(crate) struct Prompt {
-    editor: Editor<Help, FileHistory>,
+    editor: Option<Lines>,
+    /// Where it comes back from, while it edits a line.
+    away: Option<oneshot::Receiver<(Lines, Result<Line, ReadlineError>)>>,
+    /// It has the terminal: the sign stands there.
+    shown: Arc<Notify>,
     history: Option<PathBuf>,
     look: Look,
 }
@@ -47,7 +61,7 @@ impl Prompt {
         let colours = if look.has_colours { ColorMode::Enabled } else { ColorMode::Disabled };
         let usual = take_hook();
         set_hook(Box::new(move |panic| {
-            if !EDITS.load(Ordering::Acquire) {
+            if thread::current().name() != Some(EDITOR) {
                 usual(panic);
             }
         }));
@@ -59,72 +73,115 @@ impl Prompt {
             .bracketed_paste(true)
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Help { look, words: Vec::new(), completes: true }));
+        editor.set_helper(Some(Help { look, words: Vec::new(), completes: true, shown: Arc::default() }));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), EventHandler::Simple(Cmd::Newline));
         // Without a folder there is a history of this chat alone.
         let history = home.history().ok();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
-        Ok(Self { editor, history, look })
+        Ok(Self { editor: Some(Box::new(editor)), away: None, shown: Arc::default(), history, look })
     }
 
     /// What the user says next. `begun` stands there already; `words` complete what follows a command.
-    pub(crate) fn line(
+    pub(crate) async fn line(
         &mut self,
         begun: &str,
         words: Vec<(String, Vec<String>)>,
     ) -> Result<Line, ReadlineError> {
-        if let Some(help) = self.editor.helper_mut() {
+        if let Some(help) = self.help() {
             help.words = words;
         }
-        let line = self.read(SIGN, begun, true)?;
-        if let Line::Text(text) = &line
+        let line = self.read(SIGN, begun, true).await?;
+        if let (Line::Text(text), Some(editor)) = (&line, &mut self.editor)
             && !text.trim().is_empty()
         {
             // A history that cannot be written is no reason to stop.
-            let _ = self.editor.add_history_entry(text.as_str());
+            let _ = editor.add_history_entry(text.as_str());
             if let Some(path) = &self.history {
-                let _ = self.editor.append_history(path);
+                let _ = editor.append_history(path);
             }
         }
         Ok(line)
     }
 
     /// The answer to a question, which nobody remembers.
-    pub(crate) fn ask(&mut self, question: &str, begun: &str) -> Result<Line, ReadlineError> {
-        self.read(question, begun, false)
+    pub(crate) async fn ask(&mut self, question: &str, begun: &str) -> Result<Line, ReadlineError> {
+        self.read(question, begun, false).await
     }
 
-    fn read(&mut self, sign: &str, begun: &str, completes: bool) -> Result<Line, ReadlineError> {
-        if let Some(help) = self.editor.helper_mut() {
+    fn help(&mut self) -> Option<&mut Help> {
+        self.editor.as_mut()?.helper_mut()
+    }
+
+    async fn read(&mut self, sign: &str, begun: &str, completes: bool) -> Result<Line, ReadlineError> {
+        if let Some(help) = self.help() {
             help.completes = completes;
         }
-        let mut begun = begun;
-        loop {
-            EDITS.store(true, Ordering::Release);
-            let read =
-                catch_unwind(AssertUnwindSafe(|| self.editor.readline_with_initial(sign, (begun, ""))));
-            EDITS.store(false, Ordering::Release);
-            let Ok(read) = read else {
-                // It counts rows in 16 bits; the terminal is as it was.
-                let note = "✗ that was too long to edit; pipe it: chat < FILE";
-                writeln!(io::stdout(), "{}", self.look.paint(Kind::Bad, note))?;
-                begun = "";
-                continue;
-            };
-            return match read {
-                Ok(text) => Ok(Line::Text(text)),
-                Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
-                Err(ReadlineError::Eof) => Ok(Line::End),
-                // Bytes that are no UTF-8 cost what was typed, not the chat.
-                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                    writeln!(io::stdout(), "{}", self.look.paint(Kind::Bad, "✗ what was typed is no UTF-8"))?;
-                    continue;
-                }
-                Err(error) => Err(error),
-            };
+        if let Some(mut editor) = self.editor.take() {
+            self.shown = Arc::default();
+            if let Some(help) = editor.helper_mut() {
+                help.shown = self.shown.clone();
+            }
+            let (done, away) = oneshot::channel();
+            let (look, sign, begun) = (self.look, sign.to_owned(), begun.to_owned());
+            thread::Builder::new().name(EDITOR.to_owned()).spawn(move || {
+                let line = edit(&mut editor, look, &sign, &begun);
+                // Nobody waits for it where the chat ends.
+                let _ = done.send((editor, line));
+            })?;
+            self.away = Some(away);
+        } else {
+            // It reads on, in the line that was interrupted.
+            write!(io::stdout(), "{sign}")?;
+            io::stdout().flush()?;
         }
+        let gone = || ReadlineError::from(io::Error::other("the line editor is gone"));
+        let away = self.away.as_mut().ok_or_else(gone)?;
+        tokio::select! {
+            edited = away => {
+                self.away = None;
+                let (editor, line) = edited.map_err(|_| gone())?;
+                self.editor = Some(editor);
+                line
+            }
+            signal = signals::next() => match signal {
+                Signal::Interrupt => {
+                    writeln!(io::stdout())?;
+                    Ok(Line::Interrupt)
+                }
+                Signal::End => {
+                    // Only then is the terminal given back, and stays so.
+                    let _ = timeout(BEGIN, self.shown.notified()).await;
+                    Ok(Line::End)
+                }
+            },
+        }
+    }
+}
+
+fn edit(editor: &mut Lines, look: Look, sign: &str, begun: &str) -> Result<Line, ReadlineError> {
+    let mut begun = begun;
+    loop {
+        let read = catch_unwind(AssertUnwindSafe(|| editor.readline_with_initial(sign, (begun, ""))));
+        let Ok(read) = read else {
+            // It counts rows in 16 bits; the terminal is as it was.
+            let note = "✗ that was too long to edit; pipe it: chat < FILE";
+            writeln!(io::stdout(), "{}", look.paint(Kind::Bad, note))?;
+            begun = "";
+            continue;
+        };
+        return match read {
+            Ok(text) => Ok(Line::Text(text)),
+            Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
+            Err(ReadlineError::Eof) => Ok(Line::End),
+            // Bytes that are no UTF-8 cost what was typed, not the chat.
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                writeln!(io::stdout(), "{}", look.paint(Kind::Bad, "✗ what was typed is no UTF-8"))?;
+                continue;
+            }
+            Err(error) => Err(error),
+        };
     }
 }
 
@@ -134,6 +191,7 @@ struct Help {
     /// By command, what may follow it.
     words: Vec<(String, Vec<String>)>,
     completes: bool,
+    shown: Arc<Notify>,
 }
 
 impl Completer for Help {
@@ -167,6 +225,7 @@ impl Hinter for Help {
 
 impl Highlighter for Help {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        self.shown.notify_one();
         Cow::Owned(self.look.paint(Kind::User, prompt))
     }
 }

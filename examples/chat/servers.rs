@@ -1,5 +1,6 @@
 //! MCP servers of the command line.
 
+use crate::traffic::Log;
 use agent::mcp::Client;
 use agent::mcp::client::ClientConfig;
 use std::error::Error;
@@ -37,9 +38,16 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Connects to all of them, at the same time.
-pub(crate) async fn connect(configs: Vec<ClientConfig>) -> Result<Vec<Client>, Box<dyn Error>> {
+pub(crate) async fn connect(
+    configs: Vec<ClientConfig>,
+    log: Option<&Log>,
+) -> Result<Vec<Client>, Box<dyn Error>> {
     let mut connecting = tokio::task::JoinSet::new();
     for (at, config) in configs.into_iter().enumerate() {
+        let config = match log.cloned() {
+            Some(log) => config.on_traffic(move |traffic| log.mcp(traffic)),
+            None => config,
+        };
         connecting.spawn(async move { (at, Client::connect(config).await) });
     }
     let mut connected = Vec::new();

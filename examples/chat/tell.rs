@@ -2,10 +2,11 @@
 
 use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
 use crate::screen::{Show, below};
+use agent::args::{Coercion, Coercions};
 use agent::loop_core::ApprovalDecision;
-use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, Usage};
+use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, ToolCall, Usage};
 use agent::model::ModelEvent;
-use agent::{Event, EventKind, Progress, ToolOutcome, ToolResult};
+use agent::{Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
 use std::time::{Duration, Instant};
 
 /// Lines of a result that are shown at once.
@@ -78,7 +79,7 @@ impl Teller {
     }
 
     /// Shows what an event says.
-    pub(crate) fn tell(&mut self, event: &Event, show: &mut impl Show) {
+    pub(crate) fn tell(&mut self, event: &Event, registry: &Registry, show: &mut impl Show) {
         match &event.kind {
             EventKind::TurnStart => {
                 self.turns += 1;
@@ -100,7 +101,7 @@ impl Teller {
                 self.running.push(Running {
                     id: call.id.clone(),
                     tool: call.name.clone(),
-                    args: call.args.text().to_owned(),
+                    args: shown(registry, call).unwrap_or_else(|| call.args.text().to_owned()),
                     began: Instant::now(),
                     progress: None,
                 });
@@ -140,7 +141,7 @@ impl Teller {
         }
     }
 
-    /// What of a reply does not come piece by piece.
+    /// What of a reply does not come piece by piece: listeners are told of it when the reply is whole.
     fn replied(&self, reply: &AssistantMessage, show: &mut impl Show) {
         for part in &reply.content {
             match &part.content {
@@ -176,10 +177,8 @@ impl Teller {
         let look = self.look;
         let name = look.paint(Kind::Bold, &one_line(&result.tool));
         show.line(&format!("⚙ {name} {}", look.paint(Kind::Dim, &fit(&one_line(&args), LINE))));
-        for one in &result.coercions {
-            let path = if one.path.is_empty() { "the arguments" } else { &one.path };
-            let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);
-            show.line(&look.paint(Kind::Notice, &fit(&one_line(&change), LINE)));
+        for line in coerced(look, &result.coercions) {
+            show.line(&line);
         }
         let text = match &result.outcome {
             ToolOutcome::Completed(output) => {
@@ -290,6 +289,22 @@ impl Teller {
     }
 }
 
+/// The arguments of a call without its secrets; none where there are no secrets.
+fn shown(registry: &Registry, call: &ToolCall) -> Option<String> {
+    let sent = call.args.value().unwrap_or_else(|| Value::from(call.args.text()));
+    Some(registry.get(&call.name)?.definition().plan().without_secrets(&sent)?.to_string())
+}
+
+/// What was changed in arguments so that they fit, a line each.
+pub(crate) fn coerced(look: Look, coercions: &Coercions) -> Vec<String> {
+    let line = |one: &Coercion| {
+        let path = if one.path.is_empty() { "the arguments" } else { &one.path };
+        let change = format!("  ~ {path}: {} became {} ({})", one.from, one.to, one.rule);
+        look.paint(Kind::Notice, &fit(&one_line(&change), LINE))
+    };
+    coercions.iter().map(line).collect()
+}
+
 /// What there is to read of a part of a result.
 fn readable(part: &Part) -> String {
     let media = |what: &str, media: &Media| {
@@ -350,15 +365,22 @@ mod tests {
         ToolOutput::parts(vec![Part::text("a point"), Part::image(vec![1, 2, 3], "image/png")])
     }
 
+    /// Signs in.
+    #[tool(inline)]
+    fn sign_in(user: String, #[arg(secret)] pin: u32) -> String {
+        format!("{user} is in: {}", pin > 0)
+    }
+
     /// What is written of a run.
     async fn told(model: ScriptedModel) -> String {
         let (mut answer, mut notes) = (Vec::new(), Vec::new());
         let mut show = Plain::new(&mut answer, &mut notes, false);
         let look = Look { has_colours: false };
         let mut teller = Teller::new(look, "scripted", 1);
-        let mut run = Assistant::builder(model).tools(tools![draw]).build().unwrap().run("Go");
+        let assistant = Assistant::builder(model).tools(tools![draw, sign_in]).build().unwrap();
+        let mut run = assistant.run("Go");
         while let Some(event) = run.next().await {
-            teller.tell(&event, &mut show);
+            teller.tell(&event, assistant.registry(), &mut show);
         }
         String::from_utf8(answer).unwrap() + &String::from_utf8(notes).unwrap()
     }
@@ -367,6 +389,15 @@ mod tests {
     async fn whatever_is_no_text_is_named() {
         let told = told(ScriptedModel::new([reply().tool_call("draw", "{}"), reply().text("Drawn.")])).await;
         assert!(told.contains("    a point\n    [picture, image/png]\n"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn secrets_are_not_shown() {
+        let call = reply().tool_call("sign_in", r#"{"user": "ann", "pin": "4711"}"#);
+        let told = told(ScriptedModel::new([call, reply().text("Done.")])).await;
+        assert!(told.contains(r#"⚙ sign_in {"user":"ann","pin":"[secret]"}"#), "{told}");
+        assert!(told.contains("~ /pin: ") && told.contains("ann is in: true"), "{told}");
+        assert!(!told.contains("4711"), "{told}");
     }
 
     #[tokio::test]

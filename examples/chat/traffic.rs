@@ -1,5 +1,6 @@
-//! The log of what goes to the model and comes back: one JSON object a line, keys taken out.
+//! The log of what goes to the model and to MCP servers and comes back: one JSON object a line, keys taken out.
 
+use agent::mcp::client as mcp;
 use agent::model::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
 use agent::provider::http::{Traffic, TrafficKind};
 use agent::{Value, json};
@@ -41,13 +42,35 @@ impl Log {
             }
             _ => return,
         };
-        self.write(traffic.exchange, line);
+        self.of_exchange(traffic.exchange, line);
     }
 
-    fn write(&self, exchange: u64, mut line: Value) {
+    /// What an MCP server is told, and says.
+    pub(crate) fn mcp(&self, traffic: &mcp::Traffic<'_>) {
+        let mut line = match traffic.kind {
+            mcp::TrafficKind::Sent { message, .. } => {
+                json!({"kind": "mcp_sent", "message": body_of(message)})
+            }
+            mcp::TrafficKind::Received { message, .. } => {
+                json!({"kind": "mcp_received", "message": body_of(message)})
+            }
+            mcp::TrafficKind::ErrorOutput { line, .. } => json!({"kind": "mcp_error_output", "line": line}),
+            mcp::TrafficKind::Failed { reason, .. } => json!({"kind": "mcp_failed", "error": reason}),
+            mcp::TrafficKind::Closed => json!({"kind": "mcp_closed"}),
+            _ => return,
+        };
+        line["server"] = json!(traffic.server);
+        self.write(line);
+    }
+
+    fn of_exchange(&self, exchange: u64, mut line: Value) {
+        line["exchange"] = json!(exchange);
+        self.write(line);
+    }
+
+    fn write(&self, mut line: Value) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         line["at_ms"] = json!(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-        line["exchange"] = json!(exchange);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // One write, so that lines stay whole. A full disk is no reason to end the chat.
         let _ = file.write_all(format!("{line}\n").as_bytes());
@@ -86,7 +109,7 @@ impl<M: Model> Model for Logged<M> {
             .collect();
         let tools: Vec<&str> = request.tools.iter().map(agent::ToolDefinition::name).collect();
         let body = json!({"system": request.system, "messages": messages, "tools": tools});
-        self.log.write(exchange, json!({"kind": "request", "model": self.info().model, "body": body}));
+        self.log.of_exchange(exchange, json!({"kind": "request", "model": self.info().model, "body": body}));
         let events = Tapped { events: self.model.stream(cx, request), log: self.log.clone(), exchange };
         ModelStream::new(cx, self.info(), events)
     }
@@ -112,7 +135,7 @@ impl Stream for Tapped {
             Some(Err(error)) => json!({"kind": "end", "error": error.to_string()}),
             None => json!({"kind": "end", "error": null}),
         };
-        self.log.write(self.exchange, line);
+        self.log.of_exchange(self.exchange, line);
         Poll::Ready(event)
     }
 }

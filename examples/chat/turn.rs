@@ -1,14 +1,15 @@
 //! One question and its answer.
 
 use crate::chat::Chat;
-use crate::keys::{Key, Keys, Typed};
+use crate::keys::{Key, Person, Typed};
 use crate::look::{Kind, one_line};
 use crate::prompt::Prompt;
 use crate::screen::{Plain, Screen, Show};
+use crate::signals::{self, Signal};
 use crate::tell::Teller;
+use crate::terminal::{self, Keys};
 use agent::loop_core::Queue;
 use agent::{Delivery, Run, RunError};
-use crossterm::terminal;
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -18,13 +19,19 @@ const FRAME: Duration = Duration::from_millis(50);
 
 const CANCELLED: &str = "the user cancelled it";
 
+/// What a first Ctrl-C comes to where nothing is to be cancelled.
+pub(crate) const ONCE_MORE: &str = "Ctrl-C once more, Ctrl-D or /quit ends the chat";
+
 /// How a turn ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// There is an answer, or an error that was told; what was typed and not heard stands at the prompt.
-    Done(String),
-    /// It was cancelled; likewise.
-    Cancelled(String),
+    /// There is an answer, or an error that was told.
+    Back {
+        /// What was typed and not heard; it stands at the prompt.
+        unheard: String,
+        /// Whether Ctrl-C was pressed: the next one ends the chat.
+        is_interrupted: bool,
+    },
     /// The user, or the terminal, is gone.
     Quit,
 }
@@ -38,69 +45,79 @@ pub(crate) async fn live(
     let look = chat.look;
     let mut run = chat.assistant.run(said);
     let mut teller = Teller::new(look, &one_line(&chat.chosen.name), chat.results.len() + 1);
-    let mut screen = Screen::new(io::stdout(), look, terminal::size().unwrap_or((80, 24)));
+    let mut screen = Screen::new(io::stdout(), look, terminal::size());
     let mut keys = Keys::new()?;
-    let (mut typed, mut late, mut interrupts) = (Typed::default(), Vec::new(), 0);
+    let mut person = Person::default();
     let mut frames = interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut ended = std::pin::pin!(told_to_end());
-    let quits = loop {
+    while !person.quits() {
         tokio::select! {
             event = run.next() => match event {
                 Some(event) => {
-                    teller.tell(&event, &mut screen);
+                    teller.tell(&event, chat.assistant.registry(), &mut screen);
                     keep(chat, &event.kind, &mut screen);
                 }
-                None => break false,
+                None => break,
             },
             key = keys.next() => match key {
-                Key::Gone => break true,
-                Key::Interrupt if interrupts > 0 => break true,
-                Key::Interrupt => {
-                    interrupts += 1;
-                    chat.assistant.cancel(CANCELLED);
-                }
+                Key::Gone => person.is_gone = true,
+                Key::Interrupt => interrupt(chat, &mut person),
                 Key::Resize(columns, rows) => screen.resize(columns, rows),
                 key => {
-                    if let Some(text) = typed.change(&key) {
-                        steer(chat, &mut teller, &mut typed, text, &mut screen);
+                    if let Some(text) = person.typed.change(&key) {
+                        steer(chat, &mut teller, &mut person.typed, text, &mut screen);
                     }
                 }
             },
             Some(question) = chat.asked.recv() => {
+                if question.answer.is_closed() {
+                    continue;
+                }
                 screen.close()?;
                 // The line editor has the terminal while somebody decides; nothing runs meanwhile.
-                late.extend(absorb(&keys.finish(), &mut typed));
-                let registry = chat.assistant.registry();
-                let decision = chat.desk.ask(look, prompt, registry, &question.request).await?;
-                keys = Keys::new()?;
-                if let Some(decision) = decision {
-                    // Who asked may be gone by now.
-                    let _ = question.answer.send(decision);
+                let interrupts = person.interrupts;
+                for line in person.absorb(&keys.finish().await) {
+                    steer(chat, &mut teller, &mut person.typed, line, &mut screen);
+                }
+                let is_cancelled = person.interrupts > interrupts;
+                let decision = if is_cancelled || person.quits() {
+                    None
                 } else {
-                    interrupts += 1;
-                    chat.assistant.cancel(CANCELLED);
+                    let (registry, sent) = (chat.assistant.registry(), chat.sent(&question.request.call.id));
+                    chat.desk.ask(look, prompt, registry, &question.request, sent.as_ref()).await?
+                };
+                keys = Keys::new()?;
+                let (columns, rows) = terminal::size();
+                screen.resize(columns, rows);
+                match decision {
+                    // Who asked may be gone by now.
+                    Some(decision) => drop(question.answer.send(decision)),
+                    None if is_cancelled => chat.assistant.cancel(CANCELLED),
+                    None => interrupt(chat, &mut person),
                 }
             },
             _ = frames.tick() => {
                 let columns = screen.columns();
-                screen.below(teller.rows(&typed.text, interrupts > 0, columns));
+                screen.below(teller.rows(&person.typed.text, person.interrupts > 0, columns));
                 screen.draw()?;
             }
-            () = &mut ended => break true,
+            signal = signals::next() => match signal {
+                Signal::Interrupt => interrupt(chat, &mut person),
+                Signal::End => person.is_gone = true,
+            },
         }
-    };
+    }
     screen.close()?;
-    if quits {
+    if person.quits() {
         // Dropped, it is cancelled; what was said is sound and kept.
         drop((run, keys));
         finish(chat, &mut teller);
         return Ok(After::Quit);
     }
     let error = run.output().await.err();
-    late.extend(absorb(&keys.finish(), &mut typed));
-    let unheard = unheard(chat, late, &typed);
-    let is_cancelled = error.as_ref().is_some_and(RunError::is_aborted);
+    let interrupts = person.interrupts;
+    let late = person.absorb(&keys.finish().await);
+    let unheard = unheard(chat, late, &person.typed);
     if let Some(error) = error {
         screen.line(&look.paint(Kind::Bad, &format!("✗ {}", told(&error))));
     }
@@ -108,10 +125,23 @@ pub(crate) async fn live(
     if let Err(error) = chat.keep() {
         screen.line(&look.paint(Kind::Bad, &format!("✗ not kept: {error}")));
     }
+    if person.interrupts > interrupts {
+        screen.line(&look.paint(Kind::Dim, ONCE_MORE));
+    }
     screen.line("");
     screen.close()?;
     finish(chat, &mut teller);
-    Ok(if is_cancelled { After::Cancelled(unheard) } else { After::Done(unheard) })
+    Ok(if person.quits() {
+        After::Quit
+    } else {
+        After::Back { unheard, is_interrupted: person.interrupts > 0 }
+    })
+}
+
+/// The first one cancels what goes on.
+fn interrupt(chat: &Chat, person: &mut Person) {
+    person.interrupts += 1;
+    chat.assistant.cancel(CANCELLED);
 }
 
 /// Says something to the run that goes on.
@@ -129,11 +159,6 @@ fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, scre
         return;
     }
     teller.waiting.push((receipt.id().to_owned(), text));
-}
-
-/// Keys that came while the terminal changed hands: they go on with the line; lines that were entered are given back.
-fn absorb(keys: &[Key], typed: &mut Typed) -> Vec<String> {
-    keys.iter().filter_map(|key| typed.change(key)).collect()
 }
 
 /// What was typed and nobody heard.
@@ -189,10 +214,11 @@ pub(crate) async fn plain<A: Write, N: Write>(
     let mut teller = Teller::new(chat.look, &chat.chosen.name, chat.results.len() + 1);
     let outcome = follow(chat, prompt, &mut run, &mut teller, show).await;
     let outcome = match outcome {
-        Ok(false) => run.output().await.map(|_| After::Done(String::new())).map_err(|error| match error {
-            error if error.is_aborted() => Unanswered::Cancelled,
-            error => Unanswered::Run(told(&error)),
-        }),
+        Ok(false) => match run.output().await {
+            Ok(_) => Ok(After::Back { unheard: String::new(), is_interrupted: false }),
+            Err(error) if error.is_aborted() => Err(Unanswered::Cancelled),
+            Err(error) => Err(Unanswered::Run(told(&error))),
+        },
         Ok(true) => {
             drop(run);
             Ok(After::Quit)
@@ -228,13 +254,12 @@ async fn follow<A: Write, N: Write>(
     teller: &mut Teller,
     show: &mut Plain<A, N>,
 ) -> Result<bool, Unanswered> {
-    let mut ended = std::pin::pin!(told_to_end());
     let mut interrupts = 0;
     loop {
         tokio::select! {
             event = run.next() => {
                 let Some(event) = event else { return Ok(false) };
-                teller.tell(&event, show);
+                teller.tell(&event, chat.assistant.registry(), show);
                 keep(chat, &event.kind, show);
                 if let Some(error) = show.failed.take() {
                     return Err(Unanswered::Closed(error));
@@ -243,41 +268,21 @@ async fn follow<A: Write, N: Write>(
             Some(question) = chat.asked.recv() => {
                 let Some(prompt) = prompt.as_deref_mut() else { continue };
                 show.end_text();
-                let decision = chat.desk.ask(chat.look, prompt, chat.assistant.registry(), &question.request).await;
+                let (registry, sent) = (chat.assistant.registry(), chat.sent(&question.request.call.id));
+                let decision = chat.desk.ask(chat.look, prompt, registry, &question.request, sent.as_ref()).await;
                 match decision {
                     Ok(Some(decision)) => drop(question.answer.send(decision)),
                     Ok(None) => chat.assistant.cancel(CANCELLED),
                     Err(error) => return Err(Unanswered::Run(error.to_string())),
                 }
             }
-            // Where it cannot be heard, the system's own way of ending goes on working.
-            Ok(()) = tokio::signal::ctrl_c() => {
+            signal = signals::next() => {
                 interrupts += 1;
-                if interrupts > 1 {
+                if signal == Signal::End || interrupts > 1 {
                     return Ok(true);
                 }
                 chat.assistant.cancel(CANCELLED);
             }
-            () = &mut ended => return Ok(true),
         }
     }
-}
-
-/// Waits until the system tells the program to end.
-#[cfg(unix)]
-async fn told_to_end() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-async fn told_to_end() {
-    std::future::pending().await
 }

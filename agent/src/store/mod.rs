@@ -66,11 +66,11 @@ mod record;
 mod session;
 #[cfg(feature = "store-sql")]
 mod sql;
-#[cfg(feature = "runtime")]
-mod withhold;
 
 use std::sync::Arc;
 
+#[cfg(feature = "runtime")]
+pub(crate) use crate::args::withheld;
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use record::{
@@ -79,8 +79,6 @@ pub use record::{
 pub use session::{EntryKind, SessionEntry, StoredEntry};
 #[cfg(feature = "store-sql")]
 pub use sql::SqlStore;
-#[cfg(feature = "runtime")]
-pub(crate) use withhold::withheld;
 
 use crate::message::UserMessage;
 use crate::{BoxFuture, StepKey};

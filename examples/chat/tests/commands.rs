@@ -1,6 +1,6 @@
 //! Commands, editing, sessions.
 
-use super::terminal::{Folder, Start, Terminal};
+use super::terminal::{Folder, Start, Terminal, program};
 
 #[test]
 fn commands_tell_what_they_know() {
@@ -36,6 +36,43 @@ fn commands_tell_what_they_know() {
     chat.ask("/model demo");
     assert!(chat.screen().contains("answers from now on"), "{}", chat.screen());
     chat.quit();
+}
+
+#[test]
+fn everything_stays_when_another_model_answers() {
+    let home = Folder::new();
+    let server = format!("hotels={}", program("mcp_server").display());
+    let chat = Terminal::at_prompt(Start::new(&home, &["--mcp", &server, "--session", "s"]));
+    chat.say("pay Ann 500");
+    chat.wait_for("always ›");
+    chat.say("always");
+    chat.wait_for("✓ 500 paid to Ann");
+    chat.wait_for_prompt();
+    chat.ask("/model demo");
+    assert!(chat.screen().contains("answers from now on"), "{}", chat.screen());
+    // The conversation: without it, the demo model would say what it can do.
+    chat.ask("hm");
+    assert!(chat.screen().contains("I heard: hm"), "{}", chat.screen());
+    // What is always allowed, the tools, the servers.
+    chat.ask("pay Bob 700");
+    assert!(chat.screen().contains("✓ 700 paid to Bob"), "{}", chat.screen());
+    chat.say("find hotels in Paris with 4 stars");
+    chat.wait_for("? hotels__find_hotels wants to run with");
+    chat.say("yes");
+    chat.wait_for("hotels__find_hotels says:");
+    chat.wait_for_prompt();
+    // What it took, the results, the session.
+    chat.ask("/usage");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("this chat: 7 turns") && screen.contains("the conversation: 7 turns"),
+        "{screen}"
+    );
+    chat.ask("/show 1");
+    assert!(chat.screen().contains("500 paid to Ann (not really)"), "{}", chat.screen());
+    chat.quit();
+    let kept = std::fs::read_to_string(home.0.join("sessions/s.jsonl")).unwrap();
+    assert_eq!(kept.lines().count(), 14, "{kept}");
 }
 
 #[test]
@@ -98,7 +135,7 @@ fn a_chat_that_is_killed_loses_the_open_turn_alone() {
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
     chat.ask("weather in Rome");
     chat.say("slow work for 50 seconds");
-    chat.wait_for("working 0/50");
+    chat.wait_for_sign("working 0/50");
     drop(chat);
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
     assert!(chat.screen().contains("session s (4 messages)"), "{}", chat.screen());

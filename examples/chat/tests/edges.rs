@@ -54,7 +54,7 @@ fn the_smallest_terminals_and_changes_of_size_do_no_harm() {
     }
     let chat = Terminal::at_prompt(Start::new(&home, &[]).size(30, 80));
     chat.say("tell a story");
-    chat.wait_for("Day 2.");
+    chat.wait_for_sign("Day 2.");
     for (rows, columns) in [(10, 20), (1, 1), (40, 120), (24, 80)] {
         chat.resize(rows, columns);
         std::thread::sleep(std::time::Duration::from_millis(150));
@@ -81,8 +81,8 @@ fn bytes_that_are_no_text_do_no_harm() {
     chat.wait_for_prompt();
     chat.ask("think");
     assert!(chat.screen().contains("the answer is 42"), "{}", chat.screen());
-    chat.say("slow work for 1 second");
-    chat.wait_for("working 0/1");
+    chat.say("slow work for 5 seconds");
+    chat.wait_for_sign("working 0/5");
     chat.send_bytes(b"\xff\xfe\xc3(\x15ok\r");
     chat.wait_for("heard before turn 2");
     chat.wait_for_prompt();
@@ -118,9 +118,9 @@ fn a_large_paste_is_one_message() {
     chat.wait_for_prompt();
     // While a run goes on, too: ten megabytes, of which the chat takes one.
     chat.say("slow work for 60 seconds");
-    chat.wait_for("working 0/60");
+    chat.wait_for_sign("working 0/60");
     chat.send(&format!("\x1b[200~{}\x1b[201~\r", "word ".repeat(2 << 20)));
-    chat.wait_for("» waits for the next turn: word word");
+    chat.wait_for_sign("» waits for the next turn: word word");
     chat.send("\x03");
     chat.wait_for("the user cancelled it");
     chat.send("\x03");
@@ -147,8 +147,8 @@ fn a_program_that_is_told_to_end_leaves_the_terminal_as_it_was() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "gone"]));
     chat.say("slow work for 50 seconds");
-    chat.wait_for("working 1/50");
-    chat.tell_to_end();
+    chat.wait_for_sign("working 1/50");
+    chat.signal("TERM");
     chat.wait_until(|screen| !screen.contents().contains("type to steer"));
     assert!(!chat.written().ends_with("\x1b[?2004h"), "{:?}", chat.written());
     assert!(chat.end().success());

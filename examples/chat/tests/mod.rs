@@ -2,6 +2,7 @@
 
 mod commands;
 mod edges;
+mod hands;
 mod pipes;
 mod runs;
 mod terminal;

@@ -1,6 +1,7 @@
 //! A terminal with a chat in it.
 
 use pty_process::blocking::{Command, Pty, open};
+use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::AsFd as _;
@@ -10,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take: these are waits for events, on machines that do other things too.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// What stands above what is typed while a run goes on.
 const RUNNING: [&str; 3] = ["type to steer", "waits for the next turn", "stopping;"];
@@ -114,7 +115,7 @@ impl<'a> Start<'a> {
                 seen.bytes.extend_from_slice(&buffer[..read]);
             }
         });
-        Terminal { pty, child, seen }
+        Terminal { pty, child: Mutex::new(child), seen, said_at: AtomicUsize::new(0) }
     }
 }
 
@@ -127,14 +128,16 @@ struct Seen {
     bytes: Vec<u8>,
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) struct Terminal {
     pty: Pty,
-    child: Child,
+    child: Mutex<Child>,
     seen: Arc<Mutex<Seen>>,
+    /// How much was written when a line was said.
+    said_at: AtomicUsize,
 }
 
 impl Terminal {
@@ -158,8 +161,9 @@ impl Terminal {
     pub(crate) fn say(&self, line: &str) {
         self.send(line);
         self.wait(&format!("the line {line:?}"), |seen| {
-            seen.screen().contents().trim_end().ends_with(&format!("› {line}"))
+            seen.parser.screen().contents().trim_end().ends_with(&format!("› {line}"))
         });
+        self.said_at.store(lock(&self.seen).bytes.len(), Ordering::Relaxed);
         self.send("\r");
     }
 
@@ -173,23 +177,46 @@ impl Terminal {
         String::from_utf8_lossy(&lock(&self.seen).bytes).into_owned()
     }
 
-    fn wait(&self, what: &str, is_so: impl Fn(&vt100::Parser) -> bool) {
+    fn wait(&self, what: &str, is_so: impl Fn(&Seen) -> bool) {
         let began = Instant::now();
-        while !is_so(&lock(&self.seen).parser) {
-            assert!(began.elapsed() < PATIENCE, "{what} did not come; the screen is\n{}", self.screen());
+        while !is_so(&lock(&self.seen)) {
+            assert!(began.elapsed() < PATIENCE, "{what} did not come; {}", self.state());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
+    /// What there is to know when a test fails.
+    fn state(&self) -> String {
+        let ended = lock(&self.child).try_wait();
+        let seen = lock(&self.seen);
+        let last = String::from_utf8_lossy(&seen.bytes[seen.bytes.len().saturating_sub(2048)..]);
+        let (screen, cursor) = (seen.parser.screen().contents(), seen.parser.screen().cursor_position());
+        let ended = match ended {
+            Ok(Some(status)) => format!("it ended with {status}"),
+            Ok(None) => "it goes on".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        format!("{ended}; the screen is\n{screen}\nthe cursor is at {cursor:?}; the last bytes are\n{last:?}")
+    }
+
     /// Waits until this stands on the screen.
     pub(crate) fn wait_for(&self, text: &str) {
-        self.wait(&format!("{text:?}"), |seen| seen.screen().contents().contains(text));
+        self.wait(&format!("{text:?}"), |seen| seen.parser.screen().contents().contains(text));
+    }
+
+    /// Waits until this was on the screen since the last line was said: for what comes and goes.
+    pub(crate) fn wait_for_sign(&self, text: &str) {
+        let from = self.said_at.load(Ordering::Relaxed);
+        self.wait(&format!("{text:?}"), |seen| {
+            // Only the end of it is new, but it is little.
+            String::from_utf8_lossy(&seen.bytes[from..]).contains(text)
+        });
     }
 
     /// Waits for an empty prompt below all else. While a run goes on a row before it says so.
     pub(crate) fn wait_for_prompt(&self) {
         self.wait("the prompt", |seen| {
-            let screen = seen.screen();
+            let screen = seen.parser.screen();
             let (row, column) = screen.cursor_position();
             // Row by row: in the contents as a whole, rows that were wrapped are one line.
             let lines: Vec<String> = screen.rows(0, screen.size().1.get()).collect();
@@ -227,23 +254,34 @@ impl Terminal {
 
     /// Waits for something else.
     pub(crate) fn wait_until(&self, is_so: impl Fn(&vt100::Screen) -> bool) {
-        self.wait("what was waited for", |seen| is_so(seen.screen()));
+        self.wait("what was waited for", |seen| is_so(seen.parser.screen()));
     }
 
-    /// As the system does it when it shuts down.
-    pub(crate) fn tell_to_end(&self) {
-        let id = self.child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    /// Sends a signal, by its name: `TERM` as the system does it when it shuts down.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = lock(&self.child).id().to_string();
+        let sent = std::process::Command::new("kill").args([&format!("-{name}"), &id]).status();
+        assert!(sent.unwrap().success());
     }
 
-    /// Waits for the end; how it ended.
-    pub(crate) fn end(mut self) -> ExitStatus {
+    /// Whether the system edits and echoes what is typed, and makes signals of it: as before the chat.
+    pub(crate) fn is_as_before(&self) -> bool {
+        tcgetattr(&self.pty)
+            .unwrap()
+            .local_modes
+            .contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN)
+    }
+
+    /// Waits for the end; how it ended. The terminal is as it was before.
+    pub(crate) fn end(self) -> ExitStatus {
         let began = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            let ended = lock(&self.child).try_wait().unwrap();
+            if let Some(status) = ended {
+                assert!(self.is_as_before(), "the terminal is not what it was; {}", self.state());
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end; the screen is\n{}", self.screen());
+            assert!(began.elapsed() < PATIENCE, "it does not end; {}", self.state());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -258,7 +296,8 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }

@@ -114,3 +114,80 @@ fn the_tools_of_an_mcp_server_are_used_and_asked_about() {
     assert!(chat.screen().contains("hotels__find_hotels says:"), "{}", chat.screen());
     chat.quit();
 }
+
+/// A server over HTTP, gone with its owner.
+struct Served {
+    server: std::process::Child,
+    url: String,
+}
+
+impl Served {
+    fn new() -> Self {
+        let mut server = std::process::Command::new(program("mcp_server"));
+        let mut server = server.args(["http", "0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        let url = url.trim_end_matches(';').to_owned();
+        Self { server, url }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn a_server_over_http_is_used_and_its_traffic_is_logged_without_the_token() {
+    let (home, hotels) = (Folder::new(), Served::new());
+    let log = home.0.join("traffic.jsonl");
+    let server = format!("hotels={}", hotels.url);
+    let args = ["--mcp", &server, "--no-tools", "--allow", "hotels__*", "--log", log.to_str().unwrap()];
+    let start = Start::new(&home, &args).env("HOTELS_MCP_TOKEN", KEY).env("NO_PROXY", "127.0.0.1");
+    let chat = Terminal::at_prompt(start);
+    assert!(chat.screen().contains("tools: hotels__book_room, hotels__find_hotels"), "{}", chat.screen());
+    chat.ask("find hotels in Paris with 4 stars");
+    assert!(chat.screen().contains("hotels__find_hotels says:"), "{}", chat.screen());
+    // What is said stands in the log; the token does not, also where somebody says it.
+    chat.ask(&format!("find hotels in \"{KEY}\""));
+    chat.quit();
+
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mcp: Vec<&Value> = lines.iter().filter(|line| line["server"] == "hotels").collect();
+    let calls: Vec<&&Value> = mcp.iter().filter(|line| line["message"]["method"] == "tools/call").collect();
+    assert_eq!(calls[0]["kind"], "mcp_sent");
+    assert_eq!(calls[0]["message"]["params"]["arguments"]["city"], "Paris");
+    let answer = mcp
+        .iter()
+        .find(|line| line["kind"] == "mcp_received" && line["message"]["id"] == calls[0]["message"]["id"]);
+    assert!(answer.unwrap().to_string().contains("Lutetia"), "{text}");
+    assert_eq!(calls[1]["message"]["params"]["arguments"]["city"], "[redacted]");
+    assert!(mcp.iter().all(|line| !line.to_string().contains(KEY)), "{text}");
+}
+
+#[test]
+fn the_traffic_of_a_server_that_is_a_program_is_logged() {
+    let home = Folder::new();
+    let log = home.0.join("traffic.jsonl");
+    let server = format!("hotels={}", program("mcp_server").display());
+    let chat = Terminal::at_prompt(Start::new(&home, &["--mcp", &server, "--log", log.to_str().unwrap()]));
+    chat.quit();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let said = |kind: &str, word: &str| text.lines().any(|line| line.contains(kind) && line.contains(word));
+    assert!(said("mcp_sent", "tools/list") && said("mcp_received", "find_hotels"), "{text}");
+}
+
+#[test]
+fn a_server_that_is_not_there_ends_the_chat_with_words() {
+    let home = Folder::new();
+    // Nobody listens there: the port was given back.
+    let url = format!("http://{}/mcp", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let start = Start::new(&home, &["--mcp", &format!("docs={url}")]).env("NO_PROXY", "127.0.0.1");
+    let chat = start.run();
+    chat.wait_for("chat: cannot connect to docs:");
+    assert_eq!(chat.end().code(), Some(1));
+}

@@ -13,6 +13,7 @@ mod object;
 mod pattern;
 mod reference;
 mod scalar;
+mod secrets;
 mod union;
 mod uri;
 mod whole;
@@ -24,6 +25,8 @@ pub(crate) use node::{
     NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
 
+#[cfg(feature = "runtime")]
+pub(crate) use secrets::withheld;
 pub(crate) use whole::{Asked, Whole};
 pub(crate) use without::NotTakenOut;
 

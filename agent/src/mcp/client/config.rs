@@ -1,5 +1,6 @@
 //! How a server is reached, and what of it is used.
 
+use super::traffic::{OnTraffic, Traffic};
 use crate::{BoxFuture, ToolDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -33,6 +34,7 @@ pub struct ClientConfig {
     pub(super) trusts_hints: bool,
     pub(super) on_change: ChangePolicy,
     pub(super) limits: ClientLimits,
+    pub(super) on_traffic: Option<OnTraffic>,
 }
 
 type Filter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
@@ -214,6 +216,7 @@ impl ClientConfig {
             trusts_hints: false,
             on_change: ChangePolicy::default(),
             limits: ClientLimits::default(),
+            on_traffic: None,
         }
     }
 
@@ -294,6 +297,25 @@ impl ClientConfig {
     /// What it may cost.
     pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Calls this with every message that goes to the server and comes back, and with what a program writes on its error
+    /// output. Secrets of this configuration are taken out; what tools are told and say is not, so such a log is as private as
+    /// the conversation. It must not block.
+    ///
+    /// ```
+    /// use agent::mcp::client::{ClientConfig, TrafficKind};
+    ///
+    /// let docs = ClientConfig::http("https://docs.example/mcp").on_traffic(|traffic| match traffic.kind {
+    ///     TrafficKind::Sent { message, .. } => eprintln!("{} > {message}", traffic.server),
+    ///     TrafficKind::Received { message, .. } => eprintln!("{} < {message}", traffic.server),
+    ///     other => eprintln!("{} {other:?}", traffic.server),
+    /// });
+    /// # let _ = docs;
+    /// ```
+    pub fn on_traffic(mut self, listener: impl Fn(&Traffic<'_>) + Send + Sync + 'static) -> Self {
+        self.on_traffic = Some(Arc::new(listener));
         self
     }
 

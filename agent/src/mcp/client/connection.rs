@@ -4,6 +4,7 @@ use super::ClientError;
 use super::config::{ClientConfig, CommandPlace, Era, HttpPlace, Place, without_query};
 use super::error::Challenge;
 use super::news::{Listener, News};
+use super::traffic::{Tap, Tapped};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{
@@ -50,17 +51,20 @@ impl Connection {
         let opening = async {
             match &config.place {
                 Place::Http(place) => {
-                    let transport = over_http(place, config, limit)
-                        .await
-                        .map_err(|reason| ClientError::Connect { server: server.to_owned(), reason })?;
-                    Self::start(config, server, news, transport, Vec::new()).await
+                    let refused = |reason| ClientError::Connect { server: server.to_owned(), reason };
+                    let token = token(place).await.map_err(refused)?;
+                    let tap = Tap::new(config, server, token.as_deref());
+                    let transport = over_http(place, config, limit, token).await.map_err(refused)?;
+                    Self::start(config, server, news, (transport, tap), Vec::new()).await
                 }
                 Place::Command(place) => {
-                    let (transport, log) = command(place, server).map_err(|error| ClientError::Connect {
-                        server: server.to_owned(),
-                        reason: format!("the command cannot be started: {error}"),
-                    })?;
-                    Self::start(config, server, news, transport, vec![log]).await
+                    let tap = Tap::new(config, server, None);
+                    let (transport, log) =
+                        command(place, server, &tap).map_err(|error| ClientError::Connect {
+                            server: server.to_owned(),
+                            reason: format!("the command cannot be started: {error}"),
+                        })?;
+                    Self::start(config, server, news, (transport, tap), vec![log]).await
                 }
             }
         };
@@ -74,7 +78,7 @@ impl Connection {
         config: &ClientConfig,
         server: &str,
         news: &Arc<News>,
-        transport: T,
+        (transport, tap): (T, Tap),
         mut helpers: Vec<AbortHandle>,
     ) -> Result<Self, ClientError>
     where
@@ -88,7 +92,7 @@ impl Connection {
             Era::Legacy => ClientLifecycleMode::Initialize,
         };
         let running = Listener(news.clone())
-            .serve_with_lifecycle(transport, lifecycle)
+            .serve_with_lifecycle(Tapped::new(transport.into_transport(), tap), lifecycle)
             .await
             .map_err(|error| refused(config, server, &error))?;
         let peer = running.peer().clone();
@@ -200,10 +204,19 @@ pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     None
 }
 
+/// The token for a new connection, where one is to be sent.
+async fn token(place: &HttpPlace) -> Result<Option<String>, String> {
+    match &place.token {
+        None => Ok(None),
+        Some(token) => token().await.map(Some).map_err(|reason| format!("there is no token: {reason}")),
+    }
+}
+
 async fn over_http(
     place: &HttpPlace,
     config: &ClientConfig,
     limit: Duration,
+    token: Option<String>,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
     let url = reqwest::Url::parse(&place.url).map_err(|error| format!("the URL cannot be read: {error}"))?;
     let mut client = reqwest::Client::builder()
@@ -227,8 +240,7 @@ async fn over_http(
         headers.insert(name, value);
     }
     let mut transport = StreamableHttpClientTransportConfig::with_uri(&*place.url).custom_headers(headers);
-    if let Some(token) = &place.token {
-        let token = token().await.map_err(|reason| format!("there is no token: {reason}"))?;
+    if let Some(token) = token {
         transport = transport.auth_header(token);
     }
     Ok(StreamableHttpClientTransport::with_client(client, transport))
@@ -293,7 +305,11 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-fn command(place: &CommandPlace, server: &str) -> std::io::Result<(TokioChildProcess, AbortHandle)> {
+fn command(
+    place: &CommandPlace,
+    server: &str,
+    tap: &Tap,
+) -> std::io::Result<(TokioChildProcess, AbortHandle)> {
     let mut command = tokio::process::Command::new(&place.program);
     command.args(&place.args).env_clear().kill_on_drop(true);
     for name in &place.inherited {
@@ -306,17 +322,17 @@ fn command(place: &CommandPlace, server: &str) -> std::io::Result<(TokioChildPro
         command.current_dir(folder);
     }
     let (transport, errors) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn()?;
-    let server = server.to_owned();
+    let (server, tap) = (server.to_owned(), tap.clone());
     let log = tokio::spawn(async move {
         if let Some(errors) = errors {
-            log_lines(errors, &server).await;
+            log_lines(errors, &server, &tap).await;
         }
     });
     Ok((transport, log.abort_handle()))
 }
 
 /// Each line of a child's errors into the log, as far as it is not too long.
-async fn log_lines(errors: impl AsyncRead + Unpin, server: &str) {
+async fn log_lines(errors: impl AsyncRead + Unpin, server: &str, tap: &Tap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     loop {
@@ -330,7 +346,9 @@ async fn log_lines(errors: impl AsyncRead + Unpin, server: &str) {
         let length = part.len() + usize::from(end.is_some());
         errors.consume(length);
         if end.is_some() {
-            tracing::debug!(%server, line = %String::from_utf8_lossy(&line), "a server says on its error output");
+            let text = String::from_utf8_lossy(&line);
+            tracing::debug!(%server, line = %text, "a server says on its error output");
+            tap.error_output(&text);
             line.clear();
         }
     }

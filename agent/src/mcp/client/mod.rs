@@ -30,9 +30,11 @@ mod listing;
 mod names;
 mod news;
 mod tool;
+mod traffic;
 
 pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
 pub use error::{Challenge, ClientError};
+pub use traffic::{Traffic, TrafficKind};
 
 use crate::ToolSet;
 use crate::tool::set::IntoTools;

@@ -4,10 +4,36 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::args::{Kind, Plan};
+use super::{Kind, Plan};
 
 /// What stands where a secret was.
 const WITHHELD: &str = "[secret]";
+
+impl Plan {
+    /// Arguments as others may see them, in a log or on a screen: what is marked secret is `"[secret]"`, and so are keys that the
+    /// tool does not know, for one may be a misspelled secret. None when the tool has no secrets.
+    ///
+    /// ```
+    /// use agent::args::{Plan, PlanOptions};
+    /// use agent::{ToolArgs, json};
+    ///
+    /// /// Signs in.
+    /// #[derive(ToolArgs)]
+    /// struct SignIn {
+    ///     user: String,
+    ///     #[arg(secret)]
+    ///     password: String,
+    /// }
+    ///
+    /// let plan = Plan::for_type::<SignIn>("sign_in", PlanOptions::default())?;
+    /// let sent = json!({"user": "ann", "password": "p"});
+    /// assert_eq!(plan.without_secrets(&sent), Some(json!({"user": "ann", "password": "[secret]"})));
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
+    pub fn without_secrets(&self, args: &Value) -> Option<Value> {
+        withheld(self, args).map(|(shown, _)| shown)
+    }
+}
 
 /// Leaves out of arguments what is marked secret, and the keys that the tool does not know: one may be a misspelled
 /// secret. None when the tool has no secrets. The flag says whether anything was left out.

@@ -1,0 +1,196 @@
+//! What goes to a server and comes back, for whoever looks into a problem: with the secrets of the configuration taken out.
+
+use super::config::{ClientConfig, Place};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+/// One thing that goes to a server or comes back, as [`ClientConfig::on_traffic`] is told of it.
+///
+/// Tokens, and the headers and variables whose names look like those of a secret, are taken out wherever they stand; what
+/// tools are told and say is not.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Traffic<'a> {
+    /// What the server is called here.
+    pub server: &'a str,
+    /// What it is.
+    pub kind: TrafficKind<'a>,
+}
+
+/// What goes to a server or comes back.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum TrafficKind<'a> {
+    /// A message is sent.
+    #[non_exhaustive]
+    Sent {
+        /// The JSON-RPC message.
+        message: &'a str,
+    },
+    /// A message came.
+    #[non_exhaustive]
+    Received {
+        /// The JSON-RPC message, as far as it was understood.
+        message: &'a str,
+    },
+    /// A program wrote this on its error output.
+    #[non_exhaustive]
+    ErrorOutput {
+        /// One line, cut at 4 KiB.
+        line: &'a str,
+    },
+    /// A message could not be sent.
+    #[non_exhaustive]
+    Failed {
+        /// Why.
+        reason: &'a str,
+    },
+    /// Nothing comes any more.
+    Closed,
+}
+
+pub(super) type OnTraffic = Arc<dyn Fn(&Traffic<'_>) + Send + Sync>;
+
+/// What stands where a secret was.
+const REDACTED: &str = "[redacted]";
+
+/// Parts of names that are those of secrets.
+const SECRET: [&str; 7] = ["auth", "cookie", "credential", "key", "pass", "secret", "token"];
+
+/// Tells of one connection, where somebody listens.
+#[derive(Clone)]
+pub(super) struct Tap(Option<Arc<Listener>>);
+
+struct Listener {
+    on_traffic: OnTraffic,
+    server: String,
+    /// As they are, and as they stand in JSON; longest first, so that of two that begin alike the whole is taken out.
+    secrets: Vec<String>,
+}
+
+impl Tap {
+    /// `token` is the one that this connection sends.
+    pub(super) fn new(config: &ClientConfig, server: &str, token: Option<&str>) -> Self {
+        let Some(on_traffic) = config.on_traffic.clone() else { return Self(None) };
+        let mut secrets: Vec<String> = token.map(str::to_owned).into_iter().collect();
+        let text = |value: &OsStr| value.to_string_lossy().into_owned();
+        match &config.place {
+            Place::Http(place) => {
+                let named = place.headers.iter().filter(|(name, _)| is_secret(name));
+                secrets.extend(named.map(|(_, value)| value.clone()));
+            }
+            Place::Command(place) => {
+                let named = place.env.iter().filter(|(name, _)| is_secret(&name.to_string_lossy()));
+                secrets.extend(named.map(|(_, value)| text(value)));
+                let inherited = place.inherited.iter().filter(|name| is_secret(&name.to_string_lossy()));
+                secrets.extend(inherited.filter_map(std::env::var_os).map(|value| text(&value)));
+            }
+        }
+        let in_json = |secret: &String| {
+            let json = serde_json::Value::from(secret.as_str()).to_string();
+            json[1..json.len() - 1].to_owned()
+        };
+        secrets.extend(secrets.iter().map(in_json).collect::<Vec<_>>());
+        secrets.retain(|secret| !secret.trim().is_empty());
+        secrets.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        secrets.dedup();
+        Self(Some(Arc::new(Listener { on_traffic, server: server.to_owned(), secrets })))
+    }
+
+    pub(super) fn error_output(&self, line: &str) {
+        self.tell(|| line.to_owned(), |line| TrafficKind::ErrorOutput { line });
+    }
+
+    fn tell(&self, text: impl FnOnce() -> String, kind: impl FnOnce(&str) -> TrafficKind<'_>) {
+        let Some(listener) = &self.0 else { return };
+        let text = listener.secrets.iter().fold(text(), |text, secret| text.replace(secret, REDACTED));
+        (listener.on_traffic)(&Traffic { server: &listener.server, kind: kind(&text) });
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|word| name.contains(word))
+}
+
+fn text(message: &impl serde::Serialize) -> String {
+    serde_json::to_string(message).unwrap_or_default()
+}
+
+/// A way to a server that tells of what goes over it.
+pub(super) struct Tapped<T> {
+    transport: T,
+    tap: Tap,
+}
+
+impl<T> Tapped<T> {
+    pub(super) fn new(transport: T, tap: Tap) -> Self {
+        Self { transport, tap }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.tap.tell(|| text(&message), |message| TrafficKind::Sent { message });
+        let (sending, tap) = (self.transport.send(message), self.tap.clone());
+        async move {
+            let sent = sending.await;
+            if let Err(error) = &sent {
+                tap.tell(|| error.to_string(), |reason| TrafficKind::Failed { reason });
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let received = self.transport.receive().await;
+        match &received {
+            Some(message) => self.tap.tell(|| text(message), |message| TrafficKind::Received { message }),
+            None => self.tap.tell(String::new, |_| TrafficKind::Closed),
+        }
+        received
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.transport.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    fn told(config: ClientConfig, token: Option<&str>, line: &str) -> String {
+        let seen = Arc::new(Mutex::new(String::new()));
+        let sink = seen.clone();
+        let config = config.on_traffic(move |traffic| {
+            let TrafficKind::ErrorOutput { line } = traffic.kind else { panic!("{traffic:?}") };
+            *sink.lock().unwrap() = format!("{}: {line}", traffic.server);
+        });
+        Tap::new(&config, "s", token).error_output(line);
+        let seen = seen.lock().unwrap();
+        seen.clone()
+    }
+
+    #[test]
+    fn secrets_are_taken_out() {
+        let config =
+            || ClientConfig::http("https://x.example").header("X-Api-Key", "k\"1").header("X-Version", "2");
+        let line = r#"token t0k, longer t0ken, key k"1, in JSON "k\"1", version 2"#;
+        assert_eq!(
+            told(config(), Some("t0k"), line),
+            r#"s: token [redacted], longer [redacted]en, key [redacted], in JSON "[redacted]", version 2"#
+        );
+        let config = ClientConfig::command("x").env("DB_PASSWORD", "p").env("LOG", "w").env("EMPTY_KEY", "");
+        assert_eq!(told(config, None, "p w"), "s: [redacted] w");
+    }
+}
