@@ -1,7 +1,8 @@
 //! A service that is killed: runs whose prompt says what their model does. `.ci/restate` starts it, kills it and reads its log.
 //!
 //! `durable-fixture serve ADDRESS LOG`; `durable-fixture run INGRESS NAME PROMPT` prints the outcome;
-//! `durable-fixture {steer,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` decides on all that waits.
+//! `durable-fixture {steer,follow_up,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` and `deny INGRESS NAME REASON`
+//! decide on all that waits.
 //!
 //! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms"}`. LOG has a line for each begin and end: milliseconds, process, what,
 //! key, `start`, `done` or `cancelled`. Everything is in the prompt and the conversation: the process remembers nothing.
@@ -95,6 +96,18 @@ fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
     Ok(builder.steering_mode(QueueMode::All).loop_guard(None).build()?)
 }
 
+async fn decide(ingress: &str, name: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
+    let run = Client::new(ingress)?.run(name);
+    let asks = run.pending().await?;
+    for ask in &asks {
+        if let PendingAsk::Approval { request, .. } = ask {
+            run.decide(request, decision.clone()).await?;
+        }
+    }
+    println!("{}", asks.len());
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -108,20 +121,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{}", serde_json::to_string(&run.outcome().await?)?);
         }
         ["steer", ingress, name, text] => Client::new(ingress)?.run(*name).steer(*text).await?,
+        ["follow_up", ingress, name, text] => Client::new(ingress)?.run(*name).follow_up(*text).await?,
         ["cancel", ingress, name, reason] => {
             println!("{}", Client::new(ingress)?.run(*name).cancel(reason).await?);
         }
-        ["allow", ingress, name] => {
-            let run = Client::new(ingress)?.run(*name);
-            let asks = run.pending().await?;
-            for ask in &asks {
-                if let PendingAsk::Approval { request, .. } = ask {
-                    run.decide(request, Decision::Allow).await?;
-                }
-            }
-            println!("{}", asks.len());
+        ["allow", ingress, name] => decide(ingress, name, &Decision::Allow).await?,
+        ["deny", ingress, name, reason] => {
+            decide(ingress, name, &Decision::Deny((*reason).to_owned())).await?;
         }
-        _ => return Err("durable-fixture serve|run|steer|cancel|allow …".into()),
+        _ => return Err("durable-fixture serve|run|steer|follow_up|cancel|allow|deny …".into()),
     }
     Ok(())
 }
