@@ -4,7 +4,7 @@
 //! `durable-fixture {steer,follow_up,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` and `deny INGRESS NAME REASON`
 //! decide on all that waits.
 //!
-//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms"}`. LOG has a line for each begin and end: milliseconds, process, what,
+//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms", "fails"}`. LOG has a line for each begin and end: milliseconds, process, what,
 //! key, `start`, `done` or `cancelled`. Everything is in the prompt and the conversation: the process remembers nothing.
 #![allow(missing_docs, clippy::print_stdout, reason = "a program of the test suite")]
 
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::durable::{Client, PendingAsk, Service};
 use agent::message::Message;
-use agent::model::{ModelRequest, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::testing::FunctionModel;
 use agent::{Assistant, Decision, QueueMode, ToolContext, ToolError, Value, json, tool, tools};
 use tokio::time::sleep;
@@ -31,6 +31,15 @@ impl Log {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.0);
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.expect("the log can be written");
+    }
+}
+
+impl Log {
+    /// How often that was noted.
+    fn count(&self, what: &str, key: &str, how: &str) -> u64 {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let end = format!(" {what} {key} {how}");
+        text.lines().filter(|line| line.ends_with(&end)).count() as u64
     }
 }
 
@@ -75,6 +84,9 @@ async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::Reply {
     let turn = request.messages.iter().filter(|message| message.as_assistant().is_some()).count() as u64 + 1;
     let name = format!("{}/{turn}", script["name"].as_str().unwrap_or_default());
     log.note("model", &name, "start");
+    if log.count("model", &name, "start") <= number("fails", 0) {
+        return reply().error(ModelError::new(ModelErrorKind::Overloaded, "busy"));
+    }
     sleep(Duration::from_millis(number("model_ms", 60))).await;
     log.note("model", &name, "done");
     if turn > number("turns", 1) {

@@ -36,6 +36,13 @@ pub(super) async fn play<J: Journal>(
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
     let mut core = served.steps.begin(&run, request.history, prompts);
+    if let Some(turn) = request.recorded {
+        // What a tool says of it may change from one moment to the next.
+        let asks = served.steps.follows_up(&turn);
+        let says = Box::pin(std::future::ready(Ok(asks)));
+        let asks: bool = journal.run(format!("{run}/recorded"), Tries::ONE, says).await?;
+        core.record(turn, asks)?;
+    }
     let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
     match drive(&mut core, &steps).await {
         Ok(()) => {}
