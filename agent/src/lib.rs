@@ -129,7 +129,7 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::Bu
 }
 
 pub use args::{Base64, HumanDuration, Violations};
-pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageLimits};
+pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
@@ -143,6 +143,7 @@ pub use tool::BoxFuture;
 pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::builder::ToolBuilder;
+pub use tool::call_record::CallRecord;
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::StepKey;
-use crate::loop_core::{AgentLoop, ApprovalRequest, End, RunStop};
+use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
 /// A run to be started. Its JSON form is what the service takes:
@@ -35,6 +35,9 @@ pub struct RunRequest {
     /// that is served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
+    /// Calls that were made elsewhere, behind the prompt: see [`Assistant::record`](crate::Assistant::record).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedTurn>,
 }
 
 impl RunRequest {
@@ -53,6 +56,22 @@ impl RunRequest {
     pub fn with_history(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         self.history = messages.into_iter().collect();
         self
+    }
+
+    /// A run that begins with calls that were made elsewhere; the model is asked only where their tools say so. It goes on from a
+    /// [conversation](Self::with_history), or from that of the assistant that is served.
+    ///
+    /// ```
+    /// use agent::RecordedTurn;
+    /// use agent::durable::RunRequest;
+    /// use agent::message::ToolCall;
+    ///
+    /// let done = ToolCall::new("job_7", "export", r#"{"table": "orders"}"#);
+    /// let request = RunRequest::recorded("export-7", RecordedTurn::new().with_call(done, "1,200 rows"));
+    /// assert!(request.prompt.is_empty());
+    /// ```
+    pub fn recorded(run: impl Into<String>, turn: RecordedTurn) -> Self {
+        Self { run: run.into(), recorded: Some(turn), ..Self::default() }
     }
 
     pub(super) fn prompts(&mut self) -> Vec<Message> {

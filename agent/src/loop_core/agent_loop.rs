@@ -47,6 +47,9 @@ pub struct AgentLoop {
     /// The first state of the reply that is streamed.
     streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
+    /// Whether the calls of the turn were recorded, and ask for no reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_settled: bool,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
@@ -153,6 +156,7 @@ impl AgentLoop {
             coercions: Vec::new(),
             streaming: None,
             is_suspended: false,
+            is_settled: false,
             events: VecDeque::new(),
             is_muted,
             is_live: false,
@@ -396,6 +400,7 @@ impl AgentLoop {
         self.turn = self.turn.saturating_add(1);
         self.batch = Batch::default();
         self.stop_reason = None;
+        self.is_settled = false;
         self.turn_usage = Usage::default();
         self.tell(|_| EventKind::TurnStart);
         self.inject(messages);
@@ -432,7 +437,7 @@ impl AgentLoop {
         });
     }
 
-    fn keep_reply(&mut self, message: Arc<Message>) {
+    pub(super) fn keep_reply(&mut self, message: Arc<Message>) {
         if self.streaming.take().is_none() {
             self.tell(|_| EventKind::MessageStart { message: message.clone() });
         }
@@ -525,7 +530,7 @@ impl AgentLoop {
 
     /// Whether the model has to be asked again whatever the queues hold.
     fn calls_were_made(&self) -> bool {
-        !self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause)
+        !self.is_settled && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
@@ -578,7 +583,7 @@ impl Phase {
 }
 
 /// The same reply; of calls with one id, the later ones get another.
-fn with_unique_ids(message: Message) -> Arc<Message> {
+pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());
     if calls < 2 {

@@ -56,7 +56,7 @@ impl AgentLoop {
     }
 
     /// The results of the segment into the conversation; false when it was the last one.
-    fn leave_segment(&mut self) -> bool {
+    pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
                 self.add(Arc::new(Message::ToolResult(result)));
@@ -301,7 +301,7 @@ impl AgentLoop {
     }
 
     /// Each call ends once; what comes later is ignored.
-    fn end_call(&mut self, at: usize, mut end: CallEnd) {
+    pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != State::Ended) else {
             return;

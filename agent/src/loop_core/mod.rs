@@ -42,6 +42,7 @@ mod event;
 mod guard;
 mod large;
 mod live;
+mod record;
 #[cfg(feature = "runtime")]
 mod restore;
 mod waiting;
@@ -57,6 +58,7 @@ pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, text_bytes};
+pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{Said, outcome_of};
 #[cfg(feature = "runtime")]

@@ -449,7 +449,7 @@ impl Assistant {
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
-        begin: Begin,
+        mut begin: Begin,
         cancel: CancelToken,
         is_watched: bool,
         config: &Config,
@@ -498,7 +498,7 @@ impl Assistant {
                 tracing::warn!(%run_id, %repair, "the conversation was repaired");
             }
         }
-        let (mut taken, mut polls) = (Vec::new(), true);
+        let (mut taken, mut polls, recorded) = (Vec::new(), true, begin.take_recorded());
         let prompts = match begin {
             Begin::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
             _ => match state.conversation.last() {
@@ -523,7 +523,9 @@ impl Assistant {
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.live();
-        if !polls {
+        if let Some(turn) = recorded {
+            config.record(&mut core, turn);
+        } else if !polls {
             core = core.without_first_poll();
         }
         state.last_error = None;

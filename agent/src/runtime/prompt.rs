@@ -45,7 +45,7 @@ impl Prompt {
         let run_id = match &begin {
             Begin::Resume { run, .. } => run.0.run_id().clone(),
             Begin::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
-            Begin::Prompts(_) => super::new_id("run").into(),
+            Begin::Prompts(_) | Begin::Recorded { .. } => super::new_id("run").into(),
         };
         let mut context = ToolContext::builder();
         if let Some(session) = assistant.session() {
@@ -100,7 +100,9 @@ impl Prompt {
     /// ```
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         match &mut self.begin {
-            Begin::Prompts(messages) | Begin::Resume { messages, .. } => messages.push(message.into()),
+            Begin::Prompts(messages) | Begin::Recorded { messages, .. } | Begin::Resume { messages, .. } => {
+                messages.push(message.into())
+            }
             Begin::Continue => self.begin = Begin::Prompts(vec![message.into()]),
         }
         self

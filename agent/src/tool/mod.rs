@@ -13,6 +13,7 @@
 pub(crate) mod approval;
 pub(crate) mod arguments;
 pub(crate) mod builder;
+pub(crate) mod call_record;
 pub(crate) mod cancel;
 pub(crate) mod combine;
 #[cfg(feature = "macros")]

@@ -98,6 +98,9 @@ pub struct ToolPolicy {
     pub cache: Option<bool>,
     /// Whether the same call may be made over and over, as when something is polled.
     pub allow_repeat: bool,
+    /// Whether the model is asked at once when a call is recorded that was made outside of a run; see
+    /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    pub follow_up: bool,
     /// Longer results are cut, in bytes. `None`: what the driver says.
     pub max_result_bytes: Option<usize>,
 }
@@ -114,6 +117,7 @@ impl ToolPolicy {
         exclusive: false,
         cache: None,
         allow_repeat: false,
+        follow_up: false,
         max_result_bytes: None,
     };
 
@@ -181,6 +185,12 @@ impl ToolPolicy {
     /// Lets the same call be made over and over.
     pub fn with_repeats(mut self) -> Self {
         self.allow_repeat = true;
+        self
+    }
+
+    /// Has the model asked at once when a call is recorded that was made outside of a run.
+    pub fn with_follow_up(mut self) -> Self {
+        self.follow_up = true;
         self
     }
 

@@ -1,5 +1,6 @@
 //! Tools by name, and the one way to run them.
 
+use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
 use super::error::ToolError;
@@ -12,7 +13,7 @@ use super::source::Source;
 use super::state::StateMap;
 use super::traits::Tool;
 use crate::args::{Coercions, InvalidArguments, did_you_mean};
-use crate::message::{Part, ToolCall, ToolResultMessage};
+use crate::message::{Part, ToolCall};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -211,18 +212,29 @@ impl Registry {
 
     /// What a model is shown of a stored result: the tool's own [form of it](Tool::format_result), or the content as it
     /// was stored where the tool has none, is gone, gives nothing but blank text, or panics.
-    pub fn shown_content<'m>(&self, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
-        let stored = Cow::Borrowed(&result.content[..]);
-        let Some(tool) = self.get(&result.tool) else { return stored };
-        let shown = catch_unwind(AssertUnwindSafe(|| tool.format_result(result))).unwrap_or_else(|panic| {
-            tracing::error!(tool = %result.tool, panic = %panic_text(panic), "a tool panicked over its result");
-            None
-        });
+    pub fn shown_content<'m>(&self, record: &CallRecord<'m>) -> Cow<'m, [Part]> {
+        let shown = self.asked(record, None, |tool| tool.format_result(record));
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
         match shown {
             Some(parts) if !parts.iter().all(is_blank) => Cow::Owned(parts),
-            _ => stored,
+            _ => Cow::Borrowed(&record.result.content[..]),
         }
+    }
+
+    /// Whether the model is asked at once when this call is [recorded](Tool::triggers_follow_up); not where its tool is gone, or
+    /// panics.
+    pub fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+        self.asked(record, false, |tool| tool.triggers_follow_up(record))
+    }
+
+    /// What the tool of a call says of it.
+    fn asked<T>(&self, record: &CallRecord<'_>, otherwise: T, ask: impl FnOnce(&dyn Tool) -> T) -> T {
+        let Some(tool) = self.get(&record.result.tool) else { return otherwise };
+        catch_unwind(AssertUnwindSafe(|| ask(&**tool))).unwrap_or_else(|panic| {
+            let panic = panic_text(panic);
+            tracing::error!(tool = %record.result.tool, %panic, "a tool panicked over its result");
+            otherwise
+        })
     }
 
     /// Some of the tools, in the order asked for, with the same state.

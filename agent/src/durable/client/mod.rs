@@ -112,7 +112,7 @@ impl DurableRun {
         &self.run
     }
 
-    /// A message for the next turn.
+    /// A message for the next turn. What is taken is heard, unless the run fails, is cancelled or reaches a limit before.
     ///
     /// # Errors
     /// The run is over, or too many messages wait, or the engine cannot be reached.
