@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_loop::Phase;
 use super::batch::Batch;
-use super::{AgentLoop, CallEnd, Protocol};
+use super::{AgentLoop, AnswerError, CallEnd};
 use crate::message::{AssistantMessage, Message, Part, ToolCall, ToolResultMessage};
 use crate::{FailureCode, IntoOutcome, ToolOutcome, ToolResult};
 
@@ -75,14 +75,14 @@ impl AgentLoop {
     /// run.record(RecordedTurn::new().with_call(ToolCall::new("1", "export", "{}"), "1,200 rows"), true)?;
     /// assert_eq!(run.added().len(), 3);
     /// assert!(matches!(run.next(), Effect::TurnEnd { .. }));
-    /// # Ok::<(), agent::loop_core::Protocol>(())
+    /// # Ok::<(), agent::loop_core::AnswerError>(())
     /// ```
     ///
     /// # Errors
     /// The run has begun otherwise; then nothing has changed.
-    pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), Protocol> {
+    pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), AnswerError> {
         if self.phase != Phase::PollFirst {
-            return Err(Protocol::WrongKind { wanted: self.phase.wanted() });
+            return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
         }
         let RecordedTurn { text, calls } = turn;
         let said = Some(Part::text(text)).filter(|part| part.as_text().is_some_and(|text| !text.is_empty()));
