@@ -39,32 +39,32 @@ fn builder(model: &ScriptedModel) -> AssistantBuilder {
     Assistant::builder(model.clone()).tools(tools![export, looked_at, { job(panics) }])
 }
 
-fn call(name: &str, args: Value) -> ToolCall {
+fn call(name: &str, args: &Value) -> ToolCall {
     ToolCall::new("ui_1", name, args.to_string())
 }
 
-fn one(name: &str, args: Value, outcome: impl IntoOutcome) -> RecordedTurn {
+fn one(name: &str, args: &Value, outcome: impl IntoOutcome) -> RecordedTurn {
     RecordedTurn::new().with_call(call(name, args), outcome)
 }
 
 /// What is recorded, and whether the model is asked then.
 fn cases() -> Vec<(RecordedTurn, bool)> {
-    let looked = || call("looked_at", json!({"page": "orders"}));
-    let exported = || call("export", json!({"table": "orders"}));
+    let looked = || call("looked_at", &json!({"page": "orders"}));
+    let exported = || call("export", &json!({"table": "orders"}));
     let nightly = json!({"name": "nightly"});
     vec![
-        (one("looked_at", json!({"page": "orders"}), "noted"), false),
-        (one("export", json!({"table": "orders"}), "1,200 rows"), true),
+        (one("looked_at", &json!({"page": "orders"}), "noted"), false),
+        (one("export", &json!({"table": "orders"}), "1,200 rows"), true),
         // Any of them is enough.
         (RecordedTurn::new().with_call(looked(), "noted").with_call(exported(), "1,200 rows"), true),
         (RecordedTurn::new().said("Here it is.").with_call(looked(), "noted"), false),
         // The tool itself says so, of each record.
-        (one("job", nightly.clone(), "failed"), true),
-        (one("job", nightly.clone(), "fine"), false),
-        (one("job", json!({"name": "hourly"}), "failed"), false),
-        (one("job", nightly, "panic"), false),
+        (one("job", &nightly, "failed"), true),
+        (one("job", &nightly, "fine"), false),
+        (one("job", &json!({"name": "hourly"}), "failed"), false),
+        (one("job", &nightly, "panic"), false),
         // Nobody knows the tool any more.
-        (one("gone", json!({}), "done"), false),
+        (one("gone", &json!({}), "done"), false),
         (RecordedTurn::new().said("Nothing was called."), false),
     ]
 }
@@ -124,7 +124,7 @@ async fn it_is_a_turn_like_any_other() {
     let assistant = build().await.unwrap();
     let turn = RecordedTurn::new()
         .said("It is done.")
-        .with_call(call("export", json!({"table": "orders"})), ToolOutput::text("1,200 rows"))
+        .with_call(call("export", &json!({"table": "orders"})), ToolOutput::text("1,200 rows"))
         .with_call(ToolCall::new("ui_2", "looked_at", r#"{"page": "orders"}"#), ToolOutcome::aborted("left"));
     let mut run = assistant.record(turn).with_message(Message::user("Tell me when it is done.")).stream();
     let mut told = Vec::new();
@@ -132,8 +132,7 @@ async fn it_is_a_turn_like_any_other() {
         told.push(match &event.kind {
             EventKind::AgentStart => "agent_start",
             EventKind::TurnStart => "turn_start",
-            EventKind::MessageStart { .. } => continue,
-            EventKind::MessageUpdate { .. } => continue,
+            EventKind::MessageStart { .. } | EventKind::MessageUpdate { .. } => continue,
             EventKind::MessageEnd { message, .. } => match message.role() {
                 "user" => "user",
                 "assistant" => "assistant",
@@ -179,27 +178,27 @@ async fn what_waits_or_ends_counts_as_in_any_turn() {
     let model = ScriptedModel::new(["Hello!"]);
     let assistant = builder(&model).build().unwrap();
     assistant.steer("Are you there?");
-    let output = assistant.record(one("looked_at", json!({"page": "orders"}), "noted")).await.unwrap();
+    let output = assistant.record(one("looked_at", &json!({"page": "orders"}), "noted")).await.unwrap();
     assert_eq!((output.text().as_str(), output.turns), ("Hello!", 2));
     // A result that ends the run ends it.
     let model = ScriptedModel::new([reply().text("never")]);
     let assistant = builder(&model).build().unwrap();
     let last = ToolOutput::text("1,200 rows").with_control(Control::EndNow);
-    let output = assistant.record(one("export", json!({"table": "t"}), last)).await.unwrap();
+    let output = assistant.record(one("export", &json!({"table": "t"}), last)).await.unwrap();
     assert_eq!((output.stop, model.requests().len()), (RunStop::Terminated, 0));
     // One that is none says so.
     let deferred = ToolOutcome::Deferred { handle: "h".to_owned() };
     let assistant = builder(&ScriptedModel::new(["?"])).build().unwrap();
-    assistant.record(one("looked_at", json!({"page": "p"}), deferred)).await.unwrap();
+    assistant.record(one("looked_at", &json!({"page": "p"}), deferred)).await.unwrap();
     assert_eq!(assistant.messages().last().unwrap().text(), "The call was recorded without a result.");
 }
 
 #[test]
 fn a_run_that_has_begun_is_refused() {
     let mut run = AgentLoop::new("r", agent::loop_core::LoopConfig::default(), Conversation::new(), []);
-    run.record(one("t", json!({}), "done"), false).unwrap();
+    run.record(one("t", &json!({}), "done"), false).unwrap();
     let before = run.clone();
-    let error = run.record(one("t", json!({}), "done"), false).unwrap_err();
+    let error = run.record(one("t", &json!({}), "done"), false).unwrap_err();
     assert!(matches!(error, Protocol::WrongKind { .. }), "{error}");
     assert_eq!(run, before);
     // It can be stored in between, and goes on as it was.

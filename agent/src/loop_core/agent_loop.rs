@@ -47,9 +47,6 @@ pub struct AgentLoop {
     /// The first state of the reply that is streamed.
     streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
-    /// Whether the calls of the turn were recorded, and ask for no reply.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_settled: bool,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
@@ -156,7 +153,6 @@ impl AgentLoop {
             coercions: Vec::new(),
             streaming: None,
             is_suspended: false,
-            is_settled: false,
             events: VecDeque::new(),
             is_muted,
             is_live: false,
@@ -400,7 +396,6 @@ impl AgentLoop {
         self.turn = self.turn.saturating_add(1);
         self.batch = Batch::default();
         self.stop_reason = None;
-        self.is_settled = false;
         self.turn_usage = Usage::default();
         self.tell(|_| EventKind::TurnStart);
         self.inject(messages);
@@ -530,7 +525,8 @@ impl AgentLoop {
 
     /// Whether the model has to be asked again whatever the queues hold.
     fn calls_were_made(&self) -> bool {
-        !self.is_settled && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
+        !self.batch.is_settled
+            && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]

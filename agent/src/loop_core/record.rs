@@ -95,7 +95,7 @@ impl AgentLoop {
         self.batch = reply
             .as_assistant()
             .map_or_else(Batch::default, |reply| Batch::new(reply.tool_calls(), false, &config));
-        self.is_settled = !asks;
+        self.batch.is_settled = !asks;
         self.keep_reply(reply);
         for (at, outcome) in outcomes.into_iter().enumerate() {
             self.end_call(at, CallEnd::ran(settled(outcome), 0));

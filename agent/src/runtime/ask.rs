@@ -211,7 +211,7 @@ impl Config {
         let mut shown = Vec::with_capacity(messages.len());
         // Results are behind the reply that they answer.
         let mut reply = None;
-        for message in messages.iter() {
+        for message in &messages {
             let own = match &**message {
                 Message::ToolResult(result) => reply.and_then(|reply| self.shown_result(reply, result)),
                 other => {

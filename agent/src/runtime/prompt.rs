@@ -101,7 +101,7 @@ impl Prompt {
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         match &mut self.begin {
             Begin::Prompts(messages) | Begin::Recorded { messages, .. } | Begin::Resume { messages, .. } => {
-                messages.push(message.into())
+                messages.push(message.into());
             }
             Begin::Continue => self.begin = Begin::Prompts(vec![message.into()]),
         }

@@ -76,6 +76,7 @@ pub enum Timeout {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, with its own name")]
 pub struct ToolPolicy {
     /// What running it does to the world.
     pub effect: Effect,

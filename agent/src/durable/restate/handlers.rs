@@ -164,7 +164,7 @@ impl InboxHandlers {
 /// Tells the run that messages wait.
 fn tell(context: &ObjectContext<'_>, news: Option<News>) {
     if let Some(News { owner, number }) = news {
-        context.invocation_handle(owner).signal(&mail(number)).resolve(Json(()));
+        context.invocation_handle(owner).signal(mail(number)).resolve(Json(()));
     }
 }
 
