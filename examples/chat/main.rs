@@ -10,7 +10,8 @@
 //! Answers stream as they come, thinking is dimmed. Calls of tools are shown with their arguments, with what was coerced so that
 //! they fit, and with the report where they were refused. Calls that need approval ask: yes, no, edit, always. What is typed
 //! while an answer is on its way steers it; Ctrl-C stops it, and once more ends the chat. `/help` lists the commands, `--help`
-//! the options. In a pipe the answer alone goes to standard output, all else to standard error.
+//! the options. In a pipe the answer alone goes to standard output, all else to standard error. Terminals that can only print,
+//! and those of systems other than Unix, are served line by line.
 //!
 //! | file | what |
 //! | --- | --- |

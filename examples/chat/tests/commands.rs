@@ -103,6 +103,25 @@ fn lines_are_completed_edited_and_remembered() {
 }
 
 #[test]
+fn a_message_may_have_several_lines() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
+    chat.send("think\\\r");
+    chat.wait_until(|screen| {
+        screen.cursor_position().1 == 0 && screen.contents().trim_end().ends_with("› think\\")
+    });
+    // Alt-Enter does the same.
+    chat.send("about\x1b\rthis");
+    chat.wait_for("about\nthis");
+    chat.send("\r");
+    chat.wait_for("the answer is 42");
+    chat.wait_for_prompt();
+    chat.quit();
+    let kept = std::fs::read_to_string(home.0.join("sessions/s.jsonl")).unwrap();
+    assert!(kept.contains(r"think\nabout\nthis"), "{kept}");
+}
+
+#[test]
 fn a_session_is_kept_and_gone_on_with() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));

@@ -212,4 +212,41 @@ mod tests {
         let config = ClientConfig::command("x").env("DB_PASSWORD", "p").env("LOG", "w").env("EMPTY_KEY", "");
         assert_eq!(told(config, None, "p w"), "s: [redacted] w");
     }
+
+    /// Fails to send, and has nothing to say.
+    struct Broken;
+
+    impl Transport<RoleClient> for Broken {
+        type Error = std::io::Error;
+
+        fn send(
+            &mut self,
+            _: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+            std::future::ready(Err(std::io::Error::other("t0k is no key")))
+        }
+
+        async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+            None
+        }
+
+        async fn close(&mut self) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_fails_is_told_too() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = seen.clone();
+        let config = ClientConfig::http("https://x.example")
+            .on_traffic(move |traffic| sink.lock().unwrap().push(format!("{:?}", traffic.kind)));
+        let mut tapped = Tapped::new(Broken, Tap::new(&config, "s", Some("t0k")));
+        let message = serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert!(tapped.send(serde_json::from_value(message).unwrap()).await.is_err());
+        assert!(tapped.receive().await.is_none());
+        let seen = seen.lock().unwrap();
+        assert!(seen[0].starts_with("Sent") && seen[0].contains("notifications/initialized"), "{seen:?}");
+        assert_eq!(seen[1..], [r#"Failed { reason: "[redacted] is no key" }"#, "Closed"]);
+    }
 }
