@@ -45,7 +45,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn lint(name: &str) -> Result<Lint, String> {
-    let names = || Lint::ALL.map(Lint::name).join(", ");
-    let found = Lint::ALL.into_iter().find(|lint| lint.name() == name);
+    let names = || Lint::ALL.map(Lint::as_str).join(", ");
+    let found = Lint::ALL.into_iter().find(|lint| lint.as_str() == name);
     found.ok_or_else(|| format!("no such lint: {name:?}; there are {}", names()))
 }

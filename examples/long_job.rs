@@ -1,12 +1,13 @@
 //! Task: a tool that takes long says how far it is, and stops when it is told to.
 //!
 //! ```sh
-//! cargo run --example long_job     # prints a bar that grows, then a second job that is cancelled half way
+//! cargo run --example long_job     # a bar that grows, a second job that is cancelled half way, one that goes on behind the run
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
+use agent::message::ToolCall;
 use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, EventKind, Progress, ToolContext, tool, tools};
+use agent::{Assistant, EventKind, Progress, RecordedTurn, ToolContext, tool, tools};
 use std::error::Error;
 use std::time::Duration;
 
@@ -30,14 +31,21 @@ async fn import_photos(
     format!("{photos} photos imported")
 }
 
+/// Prints photos; the printer goes on by itself.
+#[tool(follow_up)]
+fn print_photos(photos: u32) -> String {
+    format!("{photos} photos are being printed")
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let model = ScriptedModel::new([
         reply().tool_call("import_photos", r#"{"photos": 10}"#),
         reply().text("All ten are here."),
         reply().tool_call("import_photos", r#"{"photos": 1000}"#),
+        reply().text("The printer is done."),
     ]);
-    let assistant = Assistant::builder(model).tools(tools![import_photos]).build()?;
+    let assistant = Assistant::builder(model).tools(tools![import_photos, print_photos]).build()?;
 
     let mut run = assistant.run("Import the photos.");
     while let Some(event) = run.next().await {
@@ -62,5 +70,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if let Err(error) = run.output().await {
         println!("{error}");
     }
+
+    // What happens outside of a run is recorded; `follow_up` says that the model is asked at once.
+    let printed = ToolCall::new("printer-1", "print_photos", r#"{"photos": 10}"#);
+    let output = assistant.record(RecordedTurn::new().with_call(printed, "all ten are printed")).await?;
+    println!("{}", output.text());
     Ok(())
 }

@@ -34,14 +34,14 @@
 //! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
 //! | know what is accepted, coerced and reported | [`args`] |
 //! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
-//! | talk with a model | `Assistant` (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
+//! | talk with a model | [`Assistant`] (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
 //! | read or store a conversation | [`message`] |
 //! | record calls, go on after a crash | [`store`] |
 //!
 //! # Features
 //!
 //! * `macros` (default): the attribute, the derives and `tools![]`.
-//! * `runtime` (default): the `Assistant`, a blocking pool and timeouts, on tokio. Without it synchronous bodies run
+//! * `runtime` (default): the [`Assistant`], a blocking pool and timeouts, on tokio. Without it synchronous bodies run
 //!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
 //! * `approvals-signed`: runs that wait for approval may be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
@@ -98,6 +98,11 @@ pub use agent_macros::tool;
 ///
 /// (An alias and no re-export: with that, one of its variants would make the compiler call `String` by its full path
 /// in users' errors.)
+///
+/// ```
+/// let place: agent::Value = agent::json!({"city": "Paris", "districts": 20});
+/// assert_eq!(place["districts"].as_u64(), Some(20));
+/// ```
 pub type Value = serde_json::Value;
 pub use serde_json::json;
 
@@ -124,7 +129,7 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::Bu
 }
 
 pub use args::{Base64, HumanDuration, Violations};
-pub use loop_core::{Event, EventKind, LoopGuard, RunStop, SteeringPolicy, UsageLimits};
+pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]
 pub use runtime::{
@@ -138,6 +143,7 @@ pub use tool::BoxFuture;
 pub use tool::approval::{Approval, ApprovalRule};
 pub use tool::arguments::{Argument, RunTool, ToolArgs};
 pub use tool::builder::ToolBuilder;
+pub use tool::call_record::CallRecord;
 pub use tool::cancel::{CancelToken, Cancelled};
 pub use tool::context::{ToolContext, ToolContextBuilder};
 pub use tool::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
@@ -177,6 +183,7 @@ fn default_executor() -> std::sync::Arc<dyn Executor> {
 #[cfg(all(
     doctest,
     feature = "anthropic",
+    feature = "durable-restate",
     feature = "macros",
     feature = "mcp-client",
     feature = "mcp-server",

@@ -40,6 +40,15 @@ impl StepKey {
 }
 
 /// What a step does.
+///
+/// ```
+/// use agent::{StepKey, StepKind};
+///
+/// let key: StepKey = "run-1/2/turn_end/0".parse()?;
+/// assert_eq!(key.kind, StepKind::TurnEnd);
+/// assert_eq!(StepKind::TurnEnd.as_str(), "turn_end");
+/// # Ok::<(), agent::ParseStepKeyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StepKind {
@@ -90,6 +99,13 @@ impl fmt::Display for StepKey {
 }
 
 /// A text that is no [`StepKey`].
+///
+/// ```
+/// use agent::StepKey;
+///
+/// let error = "run-1/tool".parse::<StepKey>().unwrap_err();
+/// assert!(error.to_string().starts_with("`run-1/tool` is no step key"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no step key: the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`")]
 pub struct ParseStepKeyError {

@@ -1,6 +1,6 @@
 //! Driving the [loop](crate::loop_core) on anything: one asynchronous function for each kind of step.
 //!
-//! `Assistant` is the driver for one process on tokio, with live events, queues and hooks. An engine that remembers steps
+//! [`Assistant`](crate::Assistant) is the driver for one process on tokio, with live events, queues and hooks. An engine that remembers steps
 //! (a durable execution engine, a job queue) writes its own [`Steps`]: each step has a [`StepKey`] that is the same on
 //! every replay, so what was done once is found again by it. Engines whose futures are not `Send` match on
 //! [`Effect`] themselves.
@@ -54,7 +54,7 @@
 use std::sync::Arc;
 
 use crate::loop_core::{
-    AgentLoop, Answer, ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Protocol, Queue, Ready,
+    AgentLoop, Answer, AnswerError, ApprovalRequest, CallEnd, Decided, Effect, Event, Prepared, Queue, Ready,
     Reply, TurnSummary, Verdict,
 };
 use crate::message::{Message, MessageList, ToolCall};
@@ -63,6 +63,27 @@ use crate::{BoxFuture, StepKey};
 /// What a run needs done, one function for each [`Effect`]. Each answers in the order of what it was given.
 ///
 /// What a model or a tool does wrong is data (a [`Reply`] that failed, a [`CallEnd`]); an error is trouble of the host.
+///
+/// ```
+/// use agent::loop_core::{CallEnd, Reply};
+/// use agent::message::{AssistantMessage, MessageList, ToolCall};
+/// use agent::steps::{StepError, Steps};
+/// use agent::{BoxFuture, StepKey};
+///
+/// /// Nothing but talk. The [module](self) has one with tools.
+/// struct Parrot;
+///
+/// impl Steps for Parrot {
+///     fn model(&self, _: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
+///         let said = messages.last().map(|message| message.text()).unwrap_or_default();
+///         Box::pin(async move { Ok(Reply::new(AssistantMessage::from(said))) })
+///     }
+///
+///     fn tools(&self, _: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
+///         Box::pin(async { Err(StepError::terminal("there are no tools")) })
+///     }
+/// }
+/// ```
 #[expect(unused_variables, reason = "the defaults do nothing")]
 pub trait Steps: Send + Sync {
     /// One reply of the model. A streamed one is read within the step.
@@ -114,6 +135,14 @@ pub trait Steps: Send + Sync {
 }
 
 /// Trouble of the host: the run is as it was before the step, and can be driven on.
+///
+/// ```
+/// use agent::steps::StepError;
+///
+/// let error = StepError::engine("the journal cannot be reached");
+/// assert_eq!(error.to_string(), "the engine failed: the journal cannot be reached");
+/// assert!(!matches!(error, StepError::Terminal { .. }));                      // it may be driven on
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -140,7 +169,7 @@ pub enum StepError {
     },
     /// A step answered what was not asked.
     #[error("a step gave a wrong answer: {0}")]
-    Protocol(#[from] Protocol),
+    Answer(#[from] AnswerError),
 }
 
 impl StepError {
@@ -162,6 +191,30 @@ impl StepError {
 
 /// Drives a run to its [end](AgentLoop::end), or until it is [suspended](AgentLoop::is_suspended). A run that was
 /// suspended goes on when it is driven again.
+///
+/// ```
+/// use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
+/// use agent::message::{AssistantMessage, Conversation, Message, MessageList, ToolCall};
+/// use agent::steps::{StepError, Steps, drive};
+/// use agent::{BoxFuture, StepKey};
+///
+/// struct Hello;
+///
+/// impl Steps for Hello {
+///     fn model(&self, _: StepKey, _: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
+///         Box::pin(async { Ok(Reply::new(AssistantMessage::from("Hello!"))) })
+///     }
+/// #     fn tools(&self, _: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
+/// #         Box::pin(async { Err(StepError::terminal("there are no tools")) })
+/// #     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), StepError> {
+/// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+/// drive(&mut run, &Hello).await?;
+/// assert_eq!(run.conversation().last().unwrap().text(), "Hello!");
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// A step failed, or answered what was not asked. The run waits for the answer to that step.

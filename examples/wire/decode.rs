@@ -53,7 +53,7 @@ fn line(file: &str, message: &AssistantMessage, error: Option<&ModelError>) -> V
         "opaque": opaque(message),
         "other_parts": message.content.iter().filter_map(other).collect::<Vec<_>>(),
         "error": error.map(|error| json!({
-            "kind": error.kind().name(),
+            "kind": error.kind().as_str(),
             "status": error.status(),
             "code": error.code(),
             "message": error.message(),

@@ -1,9 +1,10 @@
 //! A service that is killed: runs whose prompt says what their model does. `.ci/restate` starts it, kills it and reads its log.
 //!
 //! `durable-fixture serve ADDRESS LOG`; `durable-fixture run INGRESS NAME PROMPT` prints the outcome;
-//! `durable-fixture {steer,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` decides on all that waits.
+//! `durable-fixture {steer,follow_up,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` and `deny INGRESS NAME REASON`
+//! decide on all that waits.
 //!
-//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms"}`. LOG has a line for each begin and end: milliseconds, process, what,
+//! A prompt is JSON: `{"turns", "calls", "tool", "model_ms", "ms", "fails"}`. LOG has a line for each begin and end: milliseconds, process, what,
 //! key, `start`, `done` or `cancelled`. Everything is in the prompt and the conversation: the process remembers nothing.
 #![allow(missing_docs, clippy::print_stdout, reason = "a program of the test suite")]
 
@@ -15,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::durable::{Client, PendingAsk, Service};
 use agent::message::Message;
-use agent::model::{ModelRequest, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::testing::FunctionModel;
 use agent::{Assistant, Decision, QueueMode, ToolContext, ToolError, Value, json, tool, tools};
 use tokio::time::sleep;
@@ -30,6 +31,15 @@ impl Log {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(&self.0);
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.expect("the log can be written");
+    }
+}
+
+impl Log {
+    /// How often that was noted.
+    fn count(&self, what: &str, key: &str, how: &str) -> u64 {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let end = format!(" {what} {key} {how}");
+        text.lines().filter(|line| line.ends_with(&end)).count() as u64
     }
 }
 
@@ -74,6 +84,9 @@ async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::Reply {
     let turn = request.messages.iter().filter(|message| message.as_assistant().is_some()).count() as u64 + 1;
     let name = format!("{}/{turn}", script["name"].as_str().unwrap_or_default());
     log.note("model", &name, "start");
+    if log.count("model", &name, "start") <= number("fails", 0) {
+        return reply().error(ModelError::new(ModelErrorKind::Overloaded, "busy"));
+    }
     sleep(Duration::from_millis(number("model_ms", 60))).await;
     log.note("model", &name, "done");
     if turn > number("turns", 1) {
@@ -95,6 +108,18 @@ fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
     Ok(builder.steering_mode(QueueMode::All).loop_guard(None).build()?)
 }
 
+async fn decide(ingress: &str, name: &str, decision: &Decision) -> Result<(), Box<dyn Error>> {
+    let run = Client::new(ingress)?.run(name);
+    let asks = run.pending().await?;
+    for ask in &asks {
+        if let PendingAsk::Approval { request, .. } = ask {
+            run.decide(request, decision.clone()).await?;
+        }
+    }
+    println!("{}", asks.len());
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -108,20 +133,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{}", serde_json::to_string(&run.outcome().await?)?);
         }
         ["steer", ingress, name, text] => Client::new(ingress)?.run(*name).steer(*text).await?,
+        ["follow_up", ingress, name, text] => Client::new(ingress)?.run(*name).follow_up(*text).await?,
         ["cancel", ingress, name, reason] => {
             println!("{}", Client::new(ingress)?.run(*name).cancel(reason).await?);
         }
-        ["allow", ingress, name] => {
-            let run = Client::new(ingress)?.run(*name);
-            let asks = run.pending().await?;
-            for ask in &asks {
-                if let PendingAsk::Approval { request, .. } = ask {
-                    run.decide(request, Decision::Allow).await?;
-                }
-            }
-            println!("{}", asks.len());
+        ["allow", ingress, name] => decide(ingress, name, &Decision::Allow).await?,
+        ["deny", ingress, name, reason] => {
+            decide(ingress, name, &Decision::Deny((*reason).to_owned())).await?;
         }
-        _ => return Err("durable-fixture serve|run|steer|cancel|allow …".into()),
+        _ => return Err("durable-fixture serve|run|steer|follow_up|cancel|allow|deny …".into()),
     }
     Ok(())
 }

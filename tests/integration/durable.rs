@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
-use agent::model::{ModelError, ModelErrorKind, ScriptedModel, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply};
 use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
+use agent::testing::FunctionModel;
 use agent::{
     Assistant, BeforeCall, Decision, QueueMode, RunStop, ToolOutput, UsageLimits, json, tool, tools,
 };
@@ -228,9 +229,9 @@ async fn once_is_never_begun_again() {
     let counts = Arc::<Counts>::default();
     let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": 1}"#), reply().text("done")]);
     let run = rehearse(&of(model, &counts).build().unwrap());
-    // Poll, model, begin.
+    // Open, model, begin.
     assert_eq!(run.play(Some(Crash::before_step(3))).await.unwrap(), None);
-    assert_eq!(run.steps(), ["drain", "r/1/model/0", "r/1/tool/0/begin"]);
+    assert_eq!(run.steps(), ["open", "r/1/model/0", "r/1/tool/0/begin"]);
     let outcome = run.play(None).await.unwrap().unwrap();
     assert_eq!(counts.sent.load(Ordering::Relaxed), 0);
     assert!(outcome.messages[2].text().starts_with("No result of this call was recorded"));
@@ -276,6 +277,52 @@ async fn steering_comes_once_and_in_order() {
         3,
         "{texts:?}"
     );
+}
+
+#[tokio::test]
+async fn an_inbox_that_nobody_wrote_to_is_asked_once_at_the_end() {
+    let counts = Arc::<Counts>::default();
+    let turns = (0..3).map(|at| reply().tool_call("put", format!(r#"{{"value": {at}}}"#)));
+    let model = ScriptedModel::new(turns.chain([reply().text("done")]));
+    let run = rehearse(&of(model, &counts).build().unwrap());
+    assert!(run.play(None).await.unwrap().unwrap().is_completed());
+    let asked: Vec<_> = run.steps().into_iter().filter(|step| !step.starts_with("r/")).collect();
+    assert_eq!(asked, ["open", "drain"]);
+    assert_eq!(run.steps().last().map(String::as_str), Some("drain"));
+}
+
+#[tokio::test]
+async fn what_is_said_while_the_last_reply_comes_is_heard() {
+    for is_steering in [true, false] {
+        let (asked, said) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (told, goes_on) = (asked.clone(), said.clone());
+        let model = FunctionModel::new(move |request: ModelRequest| {
+            let (told, goes_on) = (told.clone(), goes_on.clone());
+            async move {
+                let heard = request.messages.iter().any(|message| message.text() == "late");
+                if !heard {
+                    told.notify_one();
+                    goes_on.notified().await;
+                }
+                reply().text(if heard { "heard" } else { "done" })
+            }
+        });
+        let run = rehearse(&Assistant::builder(model).build().unwrap());
+        let (outcome, ()) = tokio::join!(run.play(None), async {
+            asked.notified().await;
+            if is_steering {
+                run.steer(Message::user("late"));
+            } else {
+                run.follow_up(Message::user("late"));
+            }
+            said.notify_one();
+        });
+        let outcome = outcome.unwrap().unwrap();
+        let texts: Vec<_> = outcome.messages.iter().map(|message| message.text()).collect();
+        assert_eq!(texts, ["go", "done", "late", "heard"]);
+        // Another process goes the same way.
+        assert_eq!(run.play(None).await.unwrap().unwrap(), outcome);
+    }
 }
 
 /// Waits for somebody.

@@ -146,7 +146,7 @@ async fn options_are_kept() {
     assert_eq!(tool.policy().timeout, Timeout::After(Duration::from_millis(1500)));
     let options = definition.plan().options();
     assert_eq!(
-        (options.policy(), options.unknown_keys().name()),
+        (options.policy(), options.unknown_keys().as_str()),
         (agent::args::CoercionPolicy::lenient(), "keep")
     );
     assert!(!failure(tools![AllOptions], "all-options", "{}").await.1.contains("secret"));

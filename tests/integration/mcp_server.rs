@@ -2,7 +2,7 @@
 
 use super::mcp_support::{Running, ask, call, message, modern, names, post, read, run, send};
 use agent::mcp::Server;
-use agent::mcp::server::{Bearer, Caller, Limits, LoadError, RequestInfo, ResourceMetadata, Token};
+use agent::mcp::server::{Bearer, Caller, LoadError, RequestInfo, ResourceMetadata, ServerLimits, Token};
 use agent::{DynamicTool, Registry, ToolContext, ToolOutput, json, tool, tools};
 use serde_json::Value;
 use std::sync::Arc;
@@ -308,7 +308,7 @@ async fn futures_join<F: Future<Output = ()>>(all: impl IntoIterator<Item = F>) 
 
 #[tokio::test]
 async fn long_and_slow_bodies_are_left() {
-    let limits = Limits { body: 1_000, receive: Duration::from_secs(1), ..Limits::default() };
+    let limits = ServerLimits { body: 1_000, receive: Duration::from_secs(1), ..ServerLimits::default() };
     let server = run(plain().limits(limits)).await;
     let long = message("ping", &json!({"a": "x".repeat(2_000)}));
     assert_eq!(post(server.address, "", &long).await.status, 413);
@@ -335,7 +335,7 @@ async fn long_and_slow_bodies_are_left() {
 
 #[tokio::test]
 async fn a_thousand_calls_at_once_are_all_answered() {
-    let limits = Limits { wait: Duration::from_millis(300), ..Limits::default() };
+    let limits = ServerLimits { wait: Duration::from_millis(300), ..ServerLimits::default() };
     let server = run(plain().limits(limits)).await;
     let (done, busy) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let calls = (0..1_000).map(|_| {
@@ -358,7 +358,8 @@ async fn a_thousand_calls_at_once_are_all_answered() {
 #[tokio::test]
 async fn one_caller_over_its_limit_leaves_room_for_others() {
     let tokens = [("a", Caller::new("ann")), ("b", Caller::new("bob"))];
-    let limits = Limits { calls_per_caller: 1, wait: Duration::from_millis(50), ..Limits::default() };
+    let limits =
+        ServerLimits { calls_per_caller: 1, wait: Duration::from_millis(50), ..ServerLimits::default() };
     let (hold, mut begun, go) = hold();
     let server =
         run(Server::new(tools![{ hold }, nap]).authenticator(Bearer::new(tokens)).limits(limits)).await;
@@ -425,7 +426,7 @@ async fn the_end_waits_for_calls_and_takes_no_new_ones() {
 
 #[tokio::test]
 async fn lists_have_pages_and_titles_and_hints() {
-    let server = run(plain().limits(Limits { page: 3, ..Limits::default() })).await;
+    let server = run(plain().limits(ServerLimits { page: 3, ..ServerLimits::default() })).await;
     let (mut all, mut cursor) = (Vec::new(), Value::Null);
     for _ in 0..4 {
         let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };

@@ -37,9 +37,9 @@ fn list(live: &Arc<AtomicUsize>) -> agent::DynamicTool {
                     .optional_boolean("deleted", "Those, too.")
             })
         })
-        .format_result(move |result| {
+        .format_result(move |record| {
             let n = live.load(Ordering::SeqCst);
-            (n > 0).then(|| vec![Part::text(format!("{} (seen {n} times)", result.text()))])
+            (n > 0).then(|| vec![Part::text(format!("{} (seen {n} times)", record.result.text()))])
         })
         .build(|arguments: Value, _cx: ToolContext| async move { arguments.to_string() })
         .unwrap()

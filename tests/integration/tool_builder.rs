@@ -3,8 +3,8 @@
 use agent::args::{PlanOptions, UnknownKeys};
 use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
 use agent::{
-    BoxFuture, CallError, DefinitionError, DynamicTool, Effect, Parameters, Registry, Source, Tool,
-    ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolPolicy, ToolReply, Value, json, tools,
+    BoxFuture, CallError, CallRecord, DefinitionError, DynamicTool, Effect, Parameters, Registry, Source,
+    Tool, ToolBuilder, ToolContext, ToolDefinition, ToolError, ToolPolicy, ToolReply, Value, json, tools,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -215,21 +215,26 @@ fn results_are_shown_as_the_tool_likes() {
     let live = Arc::new(AtomicU32::new(1));
     let now = live.clone();
     let tool =
-        build(ToolBuilder::new("job").format_result(move |result| match result.content[0].as_text()? {
-            "blank" => Some(vec![Part::text(" \n")]),
-            "panic" => panic!("no"),
-            id => Some(vec![Part::text(format!("job {id}: {} %", now.load(Ordering::SeqCst)))]),
-        }));
+        build(ToolBuilder::new("job").format_result(
+            move |record| match record.result.content[0].as_text()? {
+                "blank" => Some(vec![Part::text(" \n")]),
+                "panic" => panic!("no"),
+                "args" => Some(vec![Part::text(record.args().text())]),
+                id => Some(vec![Part::text(format!("job {id}: {} %", now.load(Ordering::SeqCst)))]),
+            },
+        ));
     let registry = Registry::new(tools![{ tool }, build(ToolBuilder::new("plain"))]).expect("sound");
     let stored = |tool: &str, text: &str| {
         ToolResultMessage::new("1", tool, OutcomeKind::Completed).with_content(vec![Part::text(text)])
     };
     let shown = |message: &ToolResultMessage| {
-        registry.shown_content(message)[0].as_text().unwrap_or_default().to_owned()
+        let call = ToolCall::new("1", "job", r#"{"id": 7}"#);
+        registry.shown_content(&CallRecord::new(&call, message))[0].as_text().unwrap_or_default().to_owned()
     };
     assert_eq!(shown(&stored("job", "7")), "job 7: 1 %");
     live.store(50, Ordering::SeqCst);
     assert_eq!(shown(&stored("job", "7")), "job 7: 50 %");
+    assert_eq!(shown(&stored("job", "args")), r#"{"id": 7}"#);
     for (tool, text) in [("job", "blank"), ("job", "panic"), ("plain", "x"), ("gone", "x")] {
         assert_eq!(shown(&stored(tool, text)), text);
     }

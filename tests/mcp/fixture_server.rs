@@ -5,7 +5,7 @@
 #![allow(missing_docs, clippy::print_stderr, clippy::exit, reason = "a program of the test suite")]
 
 use agent::mcp::Server;
-use agent::mcp::server::{ClientCapability, Limits, RequestInfo, ServerHandle};
+use agent::mcp::server::{ClientCapability, RequestInfo, ServerHandle, ServerLimits};
 use agent::message::{Content, Part, Resource};
 use agent::{DynamicTool, Progress, ToolContext, ToolError, ToolOutput, json, tool, tools};
 use std::time::Duration;
@@ -199,7 +199,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new(set)
         .name("agent-fixture")
         .version(env!("CARGO_PKG_VERSION"))
-        .limits(Limits { calls_per_caller: 64, ..Limits::default() });
+        .limits(ServerLimits { calls_per_caller: 64, ..ServerLimits::default() });
     let handle = server.handle();
     let server = server.state(handle);
     if is_child {

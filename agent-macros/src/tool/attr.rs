@@ -43,6 +43,7 @@ pub(crate) struct Options {
     pub(crate) exclusive: bool,
     pub(crate) cache: Option<bool>,
     pub(crate) allow_repeat: bool,
+    pub(crate) follow_up: bool,
     pub(crate) max_result_bytes: Option<Expr>,
     pub(crate) strict: Option<bool>,
     pub(crate) defer: bool,
@@ -100,7 +101,7 @@ macro_rules! keys {
         &[
             "name", "description", "doc", "title", "read_only", "destructive", "idempotent", "open_world", "effect",
             "timeout", "max_attempts", "max_retries", "approval", "exclusive", "cache", "allow_repeat",
-            "max_result_bytes", "coerce", "unknown", "strict", "defer", "examples", "extend", "redact_errors",
+            "follow_up", "max_result_bytes", "coerce", "unknown", "strict", "defer", "examples", "extend", "redact_errors",
             "require_docs", $($own),*
         ]
     };
@@ -165,6 +166,7 @@ fn read(options: &mut Options, entry: &Entry, errors: &mut Errors) {
         "redact_errors" => options.redact_errors = on(entry),
         "exclusive" => options.exclusive = on(entry),
         "allow_repeat" => options.allow_repeat = on(entry),
+        "follow_up" => options.follow_up = on(entry),
         "defer" => options.defer = on(entry),
         "require_docs" => options.require_docs = on(entry),
         "inline" => options.inline = on(entry).then(|| entry.key.span()),

@@ -406,6 +406,7 @@ pub(super) fn spec(said: &Said, output: Option<&TokenStream>, private: &Private)
     calls.extend(given("strict", options.strict));
     calls.extend(on("exclusive", options.exclusive));
     calls.extend(on("allow_repeat", options.allow_repeat));
+    calls.extend(on("follow_up", options.follow_up));
     calls.extend(on("defer", options.defer));
     calls.extend(on("redact_errors", options.redact_errors));
     calls.extend(options.coerce.as_ref().map(|policy| {

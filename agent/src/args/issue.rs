@@ -4,6 +4,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What kind of mistake an [`Issue`] is. Its serialised form and [`as_str`](Self::as_str) are the word of the report.
+///
+/// ```
+/// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
+/// use agent::args::{IssueCode, Plan, PlanOptions};
+///
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// let refused = plan.parse::<Move>(r#"{"step": 3}"#).err().unwrap();
+/// let codes: Vec<IssueCode> = refused.issues().iter().map(|issue| issue.code).collect();
+/// assert!(codes.contains(&IssueCode::Unknown));
+/// assert_eq!(IssueCode::Unknown.as_str(), "unknown");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -63,6 +75,18 @@ impl std::fmt::Display for IssueCode {
 /// One thing that is wrong with the arguments.
 ///
 /// Values below a field marked secret are never part of it.
+///
+/// ```
+/// # #[derive(agent::ToolArgs)] struct Move { #[arg(range(1..=9))] steps: i32 }
+/// use agent::args::{Plan, PlanOptions};
+///
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// let refused = plan.parse::<Move>(r#"{"steps": 12}"#).err().unwrap();
+/// let issue = &refused.issues()[0];
+/// assert_eq!((issue.path.as_str(), issue.code.as_str()), ("/steps", "range"));
+/// assert_eq!(issue.expected.as_deref(), Some("integer 1..9"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Issue {

@@ -4,6 +4,22 @@
 //! type, coercing what the [`CoercionPolicy`] allows and recording every [`Coercion`]. If the arguments do not fit,
 //! [`InvalidArguments`] lists *all* that is wrong with them, in words that let the model mend everything at once.
 //! [`ArgumentStream`] tells what is there, and what is wrong with it, while the text still arrives.
+//! ```
+//! use agent::{ToolArgs, args::{Plan, PlanOptions}};
+//!
+//! #[derive(ToolArgs)]
+//! struct Booking { hotel: String, #[arg(range(1..=30))] nights: u32 }
+//!
+//! let plan = Plan::for_type::<Booking>("book_room", PlanOptions::default())?;
+//! let parsed = plan.parse::<Booking>(r#"{"hotel": "Astoria", "nights": "2"}"#)?;
+//! assert_eq!((parsed.value.hotel.as_str(), parsed.value.nights), ("Astoria", 2));
+//! assert_eq!(parsed.coercions[0].path, "/nights");
+//!
+//! let refused = plan.parse::<Booking>(r#"{"hotl": "Astoria", "nights": 99}"#).err().unwrap();
+//! assert_eq!(refused.count(), 3);                     // `hotel` is missing, `hotl` is no parameter, 99 is too many
+//! println!("{refused}");                               // the report, as the model reads it
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod coercion;
 mod de;
@@ -53,6 +69,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Arguments as a tool takes them, and what was changed on the way.
+///
+/// ```
+/// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
+/// use agent::args::{Parsed, Plan, PlanOptions};
+///
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// let parsed: Parsed<Move> = plan.parse(r#"{"steps": "3"}"#)?;
+/// assert_eq!((parsed.value.steps, parsed.coercions.len()), (3, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Parsed<T> {
@@ -60,14 +86,6 @@ pub struct Parsed<T> {
     pub value: T,
     /// Every change of what was sent; mostly none.
     pub coercions: Coercions,
-}
-
-/// Reads arguments along a plan; the same as [`Plan::parse`].
-///
-/// # Errors
-/// [`InvalidArguments`] with every mistake.
-pub fn parse<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<Parsed<T>, InvalidArguments> {
-    plan.parse(text)
 }
 
 impl Plan {

@@ -46,6 +46,7 @@ use std::{fmt, str::FromStr};
 ///
 /// A policy that is narrowed below `exact` (without `float_to_integer`) refuses what the schema allows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use = "a policy does nothing until somebody has it"]
 pub struct CoercionPolicy(Rules);
 
 impl CoercionPolicy {
@@ -162,6 +163,13 @@ impl<'de> Deserialize<'de> for CoercionPolicy {
 }
 
 /// A word in a [`CoercionPolicy`] that is none.
+///
+/// ```
+/// use agent::args::CoercionPolicy;
+///
+/// let error = "strikt".parse::<CoercionPolicy>().unwrap_err();
+/// assert!(error.to_string().starts_with(r#"no coercion policy has "strikt", did you mean "strict"?"#));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy {
     word: String,
@@ -190,6 +198,25 @@ impl fmt::Display for UnknownPolicy {
 impl std::error::Error for UnknownPolicy {}
 
 /// What happens to a key that no parameter has.
+///
+/// ```
+/// use agent::{Registry, ToolContext, args::{PlanOptions, UnknownKeys}, message::ToolCall, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+/// // `#[tool(unknown = "strip")]` says the same for one tool.
+/// let tools = tools![double].with_options(PlanOptions::default().unknown(UnknownKeys::Strip));
+/// let call = ToolCall::new("call_1", "double", r#"{"n": 2, "why": "for the sum"}"#);
+/// let result = Registry::new(tools)?.call(&call, &ToolContext::new()).await;
+/// assert_eq!(result.outcome.text(), "4");
+/// assert_eq!(result.coercions[0].rule.as_str(), "unknown_dropped");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -215,12 +242,18 @@ impl UnknownKeys {
     }
 
     /// Its name, as [`from_name`](Self::from_name) takes it.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Deny => "deny",
             Self::Strip => "strip",
             Self::Keep => "keep",
         }
+    }
+}
+
+impl fmt::Display for UnknownKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -232,6 +265,7 @@ impl UnknownKeys {
 /// assert_eq!((options.policy(), options.unknown_keys()), (CoercionPolicy::lenient(), UnknownKeys::Strip));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "options do nothing until somebody has them"]
 pub struct PlanOptions {
     coercion: Option<CoercionPolicy>,
     unknown: Option<UnknownKeys>,

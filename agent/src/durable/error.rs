@@ -4,6 +4,19 @@ use std::error::Error;
 use std::sync::Arc;
 
 /// Why an assistant cannot be served.
+///
+/// ```
+/// use agent::durable::{Service, ServiceError};
+/// use agent::{Assistant, ScriptedModel, tool, tools};
+///
+/// /// Cancels an order.
+/// #[tool]
+/// async fn cancel_order(order: u32) {}
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(tools![cancel_order]).build()?;
+/// assert!(matches!(Service::new(&assistant), Ok(_) | Err(ServiceError::NoTimeLimit { .. })));
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
@@ -31,11 +44,31 @@ pub enum ServiceError {
 }
 
 /// Why the service does not listen.
+///
+/// ```
+/// use agent::durable::{ServeError, Service};
+/// use agent::{Assistant, CancelToken, ScriptedModel};
+/// use std::error::Error;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn Error>> {
+/// let service = || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap());
+/// let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// let error: ServeError = service()?.serve(taken.local_addr()?).await.unwrap_err();
+/// assert!(error.source().is_some());                   // that the address is in use
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("the service cannot listen at this address")]
 pub struct ServeError(#[from] pub(super) std::io::Error);
 
 /// Why the engine did not do what was asked.
+///
+/// ```
+/// use agent::durable::{Client, ClientError};
+///
+/// let error = Client::new("the engine").unwrap_err();
+/// assert!(matches!(error, ClientError::Address { .. }));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

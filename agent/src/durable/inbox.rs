@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::PendingAsk;
-use super::journal::{Drained, Take};
+use super::journal::{Drained, Left, Take};
 use crate::loop_core::Queue;
 use crate::message::Message;
 
@@ -23,6 +23,9 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<Asked>,
+    /// How often the owner was told that messages came, and whether it has not looked since.
+    told: u32,
+    is_told: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,10 +46,34 @@ pub(super) enum Pushed {
     Full,
 }
 
+/// The owner of a run is to be told that messages wait: under a name of its own each time, so that none is taken for another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct News {
+    pub(super) owner: String,
+    pub(super) number: u32,
+}
+
 impl Inbox {
     /// The run begins. False when another one of this name did.
     pub(super) fn open(&mut self, owner: &str) -> bool {
         self.owner.get_or_insert_with(|| owner.to_owned()) == owner
+    }
+
+    /// What its owner has to be told, once until it looks.
+    pub(super) fn news(&mut self) -> Option<News> {
+        let owner = self.owner.clone().filter(|_| !self.is_told && !self.left().is_empty())?;
+        let number = self.told;
+        (self.told, self.is_told) = (self.told.wrapping_add(1), true);
+        Some(News { owner, number })
+    }
+
+    /// Why the run is to end.
+    pub(super) fn stop(&self) -> Option<Arc<str>> {
+        self.stop.clone()
+    }
+
+    fn left(&self) -> Left {
+        Left { steering: self.steering.len(), follow_ups: self.follow_ups.len() }
     }
 
     /// A message comes. One that waits with the same id is the same.
@@ -69,12 +96,18 @@ impl Inbox {
         Pushed::Taken
     }
 
+    /// The run takes messages, or ends where there are none.
     pub(super) fn drain(&mut self, take: Take) -> Drained {
+        self.is_told = false;
         let waiting = self.queue(take.queue);
         let most = take.most.min(waiting.len());
-        let messages = waiting.drain(..most).collect();
-        let left = self.steering.len() + self.follow_ups.len();
-        Drained { messages, left, stop: self.stop.clone() }
+        let messages: Vec<_> = waiting.drain(..most).collect();
+        let left = self.left();
+        let is_closed = take.or_close && messages.is_empty() && left.is_empty();
+        if is_closed {
+            self.close();
+        }
+        Drained { messages, left, stop: self.stop(), is_closed }
     }
 
     /// The run is to end; the first reason counts. Who runs it, where that has begun and is not over.
@@ -134,6 +167,10 @@ mod tests {
         drained.messages.iter().map(|message| message.text()).collect()
     }
 
+    fn take(queue: Queue, most: usize) -> Take {
+        Take { queue, most, or_close: false }
+    }
+
     #[test]
     fn messages_come_out_once_and_in_order() {
         let mut inbox = Inbox::default();
@@ -141,13 +178,41 @@ mod tests {
             assert_eq!(inbox.push(Queue::Steering, said(text, id)), Pushed::Taken);
         }
         inbox.push(Queue::FollowUp, said("later", None));
-        let one = inbox.drain(Take { queue: Queue::Steering, most: 1 });
-        assert_eq!((texts(&one), one.left), (vec!["a".to_owned()], 3));
-        let rest = inbox.drain(Take { queue: Queue::Steering, most: usize::MAX });
-        assert_eq!((texts(&rest), rest.left), (vec!["b".to_owned(), "c".to_owned()], 1));
+        let one = inbox.drain(take(Queue::Steering, 1));
+        assert_eq!((texts(&one), one.left), (vec!["a".to_owned()], Left { steering: 2, follow_ups: 1 }));
+        let rest = inbox.drain(take(Queue::Steering, usize::MAX));
+        assert_eq!(texts(&rest), ["b", "c"]);
+        assert_eq!(rest.left, Left { steering: 0, follow_ups: 1 });
         inbox.close();
         assert_eq!(inbox.push(Queue::Steering, said("d", None)), Pushed::Over);
-        assert_eq!(inbox.drain(Take { queue: Queue::FollowUp, most: 1 }).left, 0);
+        assert!(inbox.drain(take(Queue::FollowUp, 1)).left.is_empty());
+    }
+
+    #[test]
+    fn its_owner_is_told_once_until_it_looks() {
+        let mut inbox = Inbox::default();
+        inbox.push(Queue::FollowUp, said("early", None));
+        assert_eq!(inbox.news(), None, "nobody is there to be told");
+        assert!(inbox.open("inv_1") && !inbox.open("inv_2"));
+        let news = |number| Some(News { owner: "inv_1".to_owned(), number });
+        assert_eq!(inbox.news(), news(0));
+        inbox.push(Queue::Steering, said("a", None));
+        assert_eq!(inbox.news(), None, "it was told, and has not looked");
+        inbox.drain(take(Queue::Steering, 1));
+        inbox.push(Queue::Steering, said("b", None));
+        assert_eq!(inbox.news(), news(1));
+    }
+
+    #[test]
+    fn it_closes_only_when_nothing_is_left() {
+        let last = |queue| Take { queue, most: 1, or_close: true };
+        let mut inbox = Inbox::default();
+        inbox.push(Queue::Steering, said("late", None));
+        let drained = inbox.drain(last(Queue::FollowUp));
+        assert!(drained.messages.is_empty() && !drained.is_closed && drained.left.steering == 1);
+        assert!(!inbox.drain(last(Queue::Steering)).is_closed, "what it gives is answered first");
+        assert!(inbox.drain(last(Queue::FollowUp)).is_closed);
+        assert_eq!(inbox.push(Queue::FollowUp, said("too late", None)), Pushed::Over);
     }
 
     #[test]
@@ -165,7 +230,7 @@ mod tests {
         assert_eq!(inbox.cancel("before it began".into()), None);
         assert!(inbox.open("one") && inbox.open("one") && !inbox.open("two"));
         assert_eq!(inbox.cancel("later".into()).as_deref(), Some("one"));
-        let drained = inbox.drain(Take { queue: Queue::Steering, most: 0 });
+        let drained = inbox.drain(take(Queue::Steering, 0));
         assert_eq!(drained.stop.as_deref(), Some("before it began"));
         inbox.close();
         assert_eq!(inbox.cancel("too late".into()), None);

@@ -24,8 +24,15 @@ pub(super) trait Journal: Send + Sync {
     /// for a call of which the engine lost sight.
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>>;
 
+    /// What was said to the run by the end of its last step, as far as that is known without asking anybody; each thing is heard
+    /// once. At the same place of a replay, the same.
+    fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>>;
+
     /// Takes messages for the run.
     fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>>;
+
+    /// The run is over: nobody is to wait for it any more.
+    fn close(&self);
 
     /// Waits for answers from outside.
     fn wait(&self, asks: Vec<PendingAsk>, within: Duration) -> BoxFuture<'_, Result<Waited, StepError>>;
@@ -81,21 +88,55 @@ pub(super) struct ToolsEnd {
     pub(super) stop: Option<Arc<str>>,
 }
 
+/// What was said to a run.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Messages came since the inbox was looked into.
+    pub(super) has_mail: bool,
+    /// Why the run is to end.
+    pub(super) stop: Option<Arc<str>>,
+}
+
 /// Which messages are wanted.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Take {
     pub(super) queue: Queue,
     pub(super) most: usize,
+    /// Whether the run is over when there is nothing, in neither queue: then nothing comes in any more.
+    #[serde(default)]
+    pub(super) or_close: bool,
 }
 
 /// The messages of a queue.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drained {
     pub(super) messages: Vec<Arc<Message>>,
-    /// How many are left, in both queues.
-    pub(super) left: usize,
+    pub(super) left: Left,
     /// Why the run is to end.
     pub(super) stop: Option<Arc<str>>,
+    /// Whether nothing comes in any more.
+    #[serde(default)]
+    pub(super) is_closed: bool,
+}
+
+/// How many messages are left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Left {
+    pub(super) steering: usize,
+    pub(super) follow_ups: usize,
+}
+
+impl Left {
+    pub(super) fn of(self, queue: Queue) -> usize {
+        match queue {
+            Queue::Steering => self.steering,
+            Queue::FollowUp => self.follow_ups,
+        }
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
 }
 
 /// Answers from outside, in the order of what was asked; none where the time was up.

@@ -10,13 +10,15 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::inbox::{Inbox, Pushed};
-use super::journal::{Again, Drained, Journal, Kept, Take, ToolRequest, ToolsEnd, Tries, Waited, Work};
+use super::journal::{
+    Again, Drained, Heard, Journal, Kept, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
+};
 use super::steps::{Served, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
 use crate::message::Message;
 use crate::steps::StepError;
-use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
+use crate::{BoxFuture, CancelToken, Decision, StepKey, ToolOutcome};
 
 /// A run without an engine, on a journal in memory that can be cut: whether the run of an assistant finds its way when its process
 /// dies is seen in a test, without a server.
@@ -52,6 +54,20 @@ pub struct Rehearsal {
 }
 
 /// Where the process dies.
+///
+/// ```
+/// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new(["Hello!"]);
+/// let service = Service::new(&Assistant::builder(model.clone()).build()?)?;
+/// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
+/// assert!(rehearsal.play(Some(Crash::before_step(2))).await?.is_none());
+/// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello!");
+/// assert_eq!(model.requests().len(), 1);               // what was remembered is not asked again
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
     place: Place,
@@ -78,11 +94,16 @@ impl Crash {
     }
 }
 
-/// What steps remember.
+/// What is remembered, in the order in which it came.
 #[derive(Clone, Debug)]
-struct Entry {
-    name: String,
-    value: Result<Value, String>,
+enum Entry {
+    Step {
+        name: String,
+        value: Result<Value, String>,
+    },
+    /// Something was said to the run. It is heard with the end of the step that it came before.
+    Mail,
+    Stop(Arc<str>),
 }
 
 #[derive(Default)]
@@ -122,14 +143,21 @@ impl Rehearsal {
     }
 
     fn push(&self, queue: Queue, message: Message) {
-        let pushed = lock(&self.shared.inbox).push(queue, Arc::new(message));
+        let mut inbox = lock(&self.shared.inbox);
+        let pushed = inbox.push(queue, Arc::new(message));
         debug_assert_eq!(pushed, Pushed::Taken, "the inbox of a rehearsal takes what a test puts in");
+        if inbox.news().is_some() {
+            lock(&self.root).push_back(Entry::Mail);
+        }
     }
 
     /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel).
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
-        lock(&self.shared.inbox).cancel(reason.into());
+        let reason: Arc<str> = reason.into();
+        if lock(&self.shared.inbox).cancel(reason.clone()).is_some() {
+            lock(&self.root).push_back(Entry::Stop(reason));
+        }
     }
 
     /// What is decided when somebody is asked about this request (`RUN/TURN/approval/ORD`); otherwise the time is up at once.
@@ -154,11 +182,16 @@ impl Rehearsal {
         lock(&self.shared.names).clear();
         let journal = self.journal(&self.root);
         let part = self.served.running.enter(&self.request.run);
-        match play(&self.served, &journal, self.request.clone(), part.token.clone()).await {
+        match self.play_on(&journal, part.token.clone()).await {
             Ok(outcome) => Ok(Some(outcome)),
             Err(StepError::Engine { message }) if message == CRASH => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    async fn play_on(&self, journal: &Memory, cancel: CancelToken) -> Result<Outcome, StepError> {
+        journal.open()?;
+        play(&self.served, journal, self.request.clone(), cancel).await
     }
 
     /// The steps that were not remembered before the last play, in their order.
@@ -172,6 +205,7 @@ impl Rehearsal {
             shared: self.shared.clone(),
             kept: kept.clone(),
             at: AtomicUsize::new(0),
+            heard: Mutex::default(),
         }
     }
 }
@@ -188,21 +222,56 @@ struct Memory {
     shared: Arc<Shared>,
     kept: Arc<Mutex<VecDeque<Entry>>>,
     at: AtomicUsize,
+    /// What was said before the end of the last step, and not heard yet.
+    heard: Mutex<Heard>,
 }
 
 impl Memory {
     /// What is remembered of the next step. Another name means another way.
     fn known(&self, name: &str) -> Result<Option<Result<Value, String>>, StepError> {
-        let at = self.at.fetch_add(1, Ordering::Relaxed);
-        let found = lock(&self.kept).get(at).cloned();
-        match found {
-            None => Ok(None),
-            Some(entry) if entry.name == name => Ok(Some(entry.value)),
-            Some(entry) => {
-                let text = format!("on a replay step {at} is {name}; it was {}", entry.name);
-                Err(StepError::terminal(text))
+        let kept = lock(&self.kept);
+        loop {
+            let at = self.at.fetch_add(1, Ordering::Relaxed);
+            let (found, value) = match kept.get(at) {
+                None => {
+                    // Here it will be.
+                    self.at.store(at, Ordering::Relaxed);
+                    return Ok(None);
+                }
+                Some(Entry::Step { name, value }) => (name, value),
+                Some(said) => {
+                    self.note(said);
+                    continue;
+                }
+            };
+            if found == name {
+                return Ok(Some(value.clone()));
+            }
+            return Err(StepError::terminal(format!("on a replay step {at} is {name}; it was {found}")));
+        }
+    }
+
+    fn note(&self, said: &Entry) {
+        let mut heard = lock(&self.heard);
+        match said {
+            Entry::Step { .. } => {}
+            Entry::Mail => heard.has_mail = true,
+            Entry::Stop(reason) => {
+                heard.stop.get_or_insert_with(|| reason.clone());
             }
         }
+    }
+
+    /// The run begins.
+    fn open(&self) -> Result<(), StepError> {
+        let begun = self.at_once("open".to_owned(), || {
+            let mut inbox = lock(&self.shared.inbox);
+            inbox.open("rehearsal");
+            (inbox.news().is_some(), inbox.stop())
+        })?;
+        let (has_mail, stop) = begun;
+        *lock(&self.heard) = Heard { has_mail, stop };
+        Ok(())
     }
 
     fn dies_before(&self) -> Result<(), StepError> {
@@ -220,8 +289,16 @@ impl Memory {
         }
         self.shared.taken.fetch_add(1, Ordering::Relaxed);
         lock(&self.shared.names).push(name.clone());
-        lock(&self.kept).push_back(Entry { name, value });
+        self.end_of(name, value);
         Ok(())
+    }
+
+    /// What came of a step, behind whatever was said meanwhile.
+    fn end_of(&self, name: String, value: Result<Value, String>) {
+        let mut kept = lock(&self.kept);
+        kept.iter().skip(self.at.load(Ordering::Relaxed)).for_each(|said| self.note(said));
+        kept.push_back(Entry::Step { name, value });
+        self.at.store(kept.len(), Ordering::Relaxed);
     }
 
     /// A step whose work is done at once.
@@ -273,12 +350,17 @@ impl Journal for Memory {
                     shared: self.shared.clone(),
                     kept,
                     at: AtomicUsize::new(0),
+                    heard: Mutex::default(),
                 };
                 let part = self.served.running.enter(&call.key.run);
                 async move { call_tool(&journal.served, &journal, call, None, part.token.clone()).await }
             });
             // Each has a journal of its own: their order is nobody's.
             let ends = join_all(calls).await;
+            // What was said meanwhile was said before the last of them came back.
+            if self.known("tools")?.is_none() && ends.iter().all(Result::is_ok) {
+                self.end_of("tools".to_owned(), Ok(Value::Null));
+            }
             let mut stop = None;
             let mut some = Vec::with_capacity(ends.len());
             for end in ends {
@@ -288,6 +370,14 @@ impl Journal for Memory {
             }
             Ok(ToolsEnd { ends: some, stop })
         })
+    }
+
+    fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>> {
+        Box::pin(std::future::ready(Ok(std::mem::take(&mut *lock(&self.heard)))))
+    }
+
+    fn close(&self) {
+        lock(&self.shared.inbox).close();
     }
 
     fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {
@@ -300,9 +390,7 @@ impl Journal for Memory {
                 let known = lock(&self.shared.answers);
                 asks.iter().map(|ask| known.get(ask.id()).cloned()).collect::<Vec<_>>()
             })?;
-            let stop = self.at_once("waited".to_owned(), || {
-                lock(&self.shared.inbox).drain(Take { queue: Queue::Steering, most: 0 }).stop
-            })?;
+            let stop = self.at_once("waited".to_owned(), || lock(&self.shared.inbox).stop())?;
             Ok(Waited { answers, stop })
         })
     }

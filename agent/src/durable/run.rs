@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::StepKey;
-use crate::loop_core::{AgentLoop, ApprovalRequest, End, RunStop};
+use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
 /// A run to be started. Its JSON form is what the service takes:
@@ -35,6 +35,9 @@ pub struct RunRequest {
     /// that is served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
+    /// Calls that were made elsewhere, behind the prompt: see [`Assistant::record`](crate::Assistant::record).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedTurn>,
 }
 
 impl RunRequest {
@@ -55,6 +58,22 @@ impl RunRequest {
         self
     }
 
+    /// A run that begins with calls that were made elsewhere; the model is asked only where their tools say so. It goes on from a
+    /// [conversation](Self::with_history), or from that of the assistant that is served.
+    ///
+    /// ```
+    /// use agent::RecordedTurn;
+    /// use agent::durable::RunRequest;
+    /// use agent::message::ToolCall;
+    ///
+    /// let done = ToolCall::new("job_7", "export", r#"{"table": "orders"}"#);
+    /// let request = RunRequest::recorded("export-7", RecordedTurn::new().with_call(done, "1,200 rows"));
+    /// assert!(request.prompt.is_empty());
+    /// ```
+    pub fn recorded(run: impl Into<String>, turn: RecordedTurn) -> Self {
+        Self { run: run.into(), recorded: Some(turn), ..Self::default() }
+    }
+
     pub(super) fn prompts(&mut self) -> Vec<Message> {
         let text = (!self.prompt.is_empty()).then(|| Message::user(std::mem::take(&mut self.prompt)));
         text.into_iter().chain(std::mem::take(&mut self.messages)).collect()
@@ -69,6 +88,19 @@ impl fmt::Debug for RunRequest {
 }
 
 /// What a run came to. A run that failed, was cancelled or reached a limit has an outcome, too.
+///
+/// ```
+/// use agent::durable::{Outcome, Rehearsal, RunRequest, Service};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let service = Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build()?)?;
+/// let outcome: Option<Outcome> = Rehearsal::new(service, RunRequest::new("greeting", "Hi")).play(None).await?;
+/// let outcome = outcome.expect("nothing fails");
+/// assert!(outcome.is_completed());
+/// assert_eq!((&*outcome.run, outcome.messages.len(), outcome.turns), ("greeting", 2, 1));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -113,6 +145,19 @@ impl Outcome {
 }
 
 /// Something that a run waits for.
+///
+/// ```
+/// use agent::durable::PendingAsk;
+///
+/// /// What somebody is shown who has to decide.
+/// fn line(ask: &PendingAsk) -> String {
+///     match ask {
+///         PendingAsk::Approval { request, .. } => format!("may {} run?", request.call.name),
+///         PendingAsk::Deferred { handle, .. } => format!("the result of {handle} is outstanding"),
+///         other => other.id().to_owned(),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -55,6 +55,16 @@ impl Service {
 
     /// How long one reply of the model may take; 600 s by default. The engine is told to wait as long as the longest step
     /// may take, this or a tool.
+    ///
+    /// ```
+    /// use agent::durable::Service;
+    /// use agent::{Assistant, ScriptedModel};
+    /// use std::time::Duration;
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let service = Service::new(&assistant)?.model_timeout(Duration::from_secs(120)).model_attempts(3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn model_timeout(mut self, after: Duration) -> Self {
         self.served.steps.model_timeout = after;
         self

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::journal::{Again, Journal, Kept, Stepped, Take, ToolRequest, Tries};
+use super::journal::{Again, Journal, Kept, Left, Stepped, Take, ToolRequest, Tries};
 use super::running::Running;
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
@@ -36,6 +36,13 @@ pub(super) async fn play<J: Journal>(
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
     let mut core = served.steps.begin(&run, request.history, prompts);
+    if let Some(turn) = request.recorded {
+        // What a tool says of it may change from one moment to the next.
+        let asks = served.steps.follows_up(&turn);
+        let says = Box::pin(std::future::ready(Ok(asks)));
+        let asks: bool = journal.run(format!("{run}/recorded"), Tries::ONE, says).await?;
+        core.record(turn, asks)?;
+    }
     let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
     match drive(&mut core, &steps).await {
         Ok(()) => {}
@@ -45,6 +52,9 @@ pub(super) async fn play<J: Journal>(
             let Some(failure) = steps.state().failure.take() else { return Err(error) };
             core.fail(&failure);
         }
+    }
+    if !steps.state().is_closed {
+        journal.close();
     }
     while let Some(event) = core.take_event() {
         steps.event(event);
@@ -93,6 +103,13 @@ struct State {
     /// The reply whose calls are run.
     reply: Option<Arc<Message>>,
     failure: Option<String>,
+    /// What the inbox had left when it was last looked into, and whether more has come since.
+    left: Left,
+    has_mail: bool,
+    /// Whether the hooks want another turn, whatever the queues hold.
+    goes_on: bool,
+    /// Whether the inbox takes nothing any more.
+    is_closed: bool,
 }
 
 impl<J: Journal> RunSteps<'_, J> {
@@ -105,6 +122,29 @@ impl<J: Journal> RunSteps<'_, J> {
         if let Some(reason) = stop {
             self.state().stop.get_or_insert(reason);
         }
+    }
+
+    /// Whether the inbox may hold more than it had left. The engine told by itself: nobody is asked.
+    async fn listen(&self) -> Result<(), StepError> {
+        let heard = self.journal.hear().await?;
+        self.stop(heard.stop);
+        self.state().has_mail |= heard.has_mail;
+        Ok(())
+    }
+
+    /// Looks into the inbox.
+    async fn drain(&self, take: Take) -> Result<Vec<Arc<Message>>, StepError> {
+        let drained = self.journal.drain(take).await?;
+        self.stop(drained.stop);
+        let mut state = self.state();
+        (state.left, state.has_mail) = (drained.left, false);
+        state.is_closed |= drained.is_closed;
+        Ok(drained.messages)
+    }
+
+    fn take(&self, queue: Queue) -> Take {
+        let most = if self.served.steps.takes_all(queue) { usize::MAX } else { 1 };
+        Take { queue, most, or_close: false }
     }
 
     /// A step of this process. Whether the run was to end by then is remembered with it.
@@ -196,10 +236,21 @@ impl<J: Journal> Steps for RunSteps<'_, J> {
 
     fn poll(&self, _key: StepKey, queue: Queue) -> BoxFuture<'_, Result<Vec<Arc<Message>>, StepError>> {
         Box::pin(async move {
-            let most = if self.served.steps.takes_all(queue) { usize::MAX } else { 1 };
-            let drained = self.journal.drain(Take { queue, most }).await?;
-            self.stop(drained.stop);
-            Ok(drained.messages)
+            self.listen().await?;
+            let (may_wait, is_stopped, goes_on) = {
+                let state = self.state();
+                (state.has_mail || state.left.of(queue) > 0, state.stop.is_some(), state.goes_on)
+            };
+            // Without a message the run would be over: what comes from here on is taken, or refused.
+            let or_close = queue == Queue::FollowUp && !goes_on && !is_stopped;
+            if !may_wait && !or_close {
+                return Ok(Vec::new());
+            }
+            let messages = self.drain(Take { or_close, ..self.take(queue) }).await?;
+            if or_close && messages.is_empty() && !self.state().is_closed {
+                return self.drain(self.take(Queue::Steering)).await;
+            }
+            Ok(messages)
         })
     }
 
@@ -270,9 +321,13 @@ impl<J: Journal> Steps for RunSteps<'_, J> {
                 })?;
             }
             if is_last {
-                let look = Take { queue: Queue::Steering, most: 0 };
-                verdict.is_queued = self.journal.drain(look).await?.left > 0;
+                self.listen().await?;
+                if self.state().has_mail {
+                    self.drain(Take { most: 0, ..self.take(Queue::Steering) }).await?;
+                }
+                verdict.is_queued = !self.state().left.is_empty();
             }
+            self.state().goes_on = verdict.go_on == Some(true);
             Ok(verdict)
         })
     }

@@ -17,6 +17,24 @@
 //! | [migration] | coming from rig, from the macros of rmcp, from the Vercel AI SDK: side by side |
 //! | [troubleshooting] | error messages of the compiler and of runs, word by word, and what to do |
 //!
+//! ```
+//! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+//!
+//! /// Doubles a number.
+//! #[tool]
+//! fn double(n: i64) -> i64 {
+//!     n * 2
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+//! let registry = Registry::new(tools![double])?;
+//! let (right, wrong) = (ToolCall::new("call_1", "double", r#"{"n": "21"}"#), ToolCall::new("call_2", "double", r#"{"m": 21}"#));
+//! assert_eq!(registry.call(&right, &ToolContext::new()).await.outcome.text(), "42");
+//! let report = registry.call(&wrong, &ToolContext::new()).await;                          // what the model reads
+//! assert!(report.outcome.text().starts_with("Invalid arguments for `double`"));
+//! # Ok(()) }
+//! ```
+//!
 //! Programs to copy, one for each task, are in the folder `examples` of the repository; its README has their commands.
 
 #![cfg_attr(

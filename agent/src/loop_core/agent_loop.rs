@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::batch::Batch;
 use super::guard::Repeats;
 use super::{
-    Answer, CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Note, Protocol,
+    Answer, AnswerError, CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Note,
     Queue, Reply, TurnSummary, Verdict,
 };
 use crate::message::{Conversation, Message, StopReason, Usage};
@@ -18,6 +18,7 @@ use crate::{Control, StepKey, StepKind};
 ///
 /// The conversation in it is sound at any time but for the calls that are being worked on, and
 /// [`abort`](Self::abort) closes those. Take the [events](Self::take_event) before a snapshot: they are not part of it.
+#[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentLoop {
     #[serde(deserialize_with = "known_version")]
@@ -211,9 +212,9 @@ impl AgentLoop {
     ///
     /// # Errors
     /// It does not fit; then nothing has changed.
-    pub fn answer(&mut self, answer: Answer) -> Result<(), Protocol> {
+    pub fn answer(&mut self, answer: Answer) -> Result<(), AnswerError> {
         match (&self.phase, answer) {
-            (Phase::Ending(_) | Phase::Done(_), _) => return Err(Protocol::Over),
+            (Phase::Ending(_) | Phase::Done(_), _) => return Err(AnswerError::Over),
             (Phase::Skip, Answer::Prepared(prepared)) if prepared.is_empty() => while self.step() {},
             (Phase::PollFirst, Answer::Messages(messages)) => {
                 self.inject(messages);
@@ -240,7 +241,7 @@ impl AgentLoop {
             (Phase::CallTools, Answer::Outcomes(ends)) => self.take_outcomes(ends)?,
             (Phase::Await, Answer::Outcomes(ends)) => self.take_arrived(ends)?,
             (Phase::TurnEnd, Answer::Verdict(verdict)) => self.take_verdict(verdict),
-            (phase, _) => return Err(Protocol::WrongKind { wanted: phase.wanted() }),
+            (phase, _) => return Err(AnswerError::WrongKind { wanted: phase.wanted() }),
         }
         self.settle();
         Ok(())
@@ -250,11 +251,11 @@ impl AgentLoop {
     ///
     /// # Errors
     /// The pending effect has nothing to do with it; then nothing has changed.
-    pub fn note(&mut self, note: Note) -> Result<(), Protocol> {
+    pub fn note(&mut self, note: Note) -> Result<(), AnswerError> {
         match note {
             Note::ReplyStarted(message) => {
                 if self.phase != Phase::CallModel {
-                    return Err(Protocol::WrongKind { wanted: self.phase.wanted() });
+                    return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
                 }
                 if self.streaming.is_none() {
                     self.tell(|_| EventKind::MessageStart { message: message.clone() });
@@ -264,7 +265,7 @@ impl AgentLoop {
             }
             Note::ReplyUpdated(update) => {
                 if self.streaming.is_none() {
-                    return Err(Protocol::WrongKind { wanted: self.phase.wanted() });
+                    return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
                 }
                 self.tell(|_| EventKind::MessageUpdate { update });
                 Ok(())
@@ -431,7 +432,7 @@ impl AgentLoop {
         });
     }
 
-    fn keep_reply(&mut self, message: Arc<Message>) {
+    pub(super) fn keep_reply(&mut self, message: Arc<Message>) {
         if self.streaming.take().is_none() {
             self.tell(|_| EventKind::MessageStart { message: message.clone() });
         }
@@ -524,7 +525,8 @@ impl AgentLoop {
 
     /// Whether the model has to be asked again whatever the queues hold.
     fn calls_were_made(&self) -> bool {
-        !self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause)
+        !self.batch.is_settled
+            && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
@@ -577,7 +579,7 @@ impl Phase {
 }
 
 /// The same reply; of calls with one id, the later ones get another.
-fn with_unique_ids(message: Message) -> Arc<Message> {
+pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());
     if calls < 2 {

@@ -11,6 +11,21 @@ use crate::model::ModelEvent;
 use crate::{Control, ToolOutcome, ToolReply};
 
 /// The answer to the effect that names it.
+///
+/// ```
+/// use agent::loop_core::{Answer, Effect, Reply, Verdict};
+/// use agent::message::AssistantMessage;
+///
+/// /// A driver without tools, that always says the same.
+/// fn answer(effect: &Effect) -> Option<Answer> {
+///     Some(match effect {
+///         Effect::Poll { .. } => Answer::Messages(Vec::new()),
+///         Effect::CallModel { .. } => Answer::Reply(Reply::new(AssistantMessage::from("Hello!"))),
+///         Effect::TurnEnd { .. } => Answer::Verdict(Verdict::default()),
+///         _ => return None,
+///     })
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -34,6 +49,16 @@ pub enum Answer {
 }
 
 /// What the model said: whole, or as far as it came when it failed.
+///
+/// ```
+/// use agent::loop_core::Reply;
+/// use agent::message::{AssistantMessage, StopReason};
+///
+/// // A reply that failed is an answer, too: it ends the run.
+/// let mut message = AssistantMessage::from("One mom");
+/// (message.stop_reason, message.error) = (StopReason::Error, Some("the connection broke".into()));
+/// assert!(Reply::new(message).message.stop_reason.is_failure());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reply {
@@ -55,6 +80,17 @@ impl Reply {
 }
 
 /// What a call came to before it runs.
+///
+/// ```
+/// use agent::loop_core::{CallEnd, Prepared, Ready};
+/// use agent::{ToolError, message::ToolCall};
+///
+/// let prepare = |call: &ToolCall| match call.name.as_str() {
+///     "add" => Prepared::Ready(Ready::default()),
+///     _ => Prepared::Ended(CallEnd::new(ToolError::new("there is no such tool"))),
+/// };
+/// assert!(matches!(prepare(&ToolCall::new("c1", "add", "{}")), Prepared::Ready(_)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prepared {
@@ -65,6 +101,16 @@ pub enum Prepared {
 }
 
 /// A call that may run.
+///
+/// ```
+/// use agent::loop_core::{Ready, Signature};
+///
+/// let args = agent::json!({"to": "Ann", "amount": 500});
+/// let mut ready = Ready::default();
+/// ready.signature = Some(Signature::of("send", &args));
+/// ready.approval = Some(args.to_string().into());      // somebody has to decide on it
+/// assert!(ready.cached.is_none());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -86,6 +132,16 @@ pub struct Ready {
 }
 
 /// How a call ended.
+///
+/// ```
+/// use agent::loop_core::CallEnd;
+/// use agent::{ToolError, ToolOutput};
+///
+/// let ran = CallEnd::ran(ToolOutput::text("3"), 12);
+/// assert_eq!((ran.ran, ran.duration_ms, ran.attempt), (true, 12, 1));
+/// let blocked = CallEnd::new(ToolError::denied("not on Sundays"));
+/// assert!(!blocked.ran && blocked.outcome.is_error());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallEnd {
@@ -145,6 +201,23 @@ impl CallEnd {
 }
 
 /// What was changed in the arguments of one call so that they fit.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+/// let output = Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
+/// let call = &output.coercions[0];
+/// assert_eq!((call.tool.as_str(), call.coercions[0].path.as_str()), ("double", "/n"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallCoercions {
@@ -163,6 +236,20 @@ impl CallCoercions {
 }
 
 /// What was decided on a call.
+///
+/// ```
+/// use agent::loop_core::{ApprovalRequest, Decided};
+///
+/// /// For a driver whose rule is a limit.
+/// fn decide(request: &ApprovalRequest) -> Decided {
+///     let args = request.call.args.value().unwrap_or_default();
+///     match args["amount"].as_u64() {
+///         Some(0..=100) => Decided::Allow(None),
+///         Some(_) => Decided::Later,
+///         None => Decided::Deny("say how much".into()),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
@@ -179,6 +266,13 @@ pub enum Decided {
 }
 
 /// What the hook at the end of a turn says, and whether messages wait.
+///
+/// ```
+/// use agent::loop_core::Verdict;
+///
+/// let stop = Verdict { go_on: Some(false), ..Verdict::default() };
+/// assert!(!stop.is_queued);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Verdict {
@@ -190,6 +284,20 @@ pub struct Verdict {
 
 /// What a live driver tells while it works on an effect, so that events come when things happen. All of it is
 /// optional: what was not told follows from the answer.
+///
+/// ```
+/// use agent::loop_core::{AgentLoop, Answer, LoopConfig, Note};
+/// use agent::message::{AssistantMessage, Conversation, Message};
+/// use std::sync::Arc;
+///
+/// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+/// run.answer(Answer::Messages(Vec::new()))?;           // nothing was queued; the model is asked
+/// run.note(Note::ReplyStarted(Arc::new(Message::assistant(AssistantMessage::default()))))?;
+/// while let Some(event) = run.take_event() {
+///     println!("{event:?}");                           // `MessageStart` last, before the reply is there
+/// }
+/// # Ok::<(), agent::loop_core::AnswerError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Note {
@@ -208,9 +316,18 @@ pub enum Note {
 }
 
 /// An answer or a note that does not fit. The loop is unchanged.
+///
+/// ```
+/// use agent::loop_core::{AgentLoop, Answer, LoopConfig, AnswerError, Verdict};
+/// use agent::message::{Conversation, Message};
+///
+/// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+/// let error = run.answer(Answer::Verdict(Verdict::default())).unwrap_err();
+/// assert!(matches!(error, AnswerError::WrongKind { .. }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Protocol {
+pub enum AnswerError {
     /// Another answer is wanted.
     #[error("the pending effect wants {wanted}")]
     #[non_exhaustive]

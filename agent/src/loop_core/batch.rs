@@ -15,6 +15,9 @@ pub(super) struct Batch {
     pub(super) segment: Range<usize>,
     /// The reply was cut, so none of them runs.
     pub(super) is_cut: bool,
+    /// They were recorded, and ask for no reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_settled: bool,
     /// A message came that is more important than calls that have not begun.
     pub(super) is_steered: bool,
 }

@@ -6,8 +6,8 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, State};
 use super::guard::Repeat;
 use super::{
-    AgentLoop, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit, LimitReached,
-    LoopGuard, Note, Prepared, Protocol, Ready, Signature,
+    AgentLoop, AnswerError, ApprovalDecision, CallCoercions, CallEnd, Decided, Effect, EventKind, Limit,
+    LimitReached, LoopGuard, Note, Prepared, Ready, Signature,
 };
 use crate::message::{Message, OutcomeKind, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, StepKind, ToolOutcome, ToolReply, ToolResult};
@@ -56,7 +56,7 @@ impl AgentLoop {
     }
 
     /// The results of the segment into the conversation; false when it was the last one.
-    fn leave_segment(&mut self) -> bool {
+    pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
                 self.add(Arc::new(Message::ToolResult(result)));
@@ -102,7 +102,7 @@ impl AgentLoop {
         }
     }
 
-    pub(super) fn take_prepared(&mut self, prepared: Vec<Prepared>) -> Result<(), Protocol> {
+    pub(super) fn take_prepared(&mut self, prepared: Vec<Prepared>) -> Result<(), AnswerError> {
         check_count(self.batch.segment.len(), prepared.len())?;
         for (at, prepared) in self.batch.segment.clone().zip(prepared) {
             self.prepare_call(at, prepared);
@@ -111,7 +111,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) -> Result<(), Protocol> {
+    pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) -> Result<(), AnswerError> {
         let asked = self.batch.positions(|state| matches!(state, State::Undecided(_)));
         check_count(asked.len(), decided.len())?;
         // They are asked together and resolved together: until then all of them wait.
@@ -125,7 +125,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    pub(super) fn take_outcomes(&mut self, ends: Vec<CallEnd>) -> Result<(), Protocol> {
+    pub(super) fn take_outcomes(&mut self, ends: Vec<CallEnd>) -> Result<(), AnswerError> {
         let ready = self.batch.positions(|state| *state == State::Ready);
         check_count(ready.len(), ends.len())?;
         for (at, end) in ready.into_iter().zip(ends) {
@@ -135,7 +135,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    pub(super) fn take_arrived(&mut self, ends: Vec<CallEnd>) -> Result<(), Protocol> {
+    pub(super) fn take_arrived(&mut self, ends: Vec<CallEnd>) -> Result<(), AnswerError> {
         let deferred = self.batch.positions(|state| matches!(state, State::Deferred(_)));
         check_count(deferred.len(), ends.len())?;
         for (at, end) in deferred.into_iter().zip(ends) {
@@ -145,7 +145,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    pub(super) fn note_call(&mut self, note: Note) -> Result<(), Protocol> {
+    pub(super) fn note_call(&mut self, note: Note) -> Result<(), AnswerError> {
         let ord = match &note {
             Note::CallStarted(ord) | Note::CallPrepared(ord, _) => {
                 Some(*ord).filter(|_| self.phase == Phase::Prepare)
@@ -155,7 +155,7 @@ impl AgentLoop {
             }
             Note::ReplyStarted(_) | Note::ReplyUpdated(_) => None,
         };
-        let Some(ord) = ord else { return Err(Protocol::WrongKind { wanted: self.phase.wanted() }) };
+        let Some(ord) = ord else { return Err(AnswerError::WrongKind { wanted: self.phase.wanted() }) };
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         // One after the other, in call order: the end of a call that does not run is right behind its start.
         let open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
@@ -173,7 +173,7 @@ impl AgentLoop {
             || (self.phase == Phase::Prepare && !is_first(at))
             || (self.phase == Phase::Await && !is_deferred(at))
         {
-            return Err(Protocol::NoSuchCall { ord });
+            return Err(AnswerError::NoSuchCall { ord });
         }
         match note {
             Note::CallStarted(_) => self.start_call(at),
@@ -301,7 +301,7 @@ impl AgentLoop {
     }
 
     /// Each call ends once; what comes later is ignored.
-    fn end_call(&mut self, at: usize, mut end: CallEnd) {
+    pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != State::Ended) else {
             return;
@@ -417,6 +417,6 @@ fn steered() -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::STEERED, reason: STEERED.to_owned() }
 }
 
-fn check_count(wanted: usize, got: usize) -> Result<(), Protocol> {
-    if wanted == got { Ok(()) } else { Err(Protocol::WrongCount { wanted, got }) }
+fn check_count(wanted: usize, got: usize) -> Result<(), AnswerError> {
+    if wanted == got { Ok(()) } else { Err(AnswerError::WrongCount { wanted, got }) }
 }

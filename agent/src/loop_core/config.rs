@@ -6,6 +6,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Everything in it is part of a snapshot.
+///
+/// ```
+/// use agent::loop_core::{AgentLoop, LoopConfig};
+/// use agent::message::{Conversation, Message};
+///
+/// let mut config = LoopConfig::default();
+/// config.max_turns = 5;
+/// let run = AgentLoop::new("run-1", config, Conversation::new(), [Message::user("Hi")]);
+/// assert_eq!(run.turn(), 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -75,6 +85,14 @@ pub struct UsageLimits {
 
 /// What is done about a model that makes the same call again and again: the same tool, the same checked arguments
 /// and, when it ran, the same result. A user message starts the count again.
+///
+/// ```
+/// use agent::{Assistant, LoopGuard, ScriptedModel};
+///
+/// let guard = LoopGuard { refuse_at: 2, end_at: 3 };
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).loop_guard(Some(guard)).build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopGuard {
     /// The call of this number is not run, and fails with the code `repeated_call`; 3 by default.
@@ -92,6 +110,16 @@ impl Default for LoopGuard {
 /// What a steering message does to the calls of the turn it arrives in: from the poll that begins the turn to its last
 /// call. One that was in the queue before, and was left there because a turn begins with one message, does nothing to them.
 /// Whatever it is, each call has its result before the message is delivered.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, SteeringPolicy};
+///
+/// // "Stop that" stops what runs, not only what comes next.
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .steering_policy(SteeringPolicy::CancelRunning)
+///     .build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -106,6 +134,15 @@ pub enum SteeringPolicy {
 }
 
 /// What the loop knows of a tool.
+///
+/// ```
+/// use agent::loop_core::{LoopConfig, ToolEntry};
+///
+/// let mut deploy = ToolEntry::default();
+/// deploy.exclusive = true;                             // never beside another call
+/// let mut config = LoopConfig::default();
+/// config.tools.insert("deploy".into(), deploy);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

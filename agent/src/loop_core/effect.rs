@@ -9,6 +9,17 @@ use crate::StepKey;
 use crate::message::{MessageList, StopReason, ToolCall, Usage};
 
 /// What has to happen next. Each is answered by the [`Answer`](super::Answer) that its variant names.
+///
+/// ```
+/// use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig};
+/// use agent::message::{Conversation, Message};
+///
+/// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+/// run.answer(Answer::Messages(Vec::new()))?;           // nothing is queued
+/// let Effect::CallModel { key, messages, .. } = run.next() else { unreachable!() };
+/// assert_eq!((key.to_string().as_str(), messages.len()), ("run-1/1/model/0", 1));
+/// # Ok::<(), agent::loop_core::AnswerError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(
@@ -16,7 +27,7 @@ use crate::message::{MessageList, StopReason, ToolCall, Usage};
     reason = "a short-lived effect; boxing a summary would make every driver unwrap it"
 )]
 pub enum Effect {
-    /// Take messages from a queue. Answer: `Messages`.
+    /// Take messages from a queue. Answer: [`Messages`](super::Answer::Messages).
     #[non_exhaustive]
     Poll {
         /// The step.
@@ -24,7 +35,7 @@ pub enum Effect {
         /// Which queue.
         queue: Queue,
     },
-    /// Ask the model. Answer: `Reply`.
+    /// Ask the model. Answer: [`Reply`](super::Answer::Reply).
     #[non_exhaustive]
     CallModel {
         /// The step.
@@ -33,7 +44,7 @@ pub enum Effect {
         /// [`HandOff`](crate::message::HandOff).
         messages: MessageList,
     },
-    /// Find the tools of these calls, check the arguments, ask the hooks. Answer: `Prepared`, one for each call.
+    /// Find the tools of these calls, check the arguments, ask the hooks. Answer: [`Prepared`](super::Answer::Prepared), one for each call.
     #[non_exhaustive]
     Prepare {
         /// The step; its `ord` is the position of the first call.
@@ -41,25 +52,25 @@ pub enum Effect {
         /// The calls of one segment.
         calls: Vec<ToolCall>,
     },
-    /// Ask whether these calls may run. Answer: `Decisions`, one for each.
+    /// Ask whether these calls may run. Answer: [`Decisions`](super::Answer::Decisions), one for each.
     #[non_exhaustive]
     Approve {
         /// What is asked.
         requests: Vec<(StepKey, ApprovalRequest)>,
     },
-    /// Run these calls, side by side. Answer: `Outcomes`, one for each.
+    /// Run these calls, side by side. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
     #[non_exhaustive]
     CallTools {
         /// The calls, with the arguments that they run with.
         calls: Vec<(StepKey, ToolCall)>,
     },
-    /// Wait for results from outside. Answer: `Outcomes`, one for each.
+    /// Wait for results from outside. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
     #[non_exhaustive]
     Await {
         /// The handles that the tools gave.
         deferred: Vec<(StepKey, String)>,
     },
-    /// Ask whether to go on, and whether messages wait. Answer: `Verdict`.
+    /// Ask whether to go on, and whether messages wait. Answer: [`Verdict`](super::Answer::Verdict).
     #[non_exhaustive]
     TurnEnd {
         /// The step.
@@ -72,6 +83,16 @@ pub enum Effect {
 }
 
 /// The two queues of a run.
+///
+/// ```
+/// use agent::loop_core::Queue;
+/// use agent::{Assistant, ScriptedModel};
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// assistant.follow_up("And in French?");
+/// assert_eq!((assistant.queued(Queue::Steering).len(), assistant.queued(Queue::FollowUp).len()), (0, 1));
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
@@ -83,6 +104,22 @@ pub enum Queue {
 
 /// A call that waits for a decision. It can be stored and sent: who decides sees this, and gives it back with the
 /// decision.
+///
+/// ```
+/// # /// Sends money.
+/// # #[agent::tool(approval = "always")] async fn send(to: String, amount: u64) {}
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann", "amount": "5"}"#)]);
+/// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
+/// use agent::loop_core::ApprovalRequest;
+///
+/// let suspended = assistant.prompt("Send Ann 5.").await?.snapshot.expect("it waits");
+/// let request: &ApprovalRequest = &suspended.approval_requests()[0];
+/// assert_eq!(request.call.name, "send");
+/// assert_eq!(request.call.args.value().unwrap()["amount"], 5);                // as it would run
+/// println!("{}", serde_json::to_string(request)?);     // for whoever decides
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -104,6 +141,19 @@ impl ApprovalRequest {
 }
 
 /// A call that a suspended run waits for.
+///
+/// ```
+/// # /// Sends money.
+/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann"}"#)]);
+/// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
+/// use agent::loop_core::PendingCall;
+///
+/// let suspended = assistant.prompt("Send it to Ann.").await?.snapshot.expect("it waits");
+/// assert!(matches!(&suspended.pending()[0], PendingCall::Approval { tool, .. } if tool == "send"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -131,6 +181,16 @@ pub enum PendingCall {
 }
 
 /// What a turn was, for the hook at its end.
+///
+/// ```
+/// use agent::loop_core::TurnSummary;
+/// use agent::{Assistant, ScriptedModel};
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .on_turn_end(|turn: TurnSummary| async move { Ok((turn.usage.total > 100_000).then_some(false)) })
+///     .build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnSummary {

@@ -5,6 +5,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// How a run ended, with the reason.
+///
+/// ```
+/// use agent::loop_core::End;
+/// use agent::RunStop;
+///
+/// let end = End::aborted("the user left");
+/// assert_eq!((end.stop(), end.detail()), (RunStop::Aborted, Some("the user left")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -68,6 +76,16 @@ impl End {
 }
 
 /// How a run ended, in a word.
+///
+/// ```
+/// use agent::{Assistant, RunStop, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let output = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?.prompt("Hi").await?;
+/// assert_eq!(output.stop, RunStop::Completed);
+/// assert_eq!(output.stop.to_string(), "completed");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -107,6 +125,17 @@ impl fmt::Display for RunStop {
 }
 
 /// A limit, and how far the run went.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, UsageLimits, loop_core::Limit};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).limits(limits).build()?;
+/// let error = assistant.prompt("Hi").await.unwrap_err();
+/// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Requests));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitReached {
@@ -135,6 +164,14 @@ impl fmt::Display for LimitReached {
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $words:literal;)*) => {
         /// What can be limited.
+        ///
+        /// ```
+        /// use agent::loop_core::{Limit, LimitReached};
+        ///
+        /// let reached = LimitReached::new(Limit::TotalTokens, 1_000.0, 1_200.0);
+        /// assert_eq!(reached.limit.as_str(), "total_tokens");
+        /// assert_eq!(reached.to_string(), "the limit of 1000 tokens is reached (1200 used)");
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
@@ -154,6 +191,12 @@ macro_rules! limits {
                 match self {
                     $(Self::$name => $words,)*
                 }
+            }
+        }
+
+        impl fmt::Display for Limit {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
             }
         }
     };

@@ -57,6 +57,24 @@ pub struct Event {
 ///
 /// Each call has one start, in call order, then updates, one end (in the order they finish), and one result (in call
 /// order, at the end of its segment). `agent_end` is the last event.
+///
+/// ```
+/// use agent::{Assistant, EventKind, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let mut run = assistant.run("Hi");
+/// let mut said = String::new();
+/// while let Some(event) = run.next().await {
+///     match &event.kind {
+///         EventKind::MessageUpdate { update, .. } => said += update.text_delta().unwrap_or_default(),
+///         EventKind::ToolExecutionStart { call, .. } => println!("{} is called", call.name),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(said, "Hello!");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -180,6 +198,28 @@ pub enum EventKind {
 }
 
 /// What was decided on a call.
+///
+/// ```
+/// # /// Sends money.
+/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agent::model::{ScriptedModel, reply};
+/// # let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I may not.")]);
+/// use agent::loop_core::ApprovalDecision;
+/// use agent::{Assistant, Decision, EventKind};
+///
+/// let assistant = Assistant::builder(model)
+///     .tools(agent::tools![send])
+///     .on_approval(|_request| async { Decision::Deny("not today".into()) })
+///     .on_event(|event| {
+///         if let EventKind::ApprovalResolved { decision, .. } = &event.kind {
+///             assert_eq!(*decision, ApprovalDecision::Deny);
+///         }
+///     })
+///     .build()?;
+/// assert_eq!(assistant.prompt("Send it to Ann.").await?.text(), "I may not.");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {

@@ -11,20 +11,20 @@ use crate::ToolOutcome;
 /// What a call is compared by: the tool and its checked arguments, whatever the order of their keys.
 ///
 /// It is a hash of 128 bits and the same on every machine.
+///
+/// ```
+/// use agent::loop_core::Signature;
+/// use serde_json::json;
+///
+/// let one = Signature::of("add", &json!({"a": 1, "b": 2}));
+/// assert_eq!(one, Signature::of("add", &json!({"b": 2, "a": 1})));
+/// assert_ne!(one, Signature::of("add", &json!({"b": 1, "a": 2})));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signature(u128);
 
 impl Signature {
     /// Of a call of `tool` with these arguments.
-    ///
-    /// ```
-    /// use agent::loop_core::Signature;
-    /// use serde_json::json;
-    ///
-    /// let one = Signature::of("add", &json!({"a": 1, "b": 2}));
-    /// assert_eq!(one, Signature::of("add", &json!({"b": 2, "a": 1})));
-    /// assert_ne!(one, Signature::of("add", &json!({"b": 1, "a": 2})));
-    /// ```
     pub fn of(tool: &str, args: &Value) -> Self {
         let mut hash = Fnv::new();
         hash.text(tool);

@@ -5,7 +5,7 @@
 //! events of the run come out of [`take_event`](AgentLoop::take_event), the same ones under every driver. It holds
 //! names and plain data, so a run can be stored between any two answers and go on elsewhere.
 //!
-//! `Assistant` is its driver on tokio. A driver of one's own matches on [`Effect`]:
+//! [`Assistant`](crate::Assistant) is its driver on tokio. A driver of one's own matches on [`Effect`]:
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig, Reply, Verdict};
@@ -28,7 +28,7 @@
 //! };
 //! assert!(end.is_completed());
 //! assert_eq!(run.conversation().last().unwrap().text(), "Hello!");
-//! # Ok::<(), agent::loop_core::Protocol>(())
+//! # Ok::<(), agent::loop_core::AnswerError>(())
 //! ```
 
 mod agent_loop;
@@ -42,12 +42,15 @@ mod event;
 mod guard;
 mod large;
 mod live;
+mod record;
 #[cfg(feature = "runtime")]
 mod restore;
 mod waiting;
 
 pub use agent_loop::AgentLoop;
-pub use answer::{Answer, CallCoercions, CallEnd, Decided, Note, Prepared, Protocol, Ready, Reply, Verdict};
+pub use answer::{
+    Answer, AnswerError, CallCoercions, CallEnd, Decided, Note, Prepared, Ready, Reply, Verdict,
+};
 pub use config::{LoopConfig, LoopGuard, SteeringPolicy, ToolEntry, UsageLimits};
 pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
 pub use end::{End, Limit, LimitReached, RunStop};
@@ -55,6 +58,7 @@ pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, text_bytes};
+pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{Said, outcome_of};
 #[cfg(feature = "runtime")]

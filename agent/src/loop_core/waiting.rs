@@ -97,6 +97,15 @@ impl AgentLoop {
     }
 
     /// The run waits: for decisions or results that nobody has now. Says for which; nothing when it does not wait.
+    ///
+    /// ```
+    /// use agent::loop_core::{AgentLoop, LoopConfig};
+    /// use agent::message::{Conversation, Message};
+    ///
+    /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+    /// assert!(run.suspend().is_empty());                   // it waits for nobody
+    /// assert!(!run.is_suspended());
+    /// ```
     pub fn suspend(&mut self) -> Vec<PendingCall> {
         let pending = self.pending();
         if !pending.is_empty() && !std::mem::replace(&mut self.is_suspended, true) {

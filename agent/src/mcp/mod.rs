@@ -7,6 +7,23 @@
 //! Both speak 2026-07-28, which has no sessions, and 2025-11-25 and older, which begin with `initialize`. The wire format is
 //! that of the official `rmcp` crate, whose types appear in no signature. Where a server is mounted in an application,
 //! types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer` do: that is what such applications are made of.
+//! ```no_run
+//! # #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use agent::mcp::{Client, Server, client::ClientConfig};
+//! use agent::{Registry, tool, tools};
+//!
+//! /// Doubles a number.
+//! #[tool(read_only)]
+//! fn double(n: i64) -> i64 {
+//!     n * 2
+//! }
+//!
+//! Server::new(tools![double]).serve(([127, 0, 0, 1], 8080)).await?;       // in one program
+//! let calculator = Client::connect(ClientConfig::http("http://127.0.0.1:8080/mcp").name("calc")).await?;
+//! let registry = Registry::new(&calculator)?;                             // in another: `calc__double`
+//! # Ok(()) }
+//! ```
 
 #[cfg(feature = "mcp-client")]
 pub mod client;

@@ -8,6 +8,19 @@ use super::json;
 use super::media::{Media, Resource, ResourceLink};
 
 /// What a [`Part`](super::Part) holds.
+///
+/// ```
+/// use agent::message::{Content, Message};
+///
+/// let message = Message::user("Good morning.");
+/// for part in message.content() {
+///     match &part.content {
+///         Content::Text(text) => assert_eq!(text, "Good morning."),
+///         Content::Image(image) => println!("a picture: {:?}", image.mime_type),
+///         _ => {}                                      // there will be more
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
@@ -47,6 +60,15 @@ pub enum Content {
 /// The call of a provider-managed tool (web search, code execution, …), its result, or both.
 ///
 /// Whatever the provider needs back is in the part's provider data; this is for people and programs to read.
+///
+/// ```
+/// use agent::message::{Content, Part, ProviderTool};
+///
+/// let mut search = ProviderTool::new("web_search");
+/// search.input = Some(agent::json!({"query": "rust 2024"}));
+/// let part = Part::new(Content::ProviderTool(search));
+/// assert!(matches!(&part.content, Content::ProviderTool(tool) if tool.output.is_none() && !tool.is_error));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderTool {
@@ -128,6 +150,13 @@ fn brief(value: &Value) -> String {
 }
 
 /// Content of one provider that has no neutral meaning.
+///
+/// ```
+/// use agent::message::{Content, Part};
+///
+/// let part = Part::opaque("anthropic", agent::json!({"type": "server_note"}));
+/// assert!(matches!(&part.content, Content::Opaque(opaque) if opaque.provider == "anthropic"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Opaque {
@@ -150,6 +179,15 @@ impl Opaque {
 /// State of a provider that travels with a part or a message: signatures, encrypted reasoning, item ids.
 ///
 /// It goes back to that provider only, untouched.
+///
+/// ```
+/// use agent::message::{Part, ProviderData};
+///
+/// let part = Part::thinking("Let me see.")
+///     .with_provider_data(ProviderData::new("anthropic", agent::json!({"signature": "c2ln"})));
+/// assert_eq!(part.provider_data_of("anthropic").unwrap()["signature"], "c2ln");
+/// assert!(part.provider_data_of("openai").is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderData {
@@ -180,6 +218,15 @@ impl ProviderData {
 /// How long a provider's prompt cache keeps what is marked.
 ///
 /// Source: `cache_control.ttl` of Anthropic's Messages API, which has these two.
+///
+/// ```
+/// use agent::message::{CacheMark, Message, Part, UserMessage};
+///
+/// // Everything up to here is the same in many requests.
+/// let manual = Part::text("The manual: …").with_cache(CacheMark::Hour);
+/// let message = Message::user(UserMessage::new([manual, Part::text("How do I start?")]));
+/// assert_eq!(message.content()[0].cache, Some(CacheMark::Hour));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CacheMark {

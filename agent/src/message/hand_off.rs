@@ -15,6 +15,16 @@ use super::part::Part;
 use super::roles::AssistantMessage;
 
 /// Who a request goes to.
+///
+/// ```
+/// use agent::message::{Conversation, HandOff, Message, Part, Recipient, UserMessage};
+///
+/// let picture = Part::image_url("https://example.com/cat.png");
+/// let conversation = Conversation::from_iter([Message::user(UserMessage::new([picture]))]);
+/// let reader = Recipient::new("deepseek", "openai-chat", "deepseek-chat").without_images();
+/// let sent = HandOff::of(&conversation, reader);
+/// assert!(sent.messages()[0].content()[0].as_text().is_some());       // words stand for the picture
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recipient {

@@ -12,6 +12,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Bytes in memory, shared by all clones; base64 in JSON.
 ///
 /// Reading takes the standard and the URL-safe alphabet, padded or not; writing gives the standard one, padded.
+///
+/// ```
+/// use agent::message::Blob;
+///
+/// let blob = Blob::from(vec![1, 2, 3]);
+/// assert_eq!(blob.to_base64(), "AQID");
+/// assert_eq!(Blob::from_base64("AQID")?, blob);
+/// assert_eq!(blob.len(), 3);                           // it is the bytes
+/// # Ok::<(), agent::message::InvalidBase64>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Blob(Arc<[u8]>);
 
@@ -37,6 +47,15 @@ impl Blob {
 }
 
 /// A text that is not base64.
+///
+/// ```
+/// use agent::message::Blob;
+/// use std::error::Error;
+///
+/// let error = Blob::from_base64("not base64!").unwrap_err();
+/// assert_eq!(error.to_string(), "invalid base64");
+/// assert!(error.source().is_some());
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("invalid base64")]
 pub struct InvalidBase64(#[source] base64::DecodeError);
@@ -94,6 +113,14 @@ impl<'de> Deserialize<'de> for Blob {
 }
 
 /// An image, a document or a sound.
+///
+/// ```
+/// use agent::message::Media;
+///
+/// let photo = Media::data(vec![0xff, 0xd8], "image/jpeg").with_name("cat.jpg");
+/// let drawing = Media::url("https://example.com/cat.png").with_mime_type("image/png");
+/// assert_eq!((photo.name.as_deref(), drawing.mime_type.as_deref()), (Some("cat.jpg"), Some("image/png")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Media {
@@ -147,6 +174,13 @@ impl Media {
 }
 
 /// Where the content of a [`Media`] is. The serde form is one field of that name.
+///
+/// ```
+/// use agent::message::{Media, MediaSource};
+///
+/// let image = Media::file_id("file-123");
+/// assert!(matches!(&image.source, MediaSource::FileId(id) if id == "file-123"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -160,6 +194,13 @@ pub enum MediaSource {
 }
 
 /// A resource with its content, as MCP tools return it.
+///
+/// ```
+/// use agent::message::Resource;
+///
+/// let page = Resource::text("file:///notes.md", "# Notes").with_mime_type("text/markdown");
+/// assert_eq!(page.uri, "file:///notes.md");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Resource {
@@ -199,6 +240,17 @@ impl Resource {
 }
 
 /// The content of a [`Resource`]. The serde form is one field of that name.
+///
+/// ```
+/// use agent::message::{Resource, ResourceBody};
+///
+/// let size = |resource: &Resource| match &resource.body {
+///     ResourceBody::Text(text) => text.len(),
+///     ResourceBody::Data(bytes) => bytes.len(),
+///     _ => 0,
+/// };
+/// assert_eq!(size(&Resource::data("file:///a.bin", vec![0, 1])), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -210,6 +262,15 @@ pub enum ResourceBody {
 }
 
 /// A resource without its content, as MCP tools return it.
+///
+/// ```
+/// use agent::message::{Content, Part, ResourceLink};
+///
+/// let mut link = ResourceLink::new("https://example.com/report.pdf");
+/// link.title = Some("The report".into());
+/// let part = Part::new(Content::ResourceLink(link));
+/// assert!(matches!(part.content, Content::ResourceLink(link) if link.size.is_none()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceLink {

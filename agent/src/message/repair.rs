@@ -15,6 +15,14 @@ use super::roles::{AssistantMessage, ToolResultMessage};
 use super::words::OutcomeKind;
 
 /// What [`Conversation::repair`] did. The text is for a log.
+///
+/// ```
+/// use agent::message::{AssistantMessage, Conversation, Message, Part, Repair};
+///
+/// let call = Part::tool_call("c1", "get_weather", "{}");
+/// let mut broken = Conversation::from_iter([Message::Assistant(AssistantMessage::new([call]))]);
+/// assert!(matches!(&broken.repair()[0], Repair::ResultAdded { tool, .. } if tool == "get_weather"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "repair", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -17,6 +17,15 @@ pub(super) fn join_text(parts: &[Part]) -> String {
 }
 
 /// A message from the user.
+///
+/// ```
+/// use agent::message::{Part, UserMessage};
+///
+/// // Text is a message; pictures and documents stand beside it.
+/// let question = UserMessage::new([Part::text("What is this?"), Part::image(vec![0x89, 0x50], "image/png")]);
+/// assert_eq!(question.text(), "What is this?");
+/// assert_eq!(UserMessage::from("Hello").text(), "Hello");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -48,6 +57,18 @@ impl UserMessage {
 }
 
 /// A message from the model.
+///
+/// ```
+/// use agent::message::{AssistantMessage, Part};
+///
+/// let reply = AssistantMessage::new([
+///     Part::thinking("They want the weather."),
+///     Part::text("One moment."),
+///     Part::tool_call("call_1", "get_weather", r#"{"city": "Paris"}"#),
+/// ]);
+/// assert_eq!((reply.text().as_str(), reply.thinking().as_str()), ("One moment.", "They want the weather."));
+/// assert_eq!(reply.tool_calls().next().unwrap().name, "get_weather");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -128,6 +149,14 @@ impl AssistantMessage {
 }
 
 /// What a tool call came to, as the model is told.
+///
+/// ```
+/// use agent::message::{OutcomeKind, ToolResultMessage};
+///
+/// let result = ToolResultMessage::new("call_1", "get_weather", OutcomeKind::Completed).with_content("21 degrees");
+/// assert_eq!(result.text(), "21 degrees");
+/// assert!(!result.is_error);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolResultMessage {
@@ -288,6 +317,14 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
 }
 
 /// A message from the application: kept in the conversation, sent only where it has something for the model.
+///
+/// ```
+/// use agent::message::{Conversation, CustomMessage, Message};
+///
+/// let opened = CustomMessage::new("file_opened", agent::json!({"path": "a.rs"})).with_for_model("The user opened a.rs.");
+/// let conversation = Conversation::from_iter([Message::from(opened)]);
+/// assert!(matches!(conversation.last(), Some(Message::Custom(message)) if message.kind == "file_opened"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CustomMessage {

@@ -107,6 +107,14 @@ impl<'a> Sum<&'a Usage> for Usage {
 }
 
 /// The money behind a [`Usage`], in the currency of the price list, by the same names.
+///
+/// ```
+/// use agent::message::Cost;
+///
+/// let mut first = Cost::default();
+/// (first.input, first.total) = (0.25, 0.25);
+/// assert_eq!((first + first).total, 0.5);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

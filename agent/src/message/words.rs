@@ -72,6 +72,14 @@ impl From<&str> for StopReason {
 }
 
 /// How a tool call ended, as the result message states it.
+///
+/// ```
+/// use agent::message::OutcomeKind;
+///
+/// assert_eq!(OutcomeKind::Denied.as_str(), "denied");
+/// assert!(OutcomeKind::Denied.is_error());
+/// assert_eq!(OutcomeKind::from("completed"), OutcomeKind::Completed);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutcomeKind {

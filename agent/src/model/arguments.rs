@@ -12,6 +12,21 @@ use crate::ToolDefinition;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
 
 /// What the latest text of a call's arguments told: an [`ArgumentEvent`] that can be kept.
+///
+/// ```
+/// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+/// let model = ScriptedModel::new([reply().tool_call("write", r#"{"path": "a.txt"}"#)]);
+/// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default().with_argument_events());
+/// let mut paths = Vec::new();
+/// while let Some(event) = stream.next().await {
+///     if let ModelEvent::ToolCallArgument { argument, .. } = event? { paths.push(argument.path) }
+/// }
+/// assert_eq!(paths.last().unwrap(), "");               // the whole ends last
+/// assert!(paths.contains(&"/path".to_owned()));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ArgumentUpdate {
@@ -26,6 +41,24 @@ pub struct ArgumentUpdate {
 }
 
 /// What happened to a value of a call's arguments.
+///
+/// ```
+/// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+/// let model = ScriptedModel::new([reply().tool_call("write", r#"{"text": "Dear all"}"#)]);
+/// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default().with_argument_events());
+/// let mut shown = String::new();
+/// while let Some(event) = stream.next().await {
+///     if let ModelEvent::ToolCallArgument { argument, .. } = event?
+///         && let ArgumentChange::Appended { fragment } = argument.change
+///     {
+///         shown += &fragment;
+///     }
+/// }
+/// assert_eq!(shown, "Dear all");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -77,8 +77,8 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
-    /// The kind in words.
-    pub fn as_str(self) -> &'static str {
+    /// The kind as the text of an error begins.
+    fn words(self) -> &'static str {
         match self {
             Self::Auth => "authentication",
             Self::RateLimit => "rate limit",
@@ -110,13 +110,8 @@ impl ModelErrorKind {
         Self::Other,
     ];
 
-    /// The kind of this [name](Self::name); [`Other`](Self::Other) for words that are none.
-    pub fn from_name(name: &str) -> Self {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(Self::Other)
-    }
-
     /// The kind as a word for logs and programs, for example `rate_limit`.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Auth => "auth",
             Self::RateLimit => "rate_limit",
@@ -131,6 +126,19 @@ impl ModelErrorKind {
             Self::Aborted => "cancelled",
             Self::Other => "other",
         }
+    }
+}
+
+/// The kind of this [word](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for words that are none.
+impl From<&str> for ModelErrorKind {
+    fn from(word: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word).unwrap_or(Self::Other)
+    }
+}
+
+impl fmt::Display for ModelErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -230,6 +238,13 @@ impl ModelError {
     }
 
     /// Says whether the same request may succeed a little later, where that does not follow from the kind.
+    ///
+    /// ```
+    /// use agent::model::{ModelError, ModelErrorKind};
+    ///
+    /// let error = ModelError::new(ModelErrorKind::Server, "the model is gone for good").with_retryable(false);
+    /// assert!(!error.is_retryable());
+    /// ```
     pub fn with_retryable(self, retryable: bool) -> Self {
         self.edit(|inner| inner.retryable = Some(retryable))
     }
@@ -265,6 +280,15 @@ impl ModelError {
     }
 
     /// How long the provider asks to wait.
+    ///
+    /// ```
+    /// use agent::model::{ModelError, ModelErrorKind};
+    /// use std::time::Duration;
+    ///
+    /// let error = ModelError::new(ModelErrorKind::RateLimit, "slow down").with_retry_after(Duration::from_secs(3));
+    /// assert!(error.is_retryable());
+    /// assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
     }
@@ -330,7 +354,7 @@ impl ModelError {
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, message, status, code, request_id, retry_after, .. } = &*self.inner;
-        write!(f, "{}: {message}", kind.as_str())?;
+        write!(f, "{}: {message}", kind.words())?;
         let details = [
             status.map(|status| format!("status {status}")),
             code.as_ref().map(|code| format!("code {code}")),
@@ -400,9 +424,9 @@ mod tests {
     #[test]
     fn kinds_are_read_by_their_names() {
         for kind in ModelErrorKind::ALL {
-            assert_eq!(ModelErrorKind::from_name(kind.name()), kind);
+            assert_eq!(ModelErrorKind::from(kind.as_str()), kind);
         }
-        assert_eq!(ModelErrorKind::from_name("sunset"), ModelErrorKind::Other);
+        assert_eq!(ModelErrorKind::from("sunset"), ModelErrorKind::Other);
     }
 
     #[test]

@@ -12,6 +12,24 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// `content_index` counts the parts in order of first appearance. A part is start, deltas, end; parts may overlap.
 /// An adapter may leave out what follows from the rest: see [`ModelStream::new`](super::ModelStream::new). The
 /// serde form carries the word of the kind in `update`.
+///
+/// ```
+/// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+/// let model = ScriptedModel::new(["Good morning."]);
+/// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default());
+/// let mut text = String::new();
+/// while let Some(event) = stream.next().await {
+///     match event? {
+///         ModelEvent::TextDelta { delta, .. } => text += &delta,
+///         ModelEvent::ToolCallStart { name, .. } => println!("{name} is called"),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(text, "Good morning.");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -91,6 +91,13 @@ impl ManagedTool {
 }
 
 /// Settings of a search of the web. Absent ones are the provider's to decide.
+///
+/// ```
+/// use agent::model::{ManagedTool, WebSearch};
+///
+/// let search = WebSearch { max_uses: Some(3), allowed_domains: vec!["docs.rs".into()], ..WebSearch::default() };
+/// assert_eq!(ManagedTool::WebSearch(search).name(), "web search");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebSearch {
     /// At most this many searches a reply.
@@ -102,6 +109,13 @@ pub struct WebSearch {
 }
 
 /// Settings of reading the web. Absent ones are the provider's to decide.
+///
+/// ```
+/// use agent::model::{ManagedTool, WebFetch};
+///
+/// let fetch = WebFetch { blocked_domains: vec!["intranet.example".into()], ..WebFetch::default() };
+/// assert_eq!(ManagedTool::WebFetch(fetch).name(), "web fetch");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebFetch {
     /// At most this many pages a reply.
@@ -114,6 +128,19 @@ pub struct WebFetch {
 
 /// What a tool that the provider ran came to, in the same words for every provider: read from a reply by
 /// [`managed_results`](crate::provider::managed_results).
+///
+/// ```
+/// use agent::model::ManagedResult;
+///
+/// /// The pages that a reply stands on.
+/// fn sources(results: &[ManagedResult]) -> Vec<&str> {
+///     let searches = results.iter().filter_map(|result| match result {
+///         ManagedResult::WebSearch(search) => Some(search),
+///         _ => None,
+///     });
+///     searches.flat_map(|search| &search.sources).map(|source| source.url.as_str()).collect()
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManagedResult {
@@ -128,6 +155,14 @@ pub enum ManagedResult {
 }
 
 /// What a search of the web found.
+///
+/// ```
+/// use agent::model::{WebSearchResult, WebSource};
+///
+/// let mut found = WebSearchResult::default();
+/// found.sources.push(WebSource::new("https://docs.rs/serde").with_title("serde"));
+/// assert!(found.error.is_none());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSearchResult {
@@ -140,6 +175,13 @@ pub struct WebSearchResult {
 }
 
 /// A page of the web.
+///
+/// ```
+/// use agent::model::WebSource;
+///
+/// let page = WebSource::new("https://docs.rs/serde").with_title("serde");
+/// assert_eq!(page.title.as_deref(), Some("serde"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSource {
@@ -163,6 +205,18 @@ impl WebSource {
 }
 
 /// What reading a page of the web came to.
+///
+/// ```
+/// use agent::model::WebFetchResult;
+///
+/// let show = |page: &WebFetchResult| match &page.error {
+///     Some(error) => format!("not read: {error}"),
+///     None => page.title.clone().unwrap_or_default(),
+/// };
+/// let mut gone = WebFetchResult::default();
+/// gone.error = Some("404".into());
+/// assert_eq!(show(&gone), "not read: 404");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebFetchResult {
@@ -177,6 +231,15 @@ pub struct WebFetchResult {
 }
 
 /// What code that the provider ran came to.
+///
+/// ```
+/// use agent::model::CodeExecutionResult;
+///
+/// let mut run = CodeExecutionResult::default();
+/// (run.stdout, run.exit_code) = ("42\n".into(), Some(0));
+/// assert_eq!(run.stdout.trim(), "42");
+/// assert!(run.files.is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CodeExecutionResult {
@@ -195,6 +258,17 @@ pub struct CodeExecutionResult {
 }
 
 /// A picture that the provider drew.
+///
+/// ```
+/// use agent::message::{Media, MediaSource};
+/// use agent::model::ImageGenerationResult;
+///
+/// let mut drawn = ImageGenerationResult::default();
+/// drawn.image = Some(Media::data(vec![0x89, 0x50], "image/png"));
+/// if let Some(MediaSource::Data(bytes)) = drawn.image.as_ref().map(|image| &image.source) {
+///     assert_eq!(bytes.len(), 2);                      // to be written to a file
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ImageGenerationResult {

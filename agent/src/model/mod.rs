@@ -2,6 +2,16 @@
 //!
 //! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, then the whole
 //! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
+//! ```
+//! use agent::message::Message;
+//! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+//! let model = ScriptedModel::new(["Hello!"]);          // or `agent::model("anthropic/claude-sonnet-5")?`
+//! let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.").with_max_tokens(100);
+//! assert_eq!(model.call(&StepCx::new(), &request).await?.text(), "Hello!");
+//! # Ok(()) }
+//! ```
 
 mod accumulator;
 mod arguments;
@@ -105,6 +115,14 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 }
 
 /// Who a model is.
+///
+/// ```
+/// use agent::model::{ManagedTool, ModelInfo};
+///
+/// let info = ModelInfo::new("openai", "openai-chat", "gpt-5");
+/// assert_eq!((info.provider.as_str(), info.model.as_str()), ("openai", "gpt-5"));
+/// assert!(!info.runs(&ManagedTool::web_search()));     // unless its capabilities say so
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ModelInfo {

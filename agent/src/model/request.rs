@@ -217,6 +217,14 @@ pub enum ToolChoice {
 }
 
 /// A schema for the reply.
+///
+/// ```
+/// use agent::model::{ModelRequest, OutputSchema};
+///
+/// let schema = agent::json!({"type": "object", "properties": {"stars": {"type": "integer"}}, "required": ["stars"]});
+/// let request = ModelRequest::default().with_output(OutputSchema::new("verdict", schema).with_description("A verdict."));
+/// assert_eq!(request.output.unwrap().name, "verdict");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OutputSchema {

@@ -62,6 +62,13 @@ impl fmt::Display for Thinking {
 }
 
 /// A text that is no [`Thinking`].
+///
+/// ```
+/// use agent::model::Thinking;
+///
+/// let error = "hard".parse::<Thinking>().unwrap_err();
+/// assert!(error.to_string().starts_with("`hard` is no thinking level: use none, minimal, low"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no thinking level: use {}, or a number of tokens", words())]
 pub struct ParseThinkingError {

@@ -3,6 +3,20 @@
 //! Most programs need [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] for keys, addresses and
 //! patience. The rest is for who looks closer: a [`Protocol`] is a pure encoder and a pure decoder, and a
 //! [`ReplyReader`] reads a recorded answer without any network.
+//! ```
+//! # #[cfg(feature = "anthropic")] {
+//! use agent::message::Message;
+//! use agent::model::{ModelInfo, ModelRequest};
+//! use agent::provider::{Protocol, anthropic::AnthropicMessages};
+//!
+//! // What would be sent, without sending it.
+//! let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
+//! let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-5");
+//! let http = AnthropicMessages::default().encode(&model, &request).unwrap();
+//! assert_eq!(http.url("https://api.anthropic.com"), "https://api.anthropic.com/v1/messages");
+//! assert_eq!(http.body["max_tokens"], 500);
+//! # }
+//! ```
 //!
 //! Thinking is asked for in levels ([`Thinking`](crate::model::Thinking)) and told to each model in its own words:
 //!

@@ -16,6 +16,55 @@ use crate::schema::Dialect;
 ///
 /// What a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept, never an
 /// error.
+///
+/// ```
+/// use agent::model::{ModelError, ModelEvent, ModelInfo, ModelRequest};
+/// use agent::provider::{Decoder, HttpRequest, Protocol, sse::SseEvent};
+///
+/// /// One text in, events `say` and `end` out.
+/// #[derive(Debug)]
+/// struct Acme;
+///
+/// impl Protocol for Acme {
+///     fn api(&self) -> &'static str {
+///         "acme"
+///     }
+///
+///     fn base_url(&self) -> &str {
+///         "https://api.acme.example"
+///     }
+///
+///     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
+///         let text = request.messages.last().map(|message| message.text());
+///         Ok(HttpRequest::post("/v1/say", agent::json!({"model": model.model, "text": text})))
+///     }
+///
+///     fn decoder(&self, _: &ModelInfo) -> Box<dyn Decoder> {
+///         Box::new(Said(false))
+///     }
+/// }
+///
+/// struct Said(bool);
+///
+/// impl Decoder for Said {
+///     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+///         match event.event {
+///             "say" => out.push(ModelEvent::TextDelta { content_index: 0, delta: event.data.to_owned() }),
+///             "end" => self.0 = true,
+///             _ => {}
+///         }
+///         Ok(())
+///     }
+///
+///     fn has_ended(&self) -> bool {
+///         self.0
+///     }
+/// }
+///
+/// let request = ModelRequest::new([agent::message::Message::user("Hi")]);
+/// assert_eq!(Acme.encode(&ModelInfo::new("acme", "acme", "large-1"), &request)?.body["text"], "Hi");
+/// # Ok::<(), ModelError>(())
+/// ```
 pub trait Protocol: Send + Sync + fmt::Debug {
     /// Its name, for example `anthropic-messages`.
     fn api(&self) -> &'static str;
@@ -77,6 +126,32 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 
 /// Reads one answer of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) have to be there: the
 /// defaults of the others are those of a protocol that streams and tells everything at once.
+///
+/// ```
+/// use agent::model::{ModelError, ModelEvent};
+/// use agent::provider::{Decoder, sse::SseEvent};
+///
+/// /// Every event is a piece of text, and `[DONE]` the last.
+/// #[derive(Default)]
+/// struct Plain { has_ended: bool }
+///
+/// impl Decoder for Plain {
+///     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+///         match event.data {
+///             "[DONE]" => self.has_ended = true,
+///             text => out.push(ModelEvent::TextDelta { content_index: 0, delta: text.to_owned() }),
+///         }
+///         Ok(())
+///     }
+///
+///     fn has_ended(&self) -> bool {
+///         self.has_ended
+///     }
+/// }
+///
+/// // A stream that breaks off is an error without a word in the decoder.
+/// assert!(Plain::default().finish(&mut Vec::new()).unwrap_err().is_retryable());
+/// ```
 pub trait Decoder: Send {
     /// Takes an event of a stream in.
     ///
@@ -123,6 +198,14 @@ pub trait Decoder: Send {
 }
 
 /// A request as it goes out, but for the key.
+///
+/// ```
+/// use agent::provider::HttpRequest;
+///
+/// let request = HttpRequest::post("/v1/messages", agent::json!({"model": "m"})).with_header("x-beta", "tools");
+/// assert_eq!(request.method, "POST");
+/// assert_eq!(request.url("https://api.example"), "https://api.example/v1/messages");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HttpRequest {
@@ -176,6 +259,14 @@ impl HttpRequest {
 }
 
 /// An answer that came as a whole.
+///
+/// ```
+/// use agent::provider::Answer;
+///
+/// let headers = [("retry-after".to_owned(), "3".to_owned())];
+/// let answer = Answer::new(429, &headers, b"slow down");
+/// assert_eq!((answer.status, answer.header("retry-after")), (429, Some("3")));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Answer<'a> {

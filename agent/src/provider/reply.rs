@@ -37,6 +37,17 @@ pub struct ReplyReader {
 }
 
 /// How much of an answer is read.
+///
+/// ```
+/// use agent::provider::ReplyLimits;
+/// # #[cfg(feature = "http")] {
+/// use agent::provider::http::HttpOptions;
+///
+/// let mut limits = ReplyLimits::default();
+/// limits.body = 1 << 20;
+/// let options = HttpOptions::default().with_limits(limits);
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {

@@ -16,11 +16,13 @@ use super::growing::Growing;
 use super::observe::Asked;
 use super::{RunError, telemetry};
 use crate::loop_core::{Answer, Note, Reply};
-use crate::message::{AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason};
+use crate::message::{
+    AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
+};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
-use crate::{StepKey, Tool, ToolDefinition};
+use crate::{CallRecord, StepKey, Tool, ToolDefinition};
 
 impl Driver {
     /// One reply of the model.
@@ -62,7 +64,7 @@ impl Driver {
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(AssistantMessage::default(), &error);
-                telemetry::end_request(&span, &message, Some(error.kind().name()));
+                telemetry::end_request(&span, &message, Some(error.kind().as_str()));
                 self.measure(asked, &message, Some(&error));
                 self.error = Some(RunError::Model(error));
                 return self.answer(Answer::Reply(Reply::new(message)));
@@ -81,7 +83,7 @@ impl Driver {
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());
         }
-        let kind = failure.as_ref().map(|error| error.kind().name());
+        let kind = failure.as_ref().map(|error| error.kind().as_str());
         telemetry::end_request(&span, &message, kind);
         self.measure(asked, &message, failure.as_ref());
         if let Some(capture) = &self.config.capture {
@@ -206,23 +208,37 @@ impl Config {
         if !self.formats_results {
             return messages;
         }
-        let recipient = self.model.info().recipient();
-        let one = |message: &Arc<Message>| {
-            let Message::ToolResult(result) = &**message else { return message.clone() };
-            let is_asked = |tool: &Arc<dyn Tool>| tool.formats_results();
-            if !self.registry.get(&result.tool).is_some_and(is_asked) {
-                return message.clone();
-            }
-            match self.registry.shown_content(result) {
-                Cow::Borrowed(_) => message.clone(),
-                Cow::Owned(content) => {
-                    let mut result = result.clone();
-                    result.content = recipient.fitting(&content).unwrap_or(content);
-                    Arc::new(result.into())
+        let mut shown = Vec::with_capacity(messages.len());
+        // Results are behind the reply that they answer.
+        let mut reply = None;
+        for message in &messages {
+            let own = match &**message {
+                Message::ToolResult(result) => reply.and_then(|reply| self.shown_result(reply, result)),
+                other => {
+                    reply = other.as_assistant().or(reply);
+                    None
                 }
-            }
+            };
+            shown.push(own.map_or_else(|| message.clone(), |own| Arc::new(own.into())));
+        }
+        shown.into_iter().collect()
+    }
+
+    /// A result as its tool wants it shown now, where that is not how it was stored.
+    fn shown_result(
+        &self,
+        reply: &AssistantMessage,
+        result: &ToolResultMessage,
+    ) -> Option<ToolResultMessage> {
+        let is_asked = |tool: &Arc<dyn Tool>| tool.formats_results();
+        self.registry.get(&result.tool).filter(|tool| is_asked(tool))?;
+        let call = reply.tool_calls().find(|call| call.id == result.call_id)?;
+        let Cow::Owned(content) = self.registry.shown_content(&CallRecord::new(call, result)) else {
+            return None;
         };
-        messages.iter().map(one).collect()
+        let mut shown = result.clone();
+        shown.content = self.model.info().recipient().fitting(&content).unwrap_or(content);
+        Some(shown)
     }
 
     /// What a model is sent of the application's own message.

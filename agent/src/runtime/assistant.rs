@@ -136,19 +136,7 @@ impl Assistant {
         Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }
     }
 
-    /// Another assistant of the same model, tools, hooks and limits, whose conversation begins as this one's is now.
-    /// From here each goes its own way, with queues, subscriptions and a result cache of its own. It costs little: one
-    /// for each user of a server.
-    ///
-    /// ```
-    /// # use agent::{Assistant, RunError};
-    /// # async fn example(template: Assistant) -> Result<(), RunError> {
-    /// let (ann, bob) = (template.fork(), template.fork());
-    /// tokio::try_join!(ann.prompt("I am Ann").into_future(), bob.prompt("I am Bob").into_future())?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// A fork of an assistant with a session has none: what it says is not written down. Its calls are recorded.
+    #[doc = include_str!("../docs/fork.md")]
     pub fn fork(&self) -> Self {
         let fork = Self::new(self.shared.config.clone(), self.messages());
         let spilled = self.state().spilled.clone();
@@ -461,7 +449,7 @@ impl Assistant {
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
-        begin: Begin,
+        mut begin: Begin,
         cancel: CancelToken,
         is_watched: bool,
         config: &Config,
@@ -510,7 +498,7 @@ impl Assistant {
                 tracing::warn!(%run_id, %repair, "the conversation was repaired");
             }
         }
-        let (mut taken, mut polls) = (Vec::new(), true);
+        let (mut taken, mut polls, recorded) = (Vec::new(), true, begin.take_recorded());
         let prompts = match begin {
             Begin::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
             _ => match state.conversation.last() {
@@ -535,7 +523,9 @@ impl Assistant {
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.live();
-        if !polls {
+        if let Some(turn) = recorded {
+            config.record(&mut core, turn);
+        } else if !polls {
             core = core.without_first_poll();
         }
         state.last_error = None;

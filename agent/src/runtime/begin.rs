@@ -5,12 +5,17 @@ use super::cache::ResultCache;
 use super::growing::Growing;
 use super::listener::Listeners;
 use super::queue::MessageQueue;
-use crate::loop_core::AgentLoop;
+use crate::loop_core::{AgentLoop, RecordedTurn};
 use crate::message::{HandOff, Message};
 
 /// What a run begins with.
 pub(super) enum Begin {
     Prompts(Vec<Message>),
+    /// Calls that were made elsewhere, behind what was said to the model before.
+    Recorded {
+        turn: RecordedTurn,
+        messages: Vec<Message>,
+    },
     /// The conversation as it is.
     Continue,
     Resume {
@@ -18,6 +23,16 @@ pub(super) enum Begin {
         /// What is said to it before its next request.
         messages: Vec<Message>,
     },
+}
+
+impl Begin {
+    /// The calls that were made elsewhere; what is left are prompts.
+    pub(super) fn take_recorded(&mut self) -> Option<RecordedTurn> {
+        let Self::Recorded { turn, messages } = self else { return None };
+        let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
+        *self = Self::Prompts(messages);
+        Some(turn)
+    }
 }
 
 /// The state of an assistant beside its loop.

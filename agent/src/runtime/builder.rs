@@ -81,6 +81,7 @@ pub enum BuildError {
 /// assert!(!assistant.is_busy());
 /// # Ok::<(), agent::BuildError>(())
 /// ```
+#[doc = include_str!("../docs/assistant_builder.md")]
 #[must_use = "call `build`"]
 pub struct AssistantBuilder {
     model: Arc<dyn Model>,

@@ -10,6 +10,19 @@ use crate::{DuplicateState, RegistryError};
 ///
 /// In every case the conversation is sound: each call in it has its result, and the next prompt goes on from there.
 /// A tool that fails is no error: the model is told.
+///
+/// ```
+/// use agent::model::{ModelError, ModelErrorKind, reply};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::BuildError> {
+/// let failing = reply().error(ModelError::new(ModelErrorKind::Auth, "the key is not valid"));
+/// let assistant = Assistant::builder(ScriptedModel::new([failing, reply().text("Hello!")])).build()?;
+/// let error = assistant.prompt("Hi").await.unwrap_err();
+/// assert!(error.as_model_error().is_some_and(ModelError::is_auth));
+/// assert!(assistant.prompt("Again?").await.is_ok());   // the conversation is sound
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -152,6 +165,15 @@ impl RunError {
 }
 
 /// Why a session cannot be opened.
+///
+/// ```
+/// use agent::{Assistant, OpenError, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let opened = Assistant::builder(ScriptedModel::new(["Hello!"])).session("ann").await;
+/// assert!(matches!(opened, Err(OpenError::NoStore)));
+/// # }
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

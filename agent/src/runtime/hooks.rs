@@ -12,6 +12,17 @@ use crate::model::ModelRequest;
 use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
 
 /// What a hook returns when it fails.
+///
+/// ```
+/// use agent::{Assistant, HookError, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::BuildError> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .before_request(|_request| async { Err(HookError::from("the budget is spent")) })
+///     .build()?;
+/// assert!(assistant.prompt("Hi").await.unwrap_err().to_string().contains("the budget is spent"));
+/// # Ok(()) }
+/// ```
 pub type HookError = Box<dyn Error + Send + Sync>;
 
 /// What an application may change in a run. Every method has a default that changes nothing; single ones can be
@@ -96,6 +107,18 @@ pub trait Hooks: Send + Sync {
 }
 
 /// One call, as hooks see it. Cloning is one reference count.
+///
+/// ```
+/// use agent::{Assistant, BeforeCall, ScriptedModel, ToolCallInfo};
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .before_tool_call(|call: ToolCallInfo| async move {
+///         println!("{} of run {:?}: {}", call.call().name, call.context().run_id(), call.args());
+///         Ok(BeforeCall::Continue)
+///     })
+///     .build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct ToolCallInfo {
     inner: Arc<CallInner>,
@@ -147,6 +170,32 @@ impl fmt::Debug for ToolCallInfo {
 }
 
 /// What a hook says to a call.
+///
+/// ```
+/// use agent::{Assistant, BeforeCall, ScriptedModel, json, model::reply, tool, tools};
+///
+/// /// Sends money.
+/// #[tool]
+/// fn send(to: String, amount: u64) -> String {
+///     format!("{amount} sent to {to}")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann", "amount": 500}"#), reply().text("Done.")]);
+/// let assistant = Assistant::builder(model)
+///     .tools(tools![send])
+///     .before_tool_call(|call| async move {
+///         let args = call.args();
+///         Ok(match args["amount"].as_u64() {
+///             Some(0..=100) => BeforeCall::Continue,
+///             _ => BeforeCall::Replace(json!({"to": args["to"], "amount": 100})),
+///         })
+///     })
+///     .build()?;
+/// assistant.prompt("Send Ann 500.").await?;
+/// assert!(assistant.messages().get(2).unwrap().text().contains("100 sent to Ann"));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BeforeCall {

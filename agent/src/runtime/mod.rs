@@ -18,6 +18,7 @@ mod prepare;
 mod progress;
 mod prompt;
 mod queue;
+mod record;
 mod records;
 mod segment;
 mod spill;

@@ -19,6 +19,19 @@ use crate::tool::trace::Capture;
 ///
 /// Names, numbers and words of closed sets; nothing of what is said. Ids of runs and calls are for looking them up: as labels
 /// of a metric they have too many forms.
+///
+/// ```
+/// use agent::{Assistant, Metric, ScriptedModel};
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+///     .on_metric(|metric| match metric {
+///         Metric::Request(request) => println!("{}: {} tokens", request.model, request.usage.total),
+///         Metric::ToolCall(call) => println!("{}: {}", call.tool, call.outcome),
+///         _ => {}
+///     })
+///     .build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "one at a time, handed on by reference")]
@@ -30,6 +43,16 @@ pub enum Metric {
 }
 
 /// What a request to a model took.
+///
+/// ```
+/// use agent::RequestMetric;
+///
+/// /// One line of a log.
+/// fn line(request: &RequestMetric) -> String {
+///     let first = request.first_piece.map_or(0, |waited| waited.as_millis());
+///     format!("{}/{} {first} ms {}", request.provider, request.model, request.error.unwrap_or("ok"))
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RequestMetric {
@@ -56,6 +79,15 @@ pub struct RequestMetric {
 }
 
 /// What a call of a tool took.
+///
+/// ```
+/// use agent::ToolCallMetric;
+///
+/// /// Whether the model had the arguments right at once.
+/// fn is_clean(call: &ToolCallMetric) -> bool {
+///     call.coercions == 0 && call.code.as_deref() != Some("invalid_arguments")
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallMetric {
@@ -120,7 +152,7 @@ impl Driver {
             response_model: reply.response_model.clone(),
             usage: reply.usage.clone(),
             stop_reason: reply.stop_reason.clone(),
-            error: error.map(|error| error.kind().name()),
+            error: error.map(|error| error.kind().as_str()),
             duration: asked.at.elapsed(),
             first_piece: asked.first_piece,
         });

@@ -147,6 +147,21 @@ impl Tool for Handle {
 /// A model that has a schema for replies is given it; any other gets a tool whose arguments are the answer. Either
 /// way the answer is read by the same plan as arguments of tools, and one that does not fit is sent back with the
 /// report, as often as a tool's bad arguments are.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, ToolArgs, TypedPrompt, model::reply};
+///
+/// #[derive(ToolArgs)]
+/// struct Verdict { stars: u8 }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"stars": 4}"#)]);
+/// let assistant = Assistant::builder(model).build()?;
+/// let prompt: TypedPrompt<Verdict> = assistant.prompt("Your verdict?").output();
+/// let output = prompt.await?;
+/// assert_eq!((output.value.stars, output.run.turns), (4, 1));
+/// # Ok(()) }
+/// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct TypedPrompt<T> {
     prompt: Prompt,
@@ -228,6 +243,23 @@ impl<T> fmt::Debug for TypedPrompt<T> {
 }
 
 /// A run whose answer is a `T`: its events, and the answer so far.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, ToolArgs, TypedRun, model::reply};
+///
+/// #[derive(ToolArgs)]
+/// struct Verdict { stars: u8 }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"stars": 4}"#)]);
+/// let assistant = Assistant::builder(model).build()?;
+/// let mut run: TypedRun<Verdict> = assistant.prompt("Your verdict?").output().stream()?;
+/// while let Some(_event) = run.next().await {
+///     println!("{:?}", run.partial());                 // what is there already
+/// }
+/// assert_eq!(run.output().await?.value.stars, 4);
+/// # Ok(()) }
+/// ```
 #[must_use = "a run does nothing until it is read"]
 pub struct TypedRun<T> {
     run: Run,

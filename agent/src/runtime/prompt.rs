@@ -18,6 +18,17 @@ use futures_core::Stream;
 use tokio::runtime::Handle;
 
 /// A prompt that waits to be awaited, or read as a [stream](Self::stream). Made by [`Assistant::prompt`].
+///
+/// ```
+/// use agent::{Assistant, CancelToken, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let hang_up = CancelToken::new();
+/// let prompt = assistant.prompt("Hi").cancel(hang_up.clone());
+/// assert_eq!(prompt.await?.text(), "Hello!");
+/// # Ok(()) }
+/// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
     assistant: Assistant,
@@ -34,7 +45,7 @@ impl Prompt {
         let run_id = match &begin {
             Begin::Resume { run, .. } => run.0.run_id().clone(),
             Begin::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
-            Begin::Prompts(_) => super::new_id("run").into(),
+            Begin::Prompts(_) | Begin::Recorded { .. } => super::new_id("run").into(),
         };
         let mut context = ToolContext::builder();
         if let Some(session) = assistant.session() {
@@ -74,9 +85,24 @@ impl Prompt {
 
     /// Adds another message to what the run begins with, of the user or of the application. A run that is resumed hears
     /// it before its next request.
+    ///
+    /// ```
+    /// use agent::message::CustomMessage;
+    /// use agent::{Assistant, ScriptedModel, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["It is a list of prices."]);
+    /// let assistant = Assistant::builder(model).build()?;
+    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"})).with_for_model("prices.csv is open.");
+    /// assistant.prompt("What is this?").with_message(open).await?;
+    /// assert_eq!(assistant.messages().len(), 3);
+    /// # Ok(()) }
+    /// ```
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         match &mut self.begin {
-            Begin::Prompts(messages) | Begin::Resume { messages, .. } => messages.push(message.into()),
+            Begin::Prompts(messages) | Begin::Recorded { messages, .. } | Begin::Resume { messages, .. } => {
+                messages.push(message.into());
+            }
             Begin::Continue => self.begin = Begin::Prompts(vec![message.into()]),
         }
         self
@@ -102,6 +128,23 @@ impl Prompt {
     }
 
     /// Says to what the tools' work belongs; they find it in their context.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, ToolContext, model::reply, tool, tools};
+    ///
+    /// /// Says where it is.
+    /// #[tool]
+    /// fn whereabouts(cx: &ToolContext) -> String {
+    ///     cx.session_id().unwrap_or("nowhere").to_owned()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("whereabouts", "{}"), reply().text("Done.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![whereabouts]).build()?;
+    /// assistant.prompt("Where are you?").session_id("ann").await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "ann");
+    /// # Ok(()) }
+    /// ```
     pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.context = self.context.session_id(id);
         self
@@ -289,6 +332,19 @@ impl fmt::Debug for Run {
 }
 
 /// What can be done to a run from elsewhere.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, RunHandle};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
+/// let run: RunHandle = assistant.start("Hi")?;
+/// run.cancel("the user left");
+/// assistant.wait_until_idle().await;
+/// assert!(!assistant.is_busy());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RunHandle {
     assistant: Assistant,

@@ -10,6 +10,18 @@ use tokio::sync::watch;
 use crate::message::{Message, UserMessage};
 
 /// How many messages of a queue a poll takes.
+///
+/// ```
+/// use agent::{Assistant, QueueMode, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new(["One.", "Two and three."]);
+/// let assistant = Assistant::builder(model).follow_up_mode(QueueMode::All).build()?;
+/// assistant.follow_up("And two?");
+/// assistant.follow_up("And three?");
+/// assert_eq!(assistant.prompt("One?").await?.turns, 2);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueMode {
@@ -24,6 +36,17 @@ pub enum QueueMode {
 const MAX_QUEUED: usize = 1024;
 
 /// What became of a message that was queued.
+///
+/// ```
+/// use agent::{Assistant, Delivery, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Bonjour !"])).build()?;
+/// let receipt = assistant.steer("Answer in French.");
+/// assistant.prompt("Hi").await?;
+/// assert!(matches!(receipt.delivered().await, Delivery::Delivered { turn: 1, .. }));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
@@ -40,6 +63,16 @@ pub enum Delivery {
 }
 
 /// Why a message was not delivered.
+///
+/// ```
+/// use agent::{Assistant, Delivery, NotDelivered, ScriptedModel, loop_core::Queue};
+///
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let receipt = assistant.follow_up("And in French?");
+/// assistant.clear_queue(Queue::FollowUp);
+/// assert!(matches!(receipt.status(), Some(Delivery::NotDelivered(NotDelivered::Cleared))));
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotDelivered {

@@ -21,8 +21,8 @@ use super::records::RunRecords;
 use super::segment::run;
 use super::{Decision, telemetry};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, Reply, Signature,
-    SteeringPolicy, TurnSummary,
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordedTurn, Reply,
+    Signature, SteeringPolicy, TurnSummary,
 };
 use crate::message::{
     AssistantMessage, Conversation, HandOff, LOST, Message, MessageList, StopReason, ToolArguments, ToolCall,
@@ -96,6 +96,11 @@ impl Stepwise {
         let conversation =
             if history.is_empty() { self.conversation.clone() } else { history.into_iter().collect() };
         AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts)
+    }
+
+    /// Whether the model is asked at once when these calls are recorded.
+    pub(crate) fn follows_up(&self, turn: &RecordedTurn) -> bool {
+        self.config.follows_up(turn)
     }
 
     /// How long a step may take at most.

@@ -14,6 +14,31 @@ pub(super) type Preparer =
 
 /// The tools of a turn, as [`prepare_tools`](AssistantBuilder::prepare_tools) is given them and gives them back: with the
 /// conversation that the model will see them after.
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, TurnTools, tool, tools};
+///
+/// /// Reads the plan.
+/// #[tool(read_only)]
+/// fn read_plan() {}
+///
+/// /// Carries it out.
+/// #[tool]
+/// fn carry_out() {}
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new(["Read."]);
+/// let assistant = Assistant::builder(model.clone())
+///     .tools(tools![read_plan, carry_out])
+///     .prepare_tools(|turn: TurnTools| async move {
+///         let first = turn.turn() == 1;
+///         Ok(turn.filter(|tool| !first || tool.annotations().read_only == Some(true)))
+///     })
+///     .build()?;
+/// assistant.prompt("Go on.").await?;
+/// assert_eq!(model.requests()[0].tools.len(), 1);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct TurnTools {
     tools: Arc<[ToolDefinition]>,

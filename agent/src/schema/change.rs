@@ -6,6 +6,21 @@ use std::fmt;
 /// One difference between a rendered schema and the plan, as [`render`](super::render) lists them.
 ///
 /// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::schema::{Dialect, render};
+///
+/// #[derive(agent::ToolArgs)]
+/// struct Search { #[arg(range(0..=50))] limit: u32 }
+///
+/// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+/// let rendered = render(&plan, Dialect::AnthropicStrict);
+/// let change = &rendered.changes[0];
+/// assert_eq!((change.path.as_str(), change.keyword.as_str()), ("/properties/limit", "minimum"));
+/// assert!(!change.is_not_expressible());
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
@@ -20,6 +35,19 @@ pub struct Change {
 }
 
 /// What became of a keyword that a dialect does not have.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::schema::{ChangeKind, Dialect, render};
+///
+/// #[derive(agent::ToolArgs)]
+/// struct Search { query: String, limit: Option<u32> }
+///
+/// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+/// let changes = render(&plan, Dialect::OpenAiStrict).changes;
+/// assert!(changes.iter().any(|change| change.kind == ChangeKind::MadeNullable && change.path.contains("limit")));
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -76,6 +76,13 @@ impl Serialize for Dialect {
 }
 
 /// No dialect has this name.
+///
+/// ```
+/// use agent::schema::Dialect;
+///
+/// let error = "openai".parse::<Dialect>().unwrap_err();
+/// assert!(error.to_string().contains("openai-strict"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no dialect is called {name:?}: there are {}", Dialect::ALL.map(Dialect::as_str).join(", "))]
 pub struct UnknownDialect {

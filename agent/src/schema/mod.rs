@@ -4,6 +4,19 @@
 //! against it. So a dialect that can say less loses nothing but guidance: what a provider cannot enforce, the
 //! [engine](crate::args) refuses with a report, or coerces. [`render`] says what was lost, and
 //! [`Registry::check_dialect`](crate::Registry::check_dialect) does for all tools, so that a test can fail.
+//! ```
+//! use agent::args::{Plan, PlanOptions};
+//! use agent::schema::{Dialect, render};
+//!
+//! #[derive(agent::ToolArgs)]
+//! struct Search { query: String, limit: Option<u32> }
+//!
+//! let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+//! assert_eq!(render(&plan, Dialect::Canonical).schema["required"], agent::json!(["query"]));
+//! // OpenAI's strict mode has no optional parameters: `limit` takes null instead.
+//! assert_eq!(render(&plan, Dialect::OpenAiStrict).schema["required"], agent::json!(["query", "limit"]));
+//! # Ok::<(), agent::args::SchemaError>(())
+//! ```
 //!
 //! | | root | optional | closed | in words, in the description | not expressible |
 //! | --- | --- | --- | --- | --- | --- |
@@ -53,6 +66,21 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 }
 
 /// A schema in a dialect, and how it differs from the plan.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::schema::{Dialect, render};
+///
+/// #[derive(agent::ToolArgs)]
+/// struct Labels { labels: std::collections::BTreeMap<String, String> }
+///
+/// // A map has no strict form at OpenAI, so it goes out without `strict`.
+/// let plan = Plan::for_type::<Labels>("label", PlanOptions::default())?;
+/// let rendered = render(&plan, Dialect::OpenAiStrict);
+/// assert_eq!(rendered.dialect, Dialect::Plain);
+/// assert_eq!(rendered.not_expressible().next().map(|change| change.path.as_str()), Some("/properties/labels"));
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rendered {

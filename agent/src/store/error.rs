@@ -21,6 +21,13 @@ pub struct StoreError {
 }
 
 /// What kind of trouble it is.
+///
+/// ```
+/// use agent::store::{StoreError, StoreErrorKind};
+///
+/// let error = StoreError::new(StoreErrorKind::Busy, "the database is locked");
+/// assert_eq!((error.kind().as_str(), error.is_transient()), ("busy", true));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
@@ -68,6 +75,12 @@ impl StoreErrorKind {
             Self::Timeout => "the store did not answer in time",
             Self::Other => "the store failed",
         }
+    }
+}
+
+impl fmt::Display for StoreErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

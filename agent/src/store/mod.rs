@@ -47,17 +47,18 @@
 //! # When the store fails
 //!
 //! A body whose begin cannot be recorded does not run. Whatever else the store does wrong ends the run with
-//! `RunError::Store`, which carries the typed [error](StoreError) and what the run came to all the same; the conversation
-//! in memory is whole, and the next prompt writes down what is missing. Two assistants on one session do not mix: the
-//! one that is late gets a [conflict](StoreErrorKind::Conflict), before its next reply, and has to open the session again.
-//! Times are notes for people: nothing is decided by a clock but [retention](InvocationStore::delete_finished_before).
+//! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and what the run came to all
+//! the same; the conversation in memory is whole, and the next prompt writes down what is missing. Two assistants on one
+//! session do not mix: the one that is late gets a [conflict](StoreErrorKind::Conflict), before its next reply, and has
+//! to open the session again. Times are notes for people: nothing is decided by a clock but
+//! [retention](InvocationStore::delete_finished_before).
 //!
 //! # What is stored
 //!
 //! Arguments that are marked `secret` are not, neither in records nor in messages, unless the application asks for it
-//! (`AssistantBuilder::store_secrets`); of a tool that has secret ones, neither are keys it does not know. A
-//! call that has not begun and lacks its secrets after a crash is not run. Results, and what users and models say, are
-//! stored as they are.
+//! ([`AssistantBuilder::store_secrets`](crate::AssistantBuilder::store_secrets)); of a tool that has secret ones, neither
+//! are keys it does not know. A call that has not begun and lacks its secrets after a crash is not run. Results, and what
+//! users and models say, are stored as they are.
 
 mod error;
 mod memory;
@@ -86,6 +87,20 @@ use crate::{BoxFuture, StepKey};
 ///
 /// Each function is one atomic step: when its future is dropped, it has happened or it has not.
 /// `agent::testing::assert_store` (feature `testing`) holds a store of yours against all of this.
+///
+/// ```
+/// use agent::store::{InvocationEnd, InvocationStore, MemoryStore, NewInvocation};
+/// use agent::{StepKey, StepKind, ToolOutput, json};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
+/// store.begin(NewInvocation::new(key.clone(), "call_1", "add", json!({"a": 1, "b": 2}))).await?;
+/// store.finish(&key, InvocationEnd::new(ToolOutput::text("3").into(), 1_000)).await?;
+/// let record = store.get(&key).await?.expect("it has begun");
+/// assert_eq!(record.result().unwrap().text_content(), "3");
+/// # Ok(()) }
+/// ```
 pub trait InvocationStore: Send + Sync {
     /// Inserts a pending record unless there is one of that key, and says what is there. A pending one that is found has
     /// its attempt counted up.
@@ -116,6 +131,19 @@ pub trait InvocationStore: Send + Sync {
 }
 
 /// Sessions: lists of entries that only grow, each with an inbox for messages to a run that goes on elsewhere.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let entry = SessionEntry::new(EntryKind::message(Message::user("Hi")));
+/// assert_eq!(store.append("ann", 0, vec![entry.clone()]).await?, 1);
+/// assert!(store.append("ann", 0, vec![entry]).await.unwrap_err().is_conflict());      // somebody was faster
+/// assert_eq!(store.load("ann", 0, 100).await?.len(), 1);
+/// # Ok(()) }
+/// ```
 pub trait SessionStore: Send + Sync {
     /// Adds entries behind the entry `expected` (0 for a new session), all or none, and says the number of the last one.
     ///
@@ -156,6 +184,16 @@ pub trait SessionStore: Send + Sync {
 }
 
 /// What an assistant stores in: both in one.
+///
+/// ```
+/// use agent::store::{MemoryStore, Store};
+/// use std::sync::Arc;
+///
+/// // A store that is chosen at run time.
+/// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+/// let assistant = agent::Assistant::builder(agent::ScriptedModel::new(["Hello!"])).store(store).build()?;
+/// # Ok::<(), agent::BuildError>(())
+/// ```
 pub trait Store: InvocationStore + SessionStore {}
 
 impl<T: InvocationStore + SessionStore + ?Sized> Store for T {}

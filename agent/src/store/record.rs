@@ -9,6 +9,15 @@ use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage};
 use crate::{Control, StepKey, ToolOutcome, ToolOutput, ToolResult};
 
 /// A call that is about to run.
+///
+/// ```
+/// use agent::store::NewInvocation;
+/// use agent::{StepKey, StepKind, json};
+///
+/// let key = StepKey::new("run-1", 1, StepKind::Tool, 0);
+/// let call = NewInvocation::new(key, "call_1", "add", json!({"a": 1})).in_session(Some("ann".into())).at(1_000);
+/// assert_eq!((call.tool.as_str(), call.session.as_deref()), ("add", Some("ann")));
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewInvocation {
@@ -100,6 +109,14 @@ impl fmt::Debug for NewInvocation {
 }
 
 /// How a call ended.
+///
+/// ```
+/// use agent::ToolError;
+/// use agent::store::{InvocationEnd, InvocationStatus};
+///
+/// let end = InvocationEnd::new(ToolError::new("the hotel is full").into(), 1_000);
+/// assert_eq!(end.status(), InvocationStatus::Failed);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct InvocationEnd {
@@ -128,6 +145,12 @@ impl InvocationEnd {
 }
 
 /// Where a call stands. It never goes back.
+///
+/// ```
+/// use agent::store::InvocationStatus;
+///
+/// assert_eq!(InvocationStatus::Pending.as_str(), "pending");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -262,6 +285,18 @@ impl InvocationRecord {
 }
 
 /// What a call finds that begins.
+///
+/// ```
+/// use agent::store::{Begin, InvocationStore as _, MemoryStore, NewInvocation};
+/// use agent::{StepKey, StepKind, json};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
+/// assert_eq!(store.begin(call.clone()).await?, Begin::Fresh);
+/// assert!(matches!(store.begin(call).await?, Begin::Retry(record) if record.attempt == 2));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Begin {
@@ -399,6 +434,23 @@ impl InvocationQuery {
 }
 
 /// Some records, oldest first.
+///
+/// ```
+/// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// # let store = MemoryStore::new();
+/// let mut query = InvocationQuery::new();
+/// loop {
+///     let page = store.list(query.clone()).await?;
+///     for record in &page.records {
+///         println!("{} {}", record.call.tool, record.status);
+///     }
+///     let Some(next) = page.next else { break };
+///     query = query.after(next);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct InvocationPage {

@@ -11,6 +11,14 @@ use crate::message::Message;
 /// One thing that happened in a session, in its order.
 ///
 /// The stored form is one flat object; kinds that this version does not know are read as such, and skipped.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::store::{EntryKind, SessionEntry};
+///
+/// let entry = SessionEntry::new(EntryKind::message(Message::user("Hi"))).in_run("run-1", 1).written_by("host-a", 1_000);
+/// assert_eq!((entry.run.as_str(), entry.turn), ("run-1", 1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionEntry {
@@ -32,6 +40,15 @@ pub struct SessionEntry {
 }
 
 /// What happened.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::store::EntryKind;
+///
+/// let kind = EntryKind::message(Message::user("Hi"));
+/// assert!(matches!(&kind, EntryKind::Message { message, .. } if message.text() == "Hi"));
+/// assert!(matches!(EntryKind::run_end("completed"), EntryKind::RunEnd { stop, .. } if stop == "completed"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -138,6 +155,13 @@ impl SessionEntry {
 }
 
 /// An entry with its number; the first of a session is 1.
+///
+/// ```
+/// use agent::store::{EntryKind, SessionEntry, StoredEntry};
+///
+/// let stored = StoredEntry::new(1, SessionEntry::new(EntryKind::RunBegin));
+/// assert_eq!((stored.seq, stored.entry.kind), (1, EntryKind::RunBegin));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StoredEntry {

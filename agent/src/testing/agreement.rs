@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "call `check`"]
 pub struct Agreement {
     samples: usize,
     mutants: usize,

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A clock that stands still until a test moves it: an [`Executor`] for calls of tools, whose timeouts and grace periods are
 /// measured by it. Blocking bodies run where they are awaited. Clones are one clock.
 ///
-/// An `Assistant` waits by tokio's clock: in its tests write `#[tokio::test(start_paused = true)]`.
+/// An [`Assistant`](crate::Assistant) waits by tokio's clock: in its tests write `#[tokio::test(start_paused = true)]`.
 ///
 /// ```
 /// use agent::testing::FakeClock;

@@ -60,7 +60,7 @@ impl EventLog {
         Self::default()
     }
 
-    /// What keeps the events: for `AssistantBuilder::on_event`.
+    /// What keeps the events: for [`AssistantBuilder::on_event`](crate::AssistantBuilder::on_event).
     pub fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let log = self.clone();
         move |event| log.push(event.clone())

@@ -113,8 +113,20 @@ fn validate(tool: &dyn Tool, text: &str) -> Verdict {
 }
 
 /// What became of the slips. `Display` is a table.
+///
+/// ```
+/// # /// Doubles a number.
+/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
+/// use agent::testing::{FuzzReport, fuzz_tools};
+///
+/// let report: FuzzReport = fuzz_tools(agent::tools![double])?.remove(0);
+/// assert_eq!(report.tool, "double");
+/// report.assert_safe();
+/// # Ok::<(), agent::DefinitionError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[must_use = "a test fails by `assert_safe`"]
 pub struct FuzzReport {
     /// The tool.
     pub tool: String,
@@ -129,6 +141,17 @@ pub struct FuzzReport {
 }
 
 /// What became of one kind of slip.
+///
+/// ```
+/// # /// Doubles a number.
+/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
+/// use agent::testing::fuzz_tools;
+///
+/// let report = fuzz_tools(agent::tools![double])?.remove(0);
+/// let slip = report.slip("a number as text").expect("`n` is a number");
+/// assert_eq!(slip.sent, slip.as_is + slip.coerced + slip.refused);
+/// # Ok::<(), agent::DefinitionError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SlipReport {
@@ -149,6 +172,19 @@ pub struct SlipReport {
 }
 
 /// Something that makes a tool unsafe to call, or a report useless.
+///
+/// ```
+/// # /// Doubles a number.
+/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
+/// use agent::testing::fuzz_tools;
+///
+/// let report = fuzz_tools(agent::tools![double])?.remove(0);
+/// for finding in &report.findings {
+///     eprintln!("{}: {} ({finding})", finding.slip, finding.arguments);
+/// }
+/// assert!(report.findings.is_empty());
+/// # Ok::<(), agent::DefinitionError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Finding {
@@ -161,6 +197,15 @@ pub struct Finding {
 }
 
 /// What should not have happened.
+///
+/// ```
+/// use agent::testing::{Finding, FindingKind};
+///
+/// /// What must not be shipped, whatever the words of reports are like.
+/// fn is_unsafe(finding: &Finding) -> bool {
+///     matches!(finding.kind, FindingKind::Panicked(_) | FindingKind::Accepted)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FindingKind {

@@ -4,6 +4,19 @@ use crate::args::{CoercionPolicy, Plan, UnknownKeys};
 use std::fmt;
 
 /// Something that must hold for every call of every tool.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::testing::{Law, verify_call};
+///
+/// #[derive(agent::ToolArgs)]
+/// struct Move { steps: i32 }
+///
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// let broken: Option<Law> = verify_call::<Move>(&plan, r#"{"steps": "3"}"#).err().map(|disagreement| disagreement.law);
+/// assert_eq!(broken, None);
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Law {
@@ -62,6 +75,20 @@ impl fmt::Display for Law {
 }
 
 /// A call for which a [`Law`] does not hold.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+/// use agent::testing::{Disagreement, verify_call};
+///
+/// #[derive(agent::ToolArgs)]
+/// struct Move { steps: i32 }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// let held: Result<(), Box<Disagreement>> = verify_call::<Move>(&plan, r#"{"steps": null}"#);
+/// held?;                                               // an error names the law, the policy and the call
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Disagreement {
@@ -96,7 +123,7 @@ impl Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { law, name, coercion, unknown, arguments, verdicts } = self;
-        let (coercion, unknown) = (coercion, unknown.name());
+        let (coercion, unknown) = (coercion, unknown.as_str());
         writeln!(f, "`{name}`, {coercion}, unknown keys {unknown}: {law}")?;
         write!(f, "  sent: {arguments}")?;
         for line in verdicts.lines() {

@@ -82,6 +82,14 @@ impl Approval {
 }
 
 /// A rule over the arguments of a call, made by [`Approval::when`]. Two are equal when one is a clone of the other.
+///
+/// ```
+/// use agent::{Approval, Value};
+///
+/// let approval = Approval::when(|args: &Value| args["amount"].as_u64() > Some(100));
+/// let Approval::When(rule) = &approval else { unreachable!() };
+/// assert_eq!(Approval::When(rule.clone()), approval);
+/// ```
 #[derive(Clone)]
 pub struct ApprovalRule(Arc<Rule>);
 

@@ -10,6 +10,19 @@ use std::future::Future;
 ///
 /// The trait is a mark: reading and schema are serde's `Deserialize` and schemars' `JsonSchema`, which the derive
 /// implements too.
+///
+/// ```
+/// use agent::ToolArgs;
+///
+/// #[derive(ToolArgs)]
+/// struct Place { city: String }
+///
+/// #[derive(ToolArgs)]
+/// enum Unit { Celsius, Fahrenheit }
+///
+/// assert!(<Place as ToolArgs>::OBJECT);
+/// assert!(!<Unit as ToolArgs>::OBJECT);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not derive `ToolArgs`",
     note = "write `#[derive(ToolArgs)]` above the type"
@@ -29,6 +42,15 @@ pub trait ToolArgs {
 /// What a by-value parameter of a tool can be: anything that serde reads and schemars describes.
 ///
 /// Implemented for all such types; there is nothing to do but to derive.
+///
+/// ```
+/// use agent::{Argument, args::{InvalidArguments, Plan}};
+///
+/// /// Reads any type that a model can send.
+/// fn read<T: Argument>(plan: &Plan, text: &str) -> Result<T, InvalidArguments> {
+///     plan.parse::<T>(text).map(|parsed| parsed.value)
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "no type that a model can send",

@@ -1,5 +1,6 @@
 //! Tools declared step by step at run time.
 
+use super::call_record::CallRecord;
 use super::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
 use super::dynamic::DynamicTool;
 use super::error::ToolError;
@@ -9,7 +10,7 @@ use super::policy::ToolPolicy;
 use super::source::Source;
 use super::{context::ToolContext, dynamic};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
-use crate::message::{Part, ToolResultMessage};
+use crate::message::Part;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::future::Future;
@@ -175,11 +176,47 @@ impl ToolBuilder {
 
     /// Shows a stored result otherwise than it was stored, each time a request is built: `None`, or nothing but blank text, is
     /// the stored content. See [`Registry::shown_content`](crate::Registry::shown_content).
+    ///
+    /// ```
+    /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
+    /// use agent::{CallRecord, Registry, ToolBuilder, ToolContext, Value, tools};
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let done = Arc::new(AtomicU32::new(0));
+    /// let now = done.clone();
+    /// let export = ToolBuilder::new("export")
+    ///     .description("Exports a table; goes on in the background.")
+    ///     .required_string("table", "Which.")
+    ///     .format_result(move |record| {
+    ///         let table = record.args().value()?["table"].as_str()?.to_owned();
+    ///         Some(vec![Part::text(format!("{table}: {} %", now.load(Ordering::Relaxed)))])
+    ///     })
+    ///     .build(|_: Value, _cx: ToolContext| async { "started" })?;
+    /// let registry = Registry::new(tools![{ export }])?;
+    ///
+    /// let call = ToolCall::new("1", "export", r#"{"table": "orders"}"#);
+    /// let result = ToolResultMessage::new("1", "export", OutcomeKind::Completed).with_content("started");
+    /// done.store(40, Ordering::Relaxed);
+    /// assert_eq!(registry.shown_content(&CallRecord::new(&call, &result))[0].as_text(), Some("orders: 40 %"));
+    /// # Ok(()) }
+    /// ```
     pub fn format_result(
         mut self,
-        format: impl Fn(&ToolResultMessage) -> Option<Vec<Part>> + Send + Sync + 'static,
+        format: impl Fn(&CallRecord<'_>) -> Option<Vec<Part>> + Send + Sync + 'static,
     ) -> Self {
         self.hooks.format = Some(Arc::new(format));
+        self
+    }
+
+    /// Says of which recorded calls the model is told at once; without it, what the [policy](crate::ToolPolicy::follow_up) says. See
+    /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    pub fn triggers_follow_up(
+        mut self,
+        triggers: impl Fn(&CallRecord<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.triggers = Some(Arc::new(triggers));
         self
     }
 

@@ -135,6 +135,18 @@ impl fmt::Debug for CancelToken {
 }
 
 /// The future of [`CancelToken::cancelled`]. Dropping it forgets the waiter.
+///
+/// ```
+/// use agent::{CancelToken, Cancelled};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let token = CancelToken::new();
+/// let cancelled: Cancelled = token.cancelled();
+/// token.cancel("it took too long");
+/// cancelled.await;
+/// assert_eq!(token.reason().as_deref(), Some("it took too long"));
+/// # }
+/// ```
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Cancelled {
     chain: Arc<[Arc<Node>]>,

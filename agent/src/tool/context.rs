@@ -212,6 +212,15 @@ impl ToolContext {
     }
 
     /// Starts from this context, to change some of it.
+    ///
+    /// ```
+    /// use agent::ToolContext;
+    ///
+    /// let cx = ToolContext::builder().run_id("run-1").state(7_u8).build()?;
+    /// let call = cx.to_builder().call_id("call_2").build()?;
+    /// assert_eq!((call.run_id(), call.call_id(), call.get::<u8>()), (Some("run-1"), "call_2", Some(&7)));
+    /// # Ok::<(), agent::DuplicateState>(())
+    /// ```
     pub fn to_builder(&self) -> ToolContextBuilder {
         ToolContextBuilder { inner: (*self.inner).clone(), duplicate: None }
     }

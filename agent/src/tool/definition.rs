@@ -224,6 +224,22 @@ impl ToolDefinition {
     }
 
     /// Adds arguments as they may be sent.
+    ///
+    /// ```
+    /// use agent::ToolDefinition;
+    /// use agent::args::{Plan, PlanOptions};
+    ///
+    /// #[derive(agent::ToolArgs)]
+    /// struct Search { query: String }
+    ///
+    /// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+    /// let definition = ToolDefinition::new(plan, "Searches the notes.")?
+    ///     .with_title("Search")
+    ///     .with_strict(true)
+    ///     .with_example(agent::json!({"query": "tea"}));
+    /// assert_eq!((definition.title(), definition.examples().len()), (Some("Search"), 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_example(mut self, arguments: Value) -> Self {
         Arc::make_mut(&mut self.inner).examples.push(arguments);
         self
@@ -366,6 +382,13 @@ impl ToolAnnotations {
 }
 
 /// A tool cannot be defined like this.
+///
+/// ```
+/// use agent::{DefinitionError, ToolBuilder, ToolContext, Value};
+///
+/// let error = ToolBuilder::new("get weather").description("The weather.").build(|_: Value, _: ToolContext| async {});
+/// assert!(matches!(error, Err(DefinitionError::Name { name }) if name == "get weather"));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {

@@ -11,8 +11,25 @@ use std::fmt;
 /// The tools of a [`Registry`] in one dialect; made by [`Registry::check_dialect`].
 ///
 /// Its `Display` lists each tool with its changes.
+///
+/// ```
+/// use agent::{Registry, schema::Dialect, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(#[arg(range(1..=9))] n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// let report = Registry::new(tools![double])?.check_dialect(Dialect::AnthropicStrict);
+/// assert!(report.is_expressible());
+/// assert!(report.tools[0].strict);
+/// println!("{report}");                               // each tool, and what its schema cannot say
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[must_use = "a test fails by `into_result`"]
 pub struct DialectReport {
     /// The dialect that was asked for.
     pub dialect: Dialect,
@@ -21,6 +38,18 @@ pub struct DialectReport {
 }
 
 /// One tool in a dialect.
+///
+/// ```
+/// # /// Doubles a number.
+/// # #[agent::tool] fn double(n: i64) -> i64 { n * 2 }
+/// use agent::{Registry, schema::Dialect, tools};
+///
+/// let report = Registry::new(tools![double])?.check_dialect(Dialect::OpenAiStrict);
+/// let tool = &report.tools[0];
+/// assert_eq!((tool.name.as_str(), tool.strict, tool.over_budget), ("double", true, None));
+/// assert_eq!(tool.rendered.schema["additionalProperties"], false);
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolInDialect {
@@ -35,6 +64,10 @@ pub struct ToolInDialect {
 }
 
 /// What the strict tools of one request may have together at Anthropic.
+///
+/// ```
+/// assert_eq!(agent::StrictBudget::Tools.to_string(), "20 strict tools");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -58,6 +91,20 @@ impl fmt::Display for StrictBudget {
 }
 
 /// Tools that a dialect cannot express; the text lists each place.
+///
+/// ```
+/// use agent::{Registry, schema::Dialect, tool, tools};
+/// use std::collections::BTreeMap;
+///
+/// /// Adds labels.
+/// #[tool]
+/// fn label(labels: BTreeMap<String, String>) {}
+///
+/// let error = Registry::new(tools![label])?.check_dialect(Dialect::OpenAiStrict).into_result().unwrap_err();
+/// let (name, changes) = error.tools().next().unwrap();
+/// assert_eq!((name, changes[0].path.as_str()), ("label", "/properties/labels"));
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(tools.len()), count, listed(tools))]
 pub struct NotExpressible {

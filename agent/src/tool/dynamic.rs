@@ -2,6 +2,7 @@
 
 use super::BoxFuture;
 use super::builder::opened;
+use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
 use super::error::ToolError;
@@ -11,7 +12,7 @@ use super::policy::ToolPolicy;
 use super::source::Source;
 use super::traits::Tool;
 use crate::args::{Plan, PlanOptions};
-use crate::message::{Part, ToolResultMessage};
+use crate::message::Part;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::future::Future;
@@ -44,7 +45,8 @@ pub struct DynamicTool {
 type Body = dyn Fn(Value, ToolContext) -> BoxFuture<'static, ToolReply> + Send + Sync;
 type Prepare = dyn Fn(&mut Map<String, Value>) -> Result<(), ToolError> + Send + Sync;
 type ParametersFor = dyn Fn(&Source) -> Option<Parameters> + Send + Sync;
-type Format = dyn Fn(&ToolResultMessage) -> Option<Vec<Part>> + Send + Sync;
+type Format = dyn Fn(&CallRecord<'_>) -> Option<Vec<Part>> + Send + Sync;
+type Triggers = dyn Fn(&CallRecord<'_>) -> bool + Send + Sync;
 
 /// What a tool does beside its body. A [`ToolBuilder`](crate::ToolBuilder) sets them.
 #[derive(Clone, Default)]
@@ -52,6 +54,7 @@ pub(super) struct Hooks {
     pub(super) prepare: Option<Arc<Prepare>>,
     pub(super) parameters_for: Option<Arc<ParametersFor>>,
     pub(super) format: Option<Arc<Format>>,
+    pub(super) triggers: Option<Arc<Triggers>>,
 }
 
 impl DynamicTool {
@@ -172,8 +175,12 @@ impl Tool for DynamicTool {
         Ok(Some(self.definition.clone().with_plan(plan)))
     }
 
-    fn format_result(&self, result: &ToolResultMessage) -> Option<Vec<Part>> {
-        self.hooks.format.as_ref().and_then(|format| format(result))
+    fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
+        self.hooks.format.as_ref().and_then(|format| format(record))
+    }
+
+    fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+        self.hooks.triggers.as_ref().map_or(self.policy.follow_up, |triggers| triggers(record))
     }
 
     fn formats_results(&self) -> bool {

@@ -7,6 +7,28 @@ use std::time::Duration;
 ///
 /// A call is handed its executor by the [`ToolContext`](crate::ToolContext), so nothing in the library asks
 /// for a particular asynchronous runtime.
+///
+/// ```
+/// use agent::{BoxFuture, Executor, ToolContext};
+/// use std::{sync::Arc, time::Duration};
+///
+/// /// Blocks where it is awaited, and knows no time: for a test without a runtime.
+/// struct Inline;
+///
+/// impl Executor for Inline {
+///     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+///         Box::pin(async move { work() })
+///     }
+///
+///     fn sleep(&self, _: Duration) -> Option<BoxFuture<'static, ()>> {
+///         None
+///     }
+/// }
+///
+/// let cx = ToolContext::builder().executor(Arc::new(Inline)).build()?;
+/// assert!(cx.executor().sleep(Duration::ZERO).is_none());
+/// # Ok::<(), agent::DuplicateState>(())
+/// ```
 pub trait Executor: Send + Sync + 'static {
     /// Runs `work` where blocking does no harm; the future completes when it is done. `work` does not panic:
     /// a panic of a tool's body is caught inside it.

@@ -43,6 +43,13 @@ impl Registry {
 }
 
 /// What [`Registry::lint`] looks for.
+///
+/// ```
+/// use agent::Lint;
+///
+/// // What an editor or a configuration would list.
+/// assert!(Lint::ALL.iter().any(|lint| lint.as_str() == "undocumented_parameter"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Lint {
@@ -78,7 +85,7 @@ impl Lint {
     ];
 
     /// Its name in snake case.
-    pub fn name(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::UndocumentedTool => "undocumented_tool",
             Self::UndocumentedParameter => "undocumented_parameter",
@@ -92,7 +99,27 @@ impl Lint {
     }
 }
 
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// One thing that a model would miss.
+///
+/// ```
+/// use agent::{Lint, Registry, tool, tools};
+///
+/// /// Moves money.
+/// #[tool]
+/// fn transfer(account: String) {}
+///
+/// let report = Registry::new(tools![transfer])?.lint();
+/// let finding = &report.findings()[0];
+/// assert_eq!((finding.lint, finding.tool.as_str()), (Lint::UndocumentedParameter, "transfer"));
+/// assert_eq!(finding.path, "/account");
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LintFinding {
@@ -110,12 +137,25 @@ impl fmt::Display for LintFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lint, tool, path, message } = self;
         let path = if path.is_empty() { String::new() } else { format!(" {path}") };
-        write!(f, "`{tool}`{path}: {message} ({})", lint.name())
+        write!(f, "`{tool}`{path}: {message} ({})", lint.as_str())
     }
 }
 
 /// What [`Registry::lint`] found. `Display` is a list.
+///
+/// ```
+/// use agent::{Registry, tool, tools};
+///
+/// /// Moves money from one account to another.
+/// #[tool]
+/// fn transfer(/** In cents. */ amount: u64) {}
+///
+/// // In a test: `?` fails it, with the list.
+/// Registry::new(tools![transfer])?.lint().into_result()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "a test fails by `into_result`"]
 pub struct LintReport {
     findings: Vec<LintFinding>,
 }

@@ -144,7 +144,21 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
 }
 
 /// How a set of tools differs from what it was. `Display` is a list.
+///
+/// ```
+/// # /// Adds.
+/// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
+/// use agent::{Registry, ToolManifest, tools};
+///
+/// // `before` is what was stored; `into_result` fails a test, with the list.
+/// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
+/// let drift = before.drift(&Registry::new(tools![add])?.manifest());
+/// assert!(!drift.is_empty());
+/// assert!(drift.into_result().unwrap_err().to_string().contains("`add`"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "a test fails by `into_result`"]
 pub struct ToolDrift {
     differences: Vec<ToolDifference>,
     more: usize,
@@ -185,6 +199,18 @@ impl fmt::Display for ToolDrift {
 impl std::error::Error for ToolDrift {}
 
 /// One place that is different.
+///
+/// ```
+/// # /// Adds.
+/// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
+/// use agent::{DifferenceKind, Registry, ToolManifest, tools};
+///
+/// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
+/// let drift = before.drift(&Registry::new(tools![add])?.manifest());
+/// let difference = &drift.differences()[0];
+/// assert_eq!((difference.tool.as_str(), difference.kind), ("add", DifferenceKind::Added));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDifference {
@@ -201,6 +227,17 @@ pub struct ToolDifference {
 }
 
 /// What happened to a place, or to a tool.
+///
+/// ```
+/// # /// Adds.
+/// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
+/// use agent::{DifferenceKind, Registry, ToolManifest, tools};
+///
+/// let before = Registry::new(tools![add])?.manifest();
+/// let after: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
+/// assert_eq!(before.drift(&after).differences()[0].kind, DifferenceKind::Removed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DifferenceKind {

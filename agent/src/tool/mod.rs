@@ -13,6 +13,7 @@
 pub(crate) mod approval;
 pub(crate) mod arguments;
 pub(crate) mod builder;
+pub(crate) mod call_record;
 pub(crate) mod cancel;
 pub(crate) mod combine;
 #[cfg(feature = "macros")]
@@ -58,4 +59,15 @@ use std::future::Future;
 use std::pin::Pin;
 
 /// A boxed future that may be sent to another thread; what object-safe asynchronous methods return.
+///
+/// ```
+/// use agent::BoxFuture;
+///
+/// fn greet(name: &str) -> BoxFuture<'_, String> {
+///     Box::pin(async move { format!("Hello, {name}!") })
+/// }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// assert_eq!(greet("Ann").await, "Hello, Ann!");
+/// # }
+/// ```
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

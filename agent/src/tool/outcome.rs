@@ -112,6 +112,11 @@ macro_rules! codes {
         $(#[$doc])*
         ///
         /// An open word: one that this version does not know is kept.
+        ///
+        #[doc = concat!("```\nuse agent::", stringify!($type), ";\n")]
+        #[doc = concat!("let own = ", stringify!($type), "::new(\"no_room\");")]
+        /// assert_eq!(own.as_str(), "no_room");
+        /// ```
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $type(Cow<'static, str>);
@@ -275,6 +280,14 @@ impl From<InvalidArguments> for ToolOutcome {
 }
 
 /// What [`Tool::call`](crate::Tool::call) gives: how it ended, and what was coerced on the way in.
+///
+/// ```
+/// use agent::{ToolOutput, ToolReply};
+///
+/// let reply = ToolReply::new(ToolOutput::text("21 degrees"));
+/// assert_eq!(reply.outcome.text(), "21 degrees");
+/// assert!(reply.coercions.is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolReply {
@@ -305,6 +318,14 @@ impl<T: IntoOutcome> From<T> for ToolReply {
 
 /// What a closure or a hand-written tool may return. (`#[tool]` functions may return anything `Serialize`
 /// besides; the macro picks the conversion for the type at hand.)
+///
+/// ```
+/// use agent::{IntoOutcome, Json, ToolError};
+///
+/// assert_eq!("booked".into_outcome().text(), "booked");
+/// assert_eq!(Json(vec![1, 2]).into_outcome().text(), "[1,2]");
+/// assert!(ToolError::new("the hotel is full").into_outcome().is_error());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a tool made at run time cannot return `{Self}`",
     label = "return `ToolOutput`, `Json<T>`, text, `()`, `ToolOutcome`, or a `Result` of one of them with `ToolError`"

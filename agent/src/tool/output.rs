@@ -130,6 +130,14 @@ impl ToolOutput {
     }
 
     /// Sets the result as data.
+    ///
+    /// ```
+    /// use agent::{ToolOutput, json};
+    ///
+    /// // Words for the model, data for programs.
+    /// let output = ToolOutput::text("Sunny, 21 degrees.").with_structured(json!({"sky": "sunny", "celsius": 21}));
+    /// assert_eq!(output.structured.unwrap()["celsius"], 21);
+    /// ```
     pub fn with_structured(mut self, structured: Value) -> Self {
         self.structured = Some(structured);
         self

@@ -31,6 +31,7 @@ use serde_json::{Map, Value, json};
 /// # Ok::<(), agent::DefinitionError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "a list of parameters does nothing until a tool is built of it"]
 pub struct Parameters {
     properties: Map<String, Value>,
     required: Vec<Value>,
@@ -161,6 +162,23 @@ impl Parameters {
     kinds!(change);
 
     /// The JSON Schema of an object with these properties.
+    ///
+    /// ```
+    /// use agent::Parameters;
+    ///
+    /// let guest = Parameters::new().required_string("name", "First name.").optional_integer("age", "In years.");
+    /// let booking = Parameters::new()
+    ///     .required_string("hotel", "Name of the hotel.")
+    ///     .required_date("arrival", "Day of arrival.")
+    ///     .required_object("payer", "Who pays.", guest.clone())
+    ///     .required_object_array("guests", "Everybody who stays.", guest)
+    ///     .optional_string_array("wishes", "Wishes in words.")
+    ///     .optional_boolean("late", "Whether they arrive after midnight.");
+    /// let schema = booking.schema()?;
+    /// assert_eq!(schema["required"], agent::json!(["hotel", "arrival", "payer", "guests"]));
+    /// assert_eq!(schema["properties"]["guests"]["items"]["required"], agent::json!(["name"]));
+    /// # Ok::<(), agent::DefinitionError>(())
+    /// ```
     ///
     /// # Errors
     /// When one of the parameters cannot be; the first mistake.

@@ -5,6 +5,25 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What running a tool does to the world, and so what may happen to a call that was interrupted.
+///
+/// ```
+/// use agent::{Effect, Registry, tool, tools};
+///
+/// /// Sends a letter: never twice, so never again after a crash.
+/// #[tool]
+/// fn send_letter(to: String) {}
+///
+/// /// Reads a letter.
+/// #[tool(read_only)]
+/// fn read_letter(from: String) -> String {
+///     format!("from {from}")
+/// }
+///
+/// let registry = Registry::new(tools![send_letter, read_letter])?;
+/// assert_eq!(registry.fetch("send_letter")?.policy().effect, Effect::Once);
+/// assert_eq!(registry.fetch("read_letter")?.policy().effect, Effect::Pure);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,6 +38,21 @@ pub enum Effect {
 }
 
 /// How long a body may take.
+///
+/// ```
+/// use agent::{Registry, Timeout, tool, tools};
+/// use std::time::Duration;
+///
+/// /// Looks something up.
+/// #[tool(timeout = "10s")]
+/// async fn look_up(word: String) -> String {
+///     word
+/// }
+///
+/// let registry = Registry::new(tools![look_up])?;
+/// assert_eq!(registry.fetch("look_up")?.policy().timeout, Timeout::After(Duration::from_secs(10)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Timeout {
@@ -42,6 +76,7 @@ pub enum Timeout {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, with its own name")]
 pub struct ToolPolicy {
     /// What running it does to the world.
     pub effect: Effect,
@@ -64,6 +99,9 @@ pub struct ToolPolicy {
     pub cache: Option<bool>,
     /// Whether the same call may be made over and over, as when something is polled.
     pub allow_repeat: bool,
+    /// Whether the model is asked at once when a call is recorded that was made outside of a run; see
+    /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    pub follow_up: bool,
     /// Longer results are cut, in bytes. `None`: what the driver says.
     pub max_result_bytes: Option<usize>,
 }
@@ -80,6 +118,7 @@ impl ToolPolicy {
         exclusive: false,
         cache: None,
         allow_repeat: false,
+        follow_up: false,
         max_result_bytes: None,
     };
 
@@ -120,6 +159,13 @@ impl ToolPolicy {
     }
 
     /// Sets whether a call waits for somebody's word.
+    ///
+    /// ```
+    /// use agent::{Approval, ToolPolicy};
+    ///
+    /// let policy = ToolPolicy::default().with_approval(Approval::Always).with_exclusive().with_max_attempts(1).without_timeout();
+    /// assert!(policy.exclusive);
+    /// ```
     pub fn with_approval(mut self, approval: Approval) -> Self {
         self.approval = approval;
         self
@@ -140,6 +186,12 @@ impl ToolPolicy {
     /// Lets the same call be made over and over.
     pub fn with_repeats(mut self) -> Self {
         self.allow_repeat = true;
+        self
+    }
+
+    /// Has the model asked at once when a call is recorded that was made outside of a run.
+    pub fn with_follow_up(mut self) -> Self {
+        self.follow_up = true;
         self
     }
 

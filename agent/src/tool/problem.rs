@@ -129,6 +129,24 @@ impl std::error::Error for RegistryError {
 }
 
 /// One thing that is wrong with a set of tools.
+///
+/// ```
+/// use agent::{Registry, RegistryProblem, ToolContext, tool, tools};
+///
+/// struct Clock;
+///
+/// /// What time it is.
+/// #[tool]
+/// fn time(_clock: &Clock) -> &'static str {
+///     "noon"
+/// }
+///
+/// let error = Registry::new(tools![time])?.check_state(&ToolContext::new()).unwrap_err();
+/// let RegistryProblem::MissingState { tool, state, .. } = &error.problems()[0] else { unreachable!() };
+/// assert_eq!(tool, "time");
+/// assert!(state.name().ends_with("Clock"));
+/// # Ok::<(), agent::RegistryError>(())
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryProblem {

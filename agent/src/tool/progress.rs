@@ -74,6 +74,18 @@ impl Progress {
 }
 
 /// The [`Progress`] of one call, as [`on_progress`](crate::ToolContextBuilder::on_progress) receives it.
+///
+/// ```
+/// use agent::{Progress, ToolContext, ToolUpdate};
+/// use std::sync::mpsc;
+///
+/// let (seen, updates) = mpsc::channel::<ToolUpdate>();
+/// let cx = ToolContext::builder().call_id("call_1").on_progress(move |update| seen.send(update).unwrap()).build()?;
+/// cx.progress(Progress::new("reading").of(3, 10));
+/// let update = updates.try_recv()?;
+/// assert_eq!((&*update.call_id, update.progress.message.as_str()), ("call_1", "reading"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolUpdate {

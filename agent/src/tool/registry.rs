@@ -1,5 +1,6 @@
 //! Tools by name, and the one way to run them.
 
+use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
 use super::error::ToolError;
@@ -12,7 +13,7 @@ use super::source::Source;
 use super::state::StateMap;
 use super::traits::Tool;
 use crate::args::{Coercions, InvalidArguments, did_you_mean};
-use crate::message::{Part, ToolCall, ToolResultMessage};
+use crate::message::{Part, ToolCall};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -81,6 +82,16 @@ impl Registry {
 
     /// Adds one tool at the end.
     ///
+    /// ```
+    /// use agent::{DynamicTool, Registry, ToolContext, Value, json, tools};
+    ///
+    /// let mut registry = Registry::new(tools![])?;
+    /// let ping = DynamicTool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
+    /// registry.register(ping)?;
+    /// assert!(registry.contains("ping"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is one of that name, or it wants a timeout where there is no clock.
     pub fn register(&mut self, tool: impl Tool) -> Result<&mut Self, RegistryError> {
@@ -100,6 +111,36 @@ impl Registry {
     }
 
     /// The same for a value that is shared, or known by a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+    /// use std::sync::Arc;
+    ///
+    /// trait Clock: Send + Sync {
+    ///     fn hour(&self) -> u8;
+    /// }
+    ///
+    /// struct Noon;
+    ///
+    /// impl Clock for Noon {
+    ///     fn hour(&self) -> u8 {
+    ///         12
+    ///     }
+    /// }
+    ///
+    /// /// What hour it is.
+    /// #[tool(inline)]
+    /// fn hour(clock: &dyn Clock) -> u8 {
+    ///     clock.hour()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
+    /// let clock: Arc<dyn Clock> = Arc::new(Noon);
+    /// let registry = Registry::new(tools![hour])?.with_shared_state(clock)?;
+    /// let result = registry.call(&ToolCall::new("1", "hour", "{}"), &ToolContext::new()).await;
+    /// assert_eq!(result.outcome.text(), "12");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When there is state of that type.
@@ -171,21 +212,45 @@ impl Registry {
 
     /// What a model is shown of a stored result: the tool's own [form of it](Tool::format_result), or the content as it
     /// was stored where the tool has none, is gone, gives nothing but blank text, or panics.
-    pub fn shown_content<'m>(&self, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
-        let stored = Cow::Borrowed(&result.content[..]);
-        let Some(tool) = self.get(&result.tool) else { return stored };
-        let shown = catch_unwind(AssertUnwindSafe(|| tool.format_result(result))).unwrap_or_else(|panic| {
-            tracing::error!(tool = %result.tool, panic = %panic_text(panic), "a tool panicked over its result");
-            None
-        });
+    pub fn shown_content<'m>(&self, record: &CallRecord<'m>) -> Cow<'m, [Part]> {
+        let shown = self.asked(record, None, |tool| tool.format_result(record));
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
         match shown {
             Some(parts) if !parts.iter().all(is_blank) => Cow::Owned(parts),
-            _ => stored,
+            _ => Cow::Borrowed(&record.result.content[..]),
         }
     }
 
+    /// Whether the model is asked at once when this call is [recorded](Tool::triggers_follow_up); not where its tool is gone, or
+    /// panics.
+    pub fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+        self.asked(record, false, |tool| tool.triggers_follow_up(record))
+    }
+
+    /// What the tool of a call says of it.
+    fn asked<T>(&self, record: &CallRecord<'_>, otherwise: T, ask: impl FnOnce(&dyn Tool) -> T) -> T {
+        let Some(tool) = self.get(&record.result.tool) else { return otherwise };
+        catch_unwind(AssertUnwindSafe(|| ask(&**tool))).unwrap_or_else(|panic| {
+            let panic = panic_text(panic);
+            tracing::error!(tool = %record.result.tool, %panic, "a tool panicked over its result");
+            otherwise
+        })
+    }
+
     /// Some of the tools, in the order asked for, with the same state.
+    ///
+    /// ```
+    /// # /// Reads.
+    /// # #[agent::tool] fn read() {}
+    /// # /// Writes.
+    /// # #[agent::tool] fn write() {}
+    /// use agent::{Registry, tools};
+    ///
+    /// let all = Registry::new(tools![read, write])?;
+    /// assert_eq!(all.subset(["write"])?.names().collect::<Vec<_>>(), ["write"]);
+    /// assert!(all.subset(["wirte"]).unwrap_err().to_string().contains("write"));
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no tool of one of the names.

@@ -30,6 +30,7 @@ pub type Entry = Result<Arc<dyn Tool>, (String, DefinitionError)>;
 /// assert_eq!(set.len(), 1);
 /// ```
 #[derive(Clone, Default)]
+#[must_use = "tools do nothing until somebody has them"]
 pub struct ToolSet {
     entries: Vec<Entry>,
 }
@@ -133,6 +134,16 @@ impl Extend<Arc<dyn Tool>> for ToolSet {
 
 /// A value that turns into tools: a tool, a list of tools, or a value whose impl block is marked
 /// [`#[tool]`](macro@crate::tool).
+///
+/// ```
+/// use agent::{DynamicTool, IntoTools, Tool, ToolContext, Value, json};
+/// use std::sync::Arc;
+///
+/// let ping = DynamicTool::new("ping", "Answers.", json!({"type": "object"}), |_: Value, _: ToolContext| async { "pong" })?;
+/// let list: Vec<Arc<dyn Tool>> = vec![Arc::new(ping)];
+/// assert_eq!(list.into_tools().names().collect::<Vec<_>>(), ["ping"]);
+/// # Ok::<(), agent::DefinitionError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no tools",
     label = "neither a tool nor a value with tools",

@@ -135,6 +135,11 @@ impl Spec {
         self
     }
 
+    pub fn follow_up(mut self) -> Self {
+        self.policy.follow_up = true;
+        self
+    }
+
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.policy.max_result_bytes = Some(bytes);
         self

@@ -59,6 +59,14 @@ impl fmt::Display for StateKey {
 }
 
 /// Two values of one type were given; which one is meant cannot be known.
+///
+/// ```
+/// use agent::{StateKey, ToolContext};
+///
+/// let error = ToolContext::builder().state(1_u8).state(2_u8).build().unwrap_err();
+/// assert_eq!(error.key(), StateKey::of::<u8>());
+/// assert_eq!(error.to_string(), "state of type `u8` is given twice");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("state of type `{0}` is given twice")]
 pub struct DuplicateState(pub(crate) StateKey);

@@ -1,6 +1,7 @@
 //! The one tool trait.
 
 use super::BoxFuture;
+use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
 use super::error::ToolError;
@@ -9,7 +10,7 @@ use super::policy::ToolPolicy;
 use super::source::Source;
 use super::state::StateKey;
 use crate::args::{Coercions, InvalidArguments, PlanOptions};
-use crate::message::{Part, ToolResultMessage};
+use crate::message::Part;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -93,10 +94,18 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// What a model is shown of a stored result, asked each time a request is built, so it may be live; `None`, the default,
-    /// is the stored content.
-    fn format_result(&self, result: &ToolResultMessage) -> Option<Vec<Part>> {
-        let _ = result;
+    /// and blank text are the stored content.
+    fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
+        let _ = record;
         None
+    }
+
+    /// Whether the model is asked at once when this call is recorded that was made outside of a run
+    /// (`Assistant::record`). By default what its [policy](crate::ToolPolicy::follow_up) says, which is no. In a run the model is told
+    /// of every result anyway.
+    fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+        let _ = record;
+        self.policy().follow_up
     }
 
     /// Whether [`format_result`](Self::format_result) may say anything. A tool that says no is not asked about each of its

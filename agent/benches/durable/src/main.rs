@@ -17,43 +17,89 @@ const ROUNDS: usize = 7;
 const TURNS: usize = 40;
 const AT_ONCE: usize = 1000;
 
-/// The steps that a turn of ours has, by a handler of its own: two results that are kept, one question to an object.
+/// What a run of ours has the engine do, by a handler of its own that does nothing else: it tells an object that it begins and that it
+/// ends, and keeps two results for each turn and one at the end.
 struct Bare;
+
+/// The turns of a run, and how long a reply and a call take.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Turns {
+    key: String,
+    turns: usize,
+    #[serde(default)]
+    model_ms: u64,
+    #[serde(default)]
+    tool_ms: u64,
+}
+
+async fn step(ctx: &Context<'_>, what: &str, at: usize, ms: u64) -> Result<(), TerminalError> {
+    let result = format!("{what} {at} {}", "x".repeat(300));
+    let work = move || async move {
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+        Ok(result)
+    };
+    let _: String = ctx.run(work).name(format!("{what}/{at}")).await?;
+    Ok(())
+}
+
+async fn turns(ctx: &Context<'_>, script: &Turns) -> Result<(), TerminalError> {
+    for turn in 0..script.turns {
+        step(ctx, "model", turn, script.model_ms).await?;
+        step(ctx, "tool", turn, script.tool_ms).await?;
+    }
+    step(ctx, "model", script.turns, script.model_ms).await
+}
 
 #[restate_sdk::service]
 impl Bare {
+    /// The steps, and what a run asks of an object.
     #[handler]
-    async fn turns(&self, ctx: Context<'_>, turns: Json<usize>) -> Result<Json<usize>, HandlerError> {
-        for turn in 0..turns.0 {
-            let reply = format!("reply {turn} {}", "x".repeat(300));
-            let _: String = ctx.run(move || async move { Ok(reply) }).name(format!("model/{turn}")).await?;
-            let result = format!("result {turn} {}", "x".repeat(300));
-            let _: String = ctx.run(move || async move { Ok(result) }).name(format!("tool/{turn}")).await?;
-            let asked = RequestTarget::object("BareInbox", "bare", "drain");
-            let _: Json<Vec<String>> = ctx.request::<(), Json<Vec<String>>>(asked, ()).call().await?;
-        }
-        Ok(Json(turns.0))
+    async fn run(&self, ctx: Context<'_>, script: Json<Turns>) -> Result<Json<usize>, HandlerError> {
+        let script = script.0;
+        let ask = |handler| RequestTarget::object("BareInbox", &*script.key, handler);
+        let _: Json<Vec<String>> = ctx.request::<_, Json<Vec<String>>>(ask("open"), ()).call().await?;
+        turns(&ctx, &script).await?;
+        let _: Json<Vec<String>> = ctx.request::<_, Json<Vec<String>>>(ask("close"), ()).call().await?;
+        Ok(Json(script.turns))
     }
 
+    /// The steps alone.
     #[handler]
-    async fn steps(&self, ctx: Context<'_>, steps: Json<usize>) -> Result<Json<usize>, HandlerError> {
-        for step in 0..steps.0 {
-            let result = format!("result {step} {}", "x".repeat(300));
-            let _: String = ctx.run(move || async move { Ok(result) }).name(format!("step/{step}")).await?;
-        }
-        Ok(Json(steps.0))
+    async fn steps(&self, ctx: Context<'_>, script: Json<Turns>) -> Result<Json<usize>, HandlerError> {
+        turns(&ctx, &script.0).await?;
+        Ok(Json(script.0.turns))
     }
 }
 
 struct BareInbox;
 
+async fn change(ctx: &ObjectContext<'_>) -> Result<Json<Vec<String>>, TerminalError> {
+    let kept = ctx.get::<Json<Vec<String>>>("inbox").await?;
+    ctx.set("inbox", kept.unwrap_or(Json(Vec::new())));
+    Ok(Json(Vec::new()))
+}
+
 #[restate_sdk::object]
 impl BareInbox {
     #[handler]
-    async fn drain(&self, ctx: ObjectContext<'_>) -> Result<Json<Vec<String>>, HandlerError> {
-        let kept = ctx.get::<Json<Vec<String>>>("inbox").await?;
-        ctx.set("inbox", kept.unwrap_or(Json(Vec::new())));
-        Ok(Json(Vec::new()))
+    async fn open(&self, ctx: ObjectContext<'_>) -> Result<Json<Vec<String>>, HandlerError> {
+        Ok(change(&ctx).await?)
+    }
+
+    /// What it holds is forgotten later.
+    #[handler]
+    async fn close(&self, ctx: ObjectContext<'_>) -> Result<Json<Vec<String>>, HandlerError> {
+        let forget = RequestTarget::object("BareInbox", ctx.key(), "forget");
+        drop(ctx.request::<_, ()>(forget, ()).send_after(Duration::from_secs(24 * 60 * 60)));
+        Ok(change(&ctx).await?)
+    }
+
+    #[handler]
+    async fn forget(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
+        ctx.clear_all();
+        Ok(())
     }
 }
 
@@ -127,14 +173,15 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-async fn measure(ingress: &str) -> Outcome<()> {
+async fn one_by_one(ingress: &str) -> Outcome<()> {
     let (mut ours, mut same, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         let run = json!({"run": format!("bench-{round}"), "prompt": json!({"turns": TURNS}).to_string()});
+        let bare = json!({"key": format!("bench-{round}"), "turns": TURNS}).to_string();
         let times = (
             post(ingress, "/Agent/run", &run.to_string()).await?,
-            post(ingress, "/Bare/turns", &TURNS.to_string()).await?,
-            post(ingress, "/Bare/steps", &(3 * TURNS).to_string()).await?,
+            post(ingress, "/Bare/run", &bare).await?,
+            post(ingress, "/Bare/steps", &bare).await?,
         );
         // The first one warms up.
         if round > 0 {
@@ -144,38 +191,74 @@ async fn measure(ingress: &str) -> Outcome<()> {
         }
     }
     let (ours, same, runs) = (median(ours), median(same), median(runs));
-    // Ours has a last reply, its poll, and the run's own begin and end besides.
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / (3 * TURNS) as f64;
-    println!("a bare ctx.run                              {:7.0} us", each(runs));
-    println!("a step of a bare handler, a turn's mixture   {:7.0} us", each(same));
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / (2 * TURNS + 1) as f64;
+    println!("a step of a bare handler                    {:7.0} us", each(runs));
+    println!("the same with what a run asks of an object  {:7.0} us", each(same));
     println!(
-        "a step of a durable run                     {:7.0} us, {:.2}x the bare mixture",
+        "a step of a durable run                     {:7.0} us, {:.2}x the bare step",
         each(ours),
-        each(ours) / each(same)
+        each(ours) / each(runs)
     );
+    Ok(())
+}
 
-    let engine = Client::new(ingress)?;
-    let (model_ms, tool_ms, turns) = (500, 100, 3);
-    let prompt = json!({"turns": turns, "model_ms": model_ms, "tool_ms": tool_ms}).to_string();
-    let ideal = Duration::from_millis(model_ms * (turns + 1) + tool_ms * turns);
+/// The engine's own client of a bare handler, as ours: started under a key, then waited for.
+async fn bare(engine: Http, path: &'static str, script: String, key: String) -> Outcome<()> {
+    let sent = engine.client.post(format!("{}/Bare/{path}/send", engine.ingress));
+    let sent = sent.header("content-type", "application/json").header("idempotency-key", &key);
+    sent.body(script).send().await?.error_for_status()?;
+    let ended = format!("{}/restate/invocation/Bare/{path}/{key}/attach", engine.ingress);
+    engine.client.get(ended).send().await?.error_for_status()?.bytes().await?;
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Http {
+    client: reqwest::Client,
+    ingress: String,
+}
+
+async fn at_once<F>(what: &str, ideal: Duration, run: impl Fn(usize) -> F) -> Outcome<()>
+where
+    F: Future<Output = Outcome<()>> + Send + 'static,
+{
     let begun = Instant::now();
-    let all: Vec<_> = (0..AT_ONCE)
-        .map(|at| {
-            let (engine, prompt) = (engine.clone(), prompt.clone());
-            tokio::spawn(async move { engine.start(format!("many-{at}"), prompt).await?.outcome().await })
-        })
-        .collect();
+    let all: Vec<_> = (0..AT_ONCE).map(|at| tokio::spawn(run(at))).collect();
     for one in all {
-        let outcome = one.await??;
-        assert!(outcome.is_completed(), "{outcome:?}");
+        one.await??;
     }
-    let took = begun.elapsed();
-    println!(
-        "{AT_ONCE} runs at once, of {:.1} s each          {:.2} s, {:.2}x the ideal time",
-        ideal.as_secs_f64(),
-        took.as_secs_f64(),
-        took.as_secs_f64() / ideal.as_secs_f64()
-    );
+    let took = begun.elapsed().as_secs_f64();
+    println!("{what:44} {took:7.2} s, {:.2}x the ideal time", took / ideal.as_secs_f64());
+    Ok(())
+}
+
+async fn many(ingress: &str) -> Outcome<()> {
+    let (model_ms, tool_ms, turns) = (500, 100, 3);
+    let ideal = Duration::from_millis(model_ms * (turns + 1) + tool_ms * turns);
+    println!("{AT_ONCE} runs at once, of {:.1} s each:", ideal.as_secs_f64());
+    let script = json!({"turns": turns, "model_ms": model_ms, "tool_ms": tool_ms});
+    let http = Http { client: reqwest::Client::new(), ingress: ingress.to_owned() };
+    let engine = Client::new(ingress)?;
+    for round in 0..2 {
+        for (what, path) in
+            [("  bare handlers", "steps"), ("  the same with what a run asks of an object", "run")]
+        {
+            at_once(what, ideal, |at| {
+                let (mut script, key) = (script.clone(), format!("many-{round}-{at}"));
+                script["key"] = json!(key);
+                bare(http.clone(), path, script.to_string(), key)
+            })
+            .await?;
+        }
+        at_once("  durable runs", ideal, |at| {
+            let (engine, prompt) = (engine.clone(), script.to_string());
+            async move {
+                let outcome = engine.start(format!("many-{round}-{at}"), prompt).await?.outcome().await?;
+                if outcome.is_completed() { Ok(()) } else { Err(format!("{outcome:?}").into()) }
+            }
+        })
+        .await?;
+    }
     Ok(())
 }
 
@@ -184,7 +267,10 @@ async fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", ours, bare] => serve(ours.parse()?, bare.parse()?).await,
-        ["measure", ingress] => measure(ingress).await,
+        ["measure", ingress] => {
+            one_by_one(ingress).await?;
+            many(ingress).await
+        }
         _ => Err("durable serve PORT PORT | durable measure INGRESS".into()),
     }
 }

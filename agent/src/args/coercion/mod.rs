@@ -10,6 +10,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The rule by which a value was changed.
+///
+/// ```
+/// use agent::args::{CoercionPolicy, CoercionRule};
+///
+/// assert_eq!(CoercionRule::TextToInteger.to_string(), "text_to_integer");      // as in records, reports and policies
+/// let fewer = CoercionPolicy::strict().forbid(CoercionRule::TextToInteger);
+/// assert_eq!(fewer, "strict - text_to_integer".parse()?);
+/// # Ok::<(), agent::args::UnknownPolicy>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -85,6 +94,19 @@ impl std::fmt::Display for CoercionRule {
 /// One recorded change of what the model sent.
 ///
 /// Long values are cut at 200 characters, and values of secret fields are `"(hidden)"`.
+///
+/// ```
+/// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
+/// use agent::args::{Plan, PlanOptions};
+///
+/// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+/// let parsed = plan.parse::<Move>(r#"{"steps": "3"}"#)?;
+/// let coercion = &parsed.coercions[0];
+/// assert_eq!((coercion.path.as_str(), coercion.rule.as_str()), ("/steps", "text_to_integer"));
+/// assert_eq!((&coercion.from, &coercion.to), (&agent::json!("3"), &agent::json!(3)));
+/// # assert_eq!(parsed.value.steps, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Coercion {

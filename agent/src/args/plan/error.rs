@@ -7,6 +7,14 @@ use std::sync::Arc;
 ///
 /// It names the keyword and its place, for example a keyword that the plan cannot honour, a pattern that is no
 /// regular expression, or a reference that leads nowhere.
+///
+/// ```
+/// use agent::args::{Plan, PlanOptions};
+///
+/// let schema = agent::json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "("}}});
+/// let error = Plan::compile("redeem", &schema, PlanOptions::default()).unwrap_err();
+/// assert_eq!((error.tool(), error.keyword(), error.pointer()), ("redeem", "pattern", "/properties/code"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct SchemaError {
     // Boxed, because it is part of other errors.

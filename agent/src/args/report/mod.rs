@@ -105,6 +105,16 @@ impl InvalidArguments {
 
     /// The arguments with every mistake mended, as JSON text: only if each has exactly one possible mend and the
     /// result is valid. It is an offer to the model and never applied.
+    ///
+    /// ```
+    /// # #[derive(agent::ToolArgs)] struct Booking { hotel: String, nights: u32 }
+    /// use agent::args::{Plan, PlanOptions};
+    ///
+    /// let plan = Plan::for_type::<Booking>("book_room", PlanOptions::default())?;
+    /// let refused = plan.parse::<Booking>(r#"{"hotel": "Astoria", "nigths": 2}"#).err().unwrap();
+    /// assert_eq!(refused.corrected(), Some(r#"{"hotel":"Astoria","nights":2}"#));
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
     pub fn corrected(&self) -> Option<&str> {
         self.inner.corrected.as_deref()
     }
@@ -174,6 +184,16 @@ impl InvalidArguments {
     /// The same for programs:
     /// `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?, "allowed"?,
     /// "suggestions"?}], "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the line of the text without its number.
+    ///
+    /// ```
+    /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
+    /// use agent::args::{Plan, PlanOptions};
+    ///
+    /// let plan = Plan::for_type::<Move>("move", PlanOptions::default())?;
+    /// let report = plan.parse::<Move>("{}").err().unwrap().to_json();
+    /// assert_eq!((&report["tool"], &report["issues"][0]["path"]), (&"move".into(), &"/steps".into()));
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
     pub fn to_json(&self) -> Value {
         let Inner { plan, issues, count, corrected, attempt } = &*self.inner;
         let issues: Vec<Value> = issues.iter().take(MAX_ISSUES).map(issue_json).collect();

@@ -4,6 +4,15 @@
 ///
 /// It quotes nothing of the text. For the report that a model reads, give the text to
 /// [`Plan::parse`](crate::args::Plan::parse).
+///
+/// ```
+/// use agent::args::ArgumentStream;
+///
+/// let mut stream = ArgumentStream::untyped();
+/// let error = stream.push(r#"{"to": nobody"#, &mut |_| {}).unwrap_err();
+/// assert!(!error.is_incomplete());
+/// assert_eq!(error.to_string(), "not valid JSON: expected `true`, `false` or `null` at byte 8");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not valid JSON: {fault} at byte {offset}")]
 pub struct ArgumentStreamError {

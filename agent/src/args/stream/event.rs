@@ -11,6 +11,18 @@ use std::fmt;
 /// Something that the latest text told about the arguments.
 ///
 /// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths but no values.
+///
+/// ```
+/// use agent::args::{ArgumentEvent, ArgumentStream};
+///
+/// let mut seen = Vec::new();
+/// ArgumentStream::untyped().push(r#"{"to": "An"#, &mut |event| match event {
+///     ArgumentEvent::Appended { path, fragment } => seen.push(format!("{path} grows by {fragment}")),
+///     other => seen.push(format!("{:?}", other.path())),
+/// })?;
+/// assert_eq!(seen, [r#""""#, r#""/to""#, "/to grows by An"]);
+/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// ```
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum ArgumentEvent<'a> {
@@ -77,6 +89,17 @@ impl fmt::Debug for ArgumentEvent<'_> {
 }
 
 /// What kind of JSON value it is.
+///
+/// ```
+/// use agent::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
+///
+/// let mut kinds = Vec::new();
+/// ArgumentStream::untyped().push(r#"{"to": ["#, &mut |event| {
+///     if let ArgumentEvent::Started { kind, .. } = event { kinds.push(kind) }
+/// })?;
+/// assert_eq!(kinds, [ArgumentKind::Object, ArgumentKind::Array]);
+/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentKind {
@@ -96,6 +119,20 @@ pub enum ArgumentKind {
 
 /// Where a value stands in the arguments. `Display` is its JSON pointer
 /// ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)), empty for the whole.
+///
+/// ```
+/// use agent::args::ArgumentStream;
+///
+/// let mut deepest = (0, String::new(), None);
+/// ArgumentStream::untyped().push(r#"{"to": [{"name": "Ann"}]}"#, &mut |event| {
+///     let path = event.path();
+///     if path.depth() > deepest.0 {
+///         deepest = (path.depth(), path.to_string(), path.parameter().map(str::to_owned));
+///     }
+/// })?;
+/// assert_eq!(deepest, (3, "/to/0/name".into(), Some("to".into())));
+/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct ArgumentPath<'a> {
     pub(super) frames: &'a [Frame],
@@ -105,6 +142,17 @@ pub struct ArgumentPath<'a> {
 }
 
 /// One step of an [`ArgumentPath`].
+///
+/// ```
+/// use agent::args::{ArgumentSegment, ArgumentStream};
+///
+/// ArgumentStream::untyped().push(r#"{"to": ["Ann"]}"#, &mut |event| {
+///     if event.path().depth() == 2 {
+///         assert!(event.path().segments().eq([ArgumentSegment::Key("to"), ArgumentSegment::Index(0)]));
+///     }
+/// })?;
+/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgumentSegment<'a> {
     /// The key of an object.
@@ -162,6 +210,17 @@ impl fmt::Debug for ArgumentPath<'_> {
 }
 
 /// A complete value, as its JSON text: read only by those who want it.
+///
+/// ```
+/// use agent::args::{ArgumentEvent, ArgumentStream};
+///
+/// let mut values = Vec::new();
+/// ArgumentStream::untyped().push(r#"{"n": 1.50}"#, &mut |event| {
+///     if let ArgumentEvent::Finished { value, .. } = event { values.push((value.text().to_owned(), value.to_value())) }
+/// })?;
+/// assert_eq!(values[0], ("1.50".into(), agent::json!(1.5)));
+/// # Ok::<(), agent::args::ArgumentStreamError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct ArgumentValue<'a> {
     pub(super) text: &'a str,

@@ -41,6 +41,14 @@ use std::time::Duration;
 pub struct HumanDuration(Duration);
 
 /// Why a text is no [`HumanDuration`].
+///
+/// ```
+/// use agent::HumanDuration;
+///
+/// assert!("90".parse::<HumanDuration>().unwrap_err().to_string().contains("unit"));
+/// assert_eq!("90s".parse::<HumanDuration>()?.as_secs(), 90);
+/// # Ok::<(), agent::args::InvalidDuration>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidDuration(Cow<'static, str>);

@@ -89,6 +89,17 @@ impl fmt::Debug for Client {
 }
 
 /// A run on the engine. Dropping it changes nothing.
+///
+/// ```no_run
+/// use agent::durable::{Client, DurableRun};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// // A run that was started elsewhere, by its name.
+/// let run: DurableRun = Client::new("http://127.0.0.1:8080")?.run("order-7");
+/// run.follow_up("And send the invoice.").await?;
+/// println!("{}", run.outcome().await?.text());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct DurableRun {
     client: Client,
@@ -101,7 +112,7 @@ impl DurableRun {
         &self.run
     }
 
-    /// A message for the next turn.
+    /// A message for the next turn. What is taken is heard, unless the run fails, is cancelled or reaches a limit before.
     ///
     /// # Errors
     /// The run is over, or too many messages wait, or the engine cannot be reached.

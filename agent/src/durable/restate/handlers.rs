@@ -13,11 +13,11 @@ use restate_sdk::{object, service};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::inbox::{Inbox, Pushed};
+use super::super::inbox::{Inbox, News, Pushed};
 use super::super::journal::{Drained, Stepped, Take, ToolRequest};
 use super::super::steps::{Served, call_tool, play};
-use super::CANCEL;
 use super::journal::{Invocation, ask_inbox};
+use super::{CANCEL, REFUSED, mail};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue};
 use crate::message::Message;
@@ -25,7 +25,6 @@ use crate::message::Message;
 /// The runs, and what can be said to them.
 pub(super) struct AgentHandlers {
     pub(super) served: Arc<Served>,
-    pub(super) retention: Duration,
 }
 
 /// A message for a run.
@@ -75,17 +74,13 @@ impl AgentHandlers {
         }
         let (run, owner) = (request.run.clone(), context.invocation_id().to_owned());
         let part = self.served.running.enter(&run);
-        let invocation = Invocation { context, served: self.served.clone(), run: run.clone() };
-        if !invocation.inbox::<_, bool>("open", owner).await? {
+        let invocation = Invocation::new(context, self.served.clone(), &run);
+        if !invocation.open(owner).await? {
             let text = format!("there is another run of the name {run:?}");
             return Err(TerminalError::new_with_code(409, text).into());
         }
         let outcome = play(&self.served, &invocation, request, part.token.clone()).await;
-        let outcome = outcome.map_err(|error| TerminalError::new(error.to_string()))?;
-        let inbox = |handler| RequestTarget::object(super::INBOX, &*run, handler);
-        drop(invocation.context.request::<_, ()>(inbox("close"), ()).send());
-        drop(invocation.context.request::<_, ()>(inbox("forget"), ()).send_after(self.retention));
-        Ok(Json(outcome))
+        Ok(Json(outcome.map_err(|error| TerminalError::new(error.to_string()))?))
     }
 
     /// A message for a run.
@@ -103,12 +98,8 @@ impl AgentHandlers {
         let reason = reason.unwrap_or_else(|| "cancelled".into());
         // Before anything that waits: the run may be over by the time its inbox is asked.
         let runs_here = self.served.running.cancel(&run, &reason);
-        let owner: Option<String> = ask_inbox(&context, &run, "cancel", reason.clone()).await?;
-        let is_there = runs_here || owner.is_some();
-        if let Some(owner) = owner {
-            context.invocation_handle(owner).signal(CANCEL).resolve(Json(reason));
-        }
-        Ok(Json(is_there))
+        let is_told: bool = ask_inbox(&context, &run, "cancel", reason).await?;
+        Ok(Json(runs_here || is_told))
     }
 
     /// What a run waits for.
@@ -151,14 +142,31 @@ impl ToolHandlers {
         let Json(request) = request;
         let run = request.key.run.to_string();
         let part = self.served.running.enter(&run);
-        let invocation = Invocation { context, served: self.served.clone(), run };
+        let invocation = Invocation::new(context, self.served.clone(), &run);
         let ended = call_tool(&self.served, &invocation, request, None, part.token.clone()).await;
         Ok(Json(ended.map_err(|error| TerminalError::new(error.to_string()))?))
     }
 }
 
 /// The inbox of each run.
-pub(super) struct InboxHandlers;
+pub(super) struct InboxHandlers {
+    pub(super) retention: Duration,
+}
+
+impl InboxHandlers {
+    /// The run is over: that it is, is known as long as its outcome.
+    fn forgets(&self, context: &ObjectContext<'_>) {
+        let target = RequestTarget::object(super::INBOX, context.key(), "forget");
+        drop(context.request::<_, ()>(target, ()).send_after(self.retention));
+    }
+}
+
+/// Tells the run that messages wait.
+fn tell(context: &ObjectContext<'_>, news: Option<News>) {
+    if let Some(News { owner, number }) = news {
+        context.invocation_handle(owner).signal(mail(number)).resolve(Json(()));
+    }
+}
 
 /// Where it is kept.
 const STATE: &str = "inbox";
@@ -177,13 +185,23 @@ async fn change<T>(
 
 #[object(name = "Inbox")]
 impl InboxHandlers {
+    /// A run begins. Whatever there is to be said to it is said by signals, as it is later: that this is answered is a place in
+    /// the run's journal that all of them are in front of.
     #[handler]
-    async fn open(
-        &self,
-        context: ObjectContext<'_>,
-        owner: Json<String>,
-    ) -> Result<Json<bool>, HandlerError> {
-        Ok(Json(change(&context, |inbox| inbox.open(&owner.0)).await?))
+    async fn open(&self, context: ObjectContext<'_>, owner: Json<String>) -> Result<Json<()>, HandlerError> {
+        let Json(owner) = owner;
+        let opened =
+            change(&context, |inbox| inbox.open(&owner).then(|| (inbox.news(), inbox.stop()))).await?;
+        match opened {
+            None => context.invocation_handle(owner).signal(REFUSED).resolve(Json(())),
+            Some((news, stop)) => {
+                tell(&context, news);
+                if let Some(reason) = stop {
+                    context.invocation_handle(owner).signal(CANCEL).resolve(Json(reason));
+                }
+            }
+        }
+        Ok(Json(()))
     }
 
     #[handler]
@@ -193,7 +211,10 @@ impl InboxHandlers {
         push: Json<(Queue, Arc<Message>)>,
     ) -> Result<Json<Pushed>, HandlerError> {
         let Json((queue, message)) = push;
-        Ok(Json(change(&context, |inbox| inbox.push(queue, message)).await?))
+        let pushed = |inbox: &mut Inbox| (inbox.push(queue, message), inbox.news());
+        let (pushed, news) = change(&context, pushed).await?;
+        tell(&context, news);
+        Ok(Json(pushed))
     }
 
     #[handler]
@@ -202,7 +223,11 @@ impl InboxHandlers {
         context: ObjectContext<'_>,
         take: Json<Take>,
     ) -> Result<Json<Drained>, HandlerError> {
-        Ok(Json(change(&context, |inbox| inbox.drain(take.0)).await?))
+        let drained = change(&context, |inbox| inbox.drain(take.0)).await?;
+        if drained.is_closed {
+            self.forgets(&context);
+        }
+        Ok(Json(drained))
     }
 
     #[handler]
@@ -210,8 +235,14 @@ impl InboxHandlers {
         &self,
         context: ObjectContext<'_>,
         reason: Json<Arc<str>>,
-    ) -> Result<Json<Option<String>>, HandlerError> {
-        Ok(Json(change(&context, |inbox| inbox.cancel(reason.0)).await?))
+    ) -> Result<Json<bool>, HandlerError> {
+        let Json(reason) = reason;
+        let owner = change(&context, |inbox| inbox.cancel(reason.clone())).await?;
+        let is_there = owner.is_some();
+        if let Some(owner) = owner {
+            context.invocation_handle(owner).signal(CANCEL).resolve(Json(reason));
+        }
+        Ok(Json(is_there))
     }
 
     #[handler]
@@ -245,7 +276,9 @@ impl InboxHandlers {
 
     #[handler]
     async fn close(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
-        change(&context, Inbox::close).await
+        change(&context, Inbox::close).await?;
+        self.forgets(&context);
+        Ok(())
     }
 
     #[handler]

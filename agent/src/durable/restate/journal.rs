@@ -1,7 +1,9 @@
 //! The journal of an invocation.
 
+use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use restate_sdk::context::{
@@ -14,10 +16,10 @@ use restate_sdk::serde::Json;
 use serde_json::Value;
 
 use super::super::journal::{
-    Again, Drained, Journal, Kept, Stepped, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
+    Again, Drained, Heard, Journal, Kept, Stepped, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
 };
 use super::super::steps::Served;
-use super::{CANCEL, INBOX, TOOLS};
+use super::{CANCEL, INBOX, REFUSED, TOOLS, mail};
 use crate::BoxFuture;
 use crate::durable::PendingAsk;
 use crate::loop_core::CallEnd;
@@ -25,17 +27,121 @@ use crate::steps::StepError;
 
 /// One invocation of a run, or of one of its calls.
 pub(super) struct Invocation<'c> {
-    pub(super) context: Context<'c>,
-    pub(super) served: Arc<Served>,
-    pub(super) run: String,
+    context: Context<'c>,
+    served: Arc<Served>,
+    run: Arc<str>,
+    /// Those of a run; taken while they are at work.
+    ears: Mutex<Option<Ears<'c>>>,
 }
 
 /// Something that the engine waits for.
 type Waiting<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
 
+/// What is said to a run comes as signals. The engine hands them over in the order of the journal: those that stand before the end of
+/// a step are there when the step is, and those behind it are not, in this process as in any that replays it. So to hear is to
+/// look which of them are there, and it ends with `opened`, which is there from the beginning and never taken.
+struct Ears<'c> {
+    refused: Waiting<'c, ()>,
+    cancel: Waiting<'c, Arc<str>>,
+    mail: Waiting<'c, ()>,
+    /// How many of those were taken.
+    mails: u32,
+    opened: Waiting<'c, ()>,
+    heard: Heard,
+}
+
+/// What is there.
+enum Said {
+    Refused,
+    Cancel,
+    Mail,
+    Nothing,
+}
+
+/// A future of the engine that is looked at and not taken: `select!` awaits the one that is there, and this one is done then.
+struct Look<'f, F>(&'f mut F);
+
+impl<F> Deref for Look<'_, F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        self.0
+    }
+}
+
+impl<F> Future for Look<'_, F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+impl Ears<'_> {
+    async fn next(&mut self) -> Result<Said, TerminalError> {
+        Ok(restate_sdk::select! {
+            () = Look(&mut self.refused) => Said::Refused,
+            () = Look(&mut self.cancel) => Said::Cancel,
+            () = Look(&mut self.mail) => Said::Mail,
+            () = Look(&mut self.opened) => Said::Nothing,
+        })
+    }
+}
+
 impl<'c> Invocation<'c> {
+    pub(super) fn new(context: Context<'c>, served: Arc<Served>, run: &str) -> Self {
+        Self { context, served, run: run.into(), ears: Mutex::default() }
+    }
+
+    /// The run begins, with this owner; false when there is another one of its name.
+    pub(super) async fn open(&self, owner: String) -> Result<bool, TerminalError> {
+        let target = RequestTarget::object(INBOX, &*self.run, "open");
+        let opened = self.context.request::<_, Json<()>>(target, Json(owner)).call();
+        let mut ears = Ears {
+            refused: self.signal(REFUSED),
+            cancel: self.cancelled(|reason| reason),
+            mail: self.signal(&mail(0)),
+            mails: 0,
+            opened: Box::pin(opened.map_ok(|Json(())| ())),
+            heard: Heard::default(),
+        };
+        let is_refused = self.listen(&mut ears).await?;
+        *self.ears() = Some(ears);
+        Ok(!is_refused)
+    }
+
+    /// Hears what is there; whether the run is refused.
+    async fn listen(&self, ears: &mut Ears<'c>) -> Result<bool, TerminalError> {
+        loop {
+            match ears.next().await? {
+                Said::Nothing => return Ok(false),
+                Said::Refused => return Ok(true),
+                Said::Cancel => {
+                    let reason = (&mut ears.cancel).await?;
+                    ears.cancel = self.cancelled(|reason| reason);
+                    ears.heard.stop.get_or_insert(reason);
+                }
+                Said::Mail => {
+                    (&mut ears.mail).await?;
+                    ears.mails = ears.mails.wrapping_add(1);
+                    ears.mail = self.signal(&mail(ears.mails));
+                    ears.heard.has_mail = true;
+                }
+            }
+        }
+    }
+
+    fn ears(&self) -> MutexGuard<'_, Option<Ears<'c>>> {
+        // Nothing that can panic runs under it.
+        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, name: &str) -> Waiting<'c, ()> {
+        Box::pin(self.context.signal::<Json<()>>(name).map_ok(|Json(())| ()))
+    }
+
     /// Asks the run's inbox.
-    pub(super) async fn inbox<Q, A>(&self, handler: &str, question: Q) -> Result<A, TerminalError>
+    async fn inbox<Q, A>(&self, handler: &str, question: Q) -> Result<A, TerminalError>
     where
         Q: Kept,
         A: Kept,
@@ -137,6 +243,22 @@ impl Journal for Invocation<'_> {
             }
             Ok(ToolsEnd { ends, stop })
         })
+    }
+
+    fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>> {
+        Box::pin(async move {
+            // One call of a run hears nothing: the run does.
+            let Some(mut ears) = self.ears().take() else { return Ok(Heard::default()) };
+            let is_refused = self.listen(&mut ears).await.map_err(step_error)?;
+            let heard = std::mem::take(&mut ears.heard);
+            *self.ears() = Some(ears);
+            if is_refused { Err(StepError::terminal("there is another run of this name")) } else { Ok(heard) }
+        })
+    }
+
+    fn close(&self) {
+        let target = RequestTarget::object(INBOX, &*self.run, "close");
+        drop(self.context.request::<_, ()>(target, ()).send());
     }
 
     fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {

@@ -30,8 +30,14 @@ pub(super) const AGENT: &str = "Agent";
 const TOOLS: &str = "ToolRunner";
 const INBOX: &str = "Inbox";
 
-/// The signal that ends a run's waits.
+/// The signal that ends a run's waits; the one that says that there is another run of its name.
 const CANCEL: &str = "cancel";
+const REFUSED: &str = "refused";
+
+/// The signal that says that messages wait.
+fn mail(number: u32) -> String {
+    format!("mail-{number}")
+}
 
 /// What engine and network need beyond the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -81,8 +87,9 @@ fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
             .retry_policy_max_attempts(ATTEMPTS)
             .retry_policy_pause_on_max_attempts()
     };
-    let agent = AgentHandlers { served: served.clone(), retention: settings.retention };
+    let agent = AgentHandlers { served: served.clone() };
     let tools = ToolHandlers { served: served.clone() };
+    let inbox = InboxHandlers { retention: settings.retention };
     let builder = Endpoint::builder()
         .bind(
             agent
@@ -94,7 +101,7 @@ fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
                 .into_service_definition()
                 .options(common().idempotency_retention(settings.retention).ingress_private(true)),
         )
-        .bind(InboxHandlers.into_service_definition().options(common().ingress_private(true)));
+        .bind(inbox.into_service_definition().options(common().ingress_private(true)));
     let keyed = match &settings.identity_key {
         None => Ok(builder),
         Some(key) => builder.identity_key(key),

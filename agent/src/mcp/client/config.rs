@@ -68,6 +68,13 @@ const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
 /// Which of its two forms the protocol is spoken in.
+///
+/// ```
+/// use agent::mcp::client::{ClientConfig, Era};
+///
+/// // A server of which it is known that it is an old one is not asked first.
+/// let config = ClientConfig::command("mcp-server-files").arg("/srv").era(Era::Legacy);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Era {
@@ -82,6 +89,17 @@ pub enum Era {
 }
 
 /// What becomes of calls to a tool whose definition is another one than the model was shown.
+///
+/// ```
+/// use agent::mcp::client::{ChangePolicy, ClientConfig};
+/// use std::sync::Arc;
+///
+/// // New words are fine; other parameters, or a tool that is gone, are not.
+/// let same = ChangePolicy::Ask(Arc::new(|change| {
+///     change.now.as_ref().is_some_and(|now| now.parameters() == change.before.parameters())
+/// }));
+/// let config = ClientConfig::http("https://docs.example/mcp").on_change(same);
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ChangePolicy {
@@ -95,6 +113,17 @@ pub enum ChangePolicy {
 }
 
 /// A tool that is not what it was.
+///
+/// ```no_run
+/// use agent::mcp::{Client, client::ClientConfig};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+/// for change in docs.refresh().await? {
+///     println!("{} {}", change.tool, if change.now.is_some() { "changed" } else { "is gone" });
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolChange {
@@ -107,6 +136,14 @@ pub struct ToolChange {
 }
 
 /// What a server may cost. The fields are public: change the ones that do not fit.
+///
+/// ```
+/// use agent::mcp::client::{ClientConfig, ClientLimits};
+/// use std::time::Duration;
+///
+/// let limits = ClientLimits { call: Duration::from_secs(10), tools: 50, ..ClientLimits::default() };
+/// let config = ClientConfig::http("https://docs.example/mcp").limits(limits);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientLimits {
     /// Time to connect; 10 s over HTTP, 15 s for a program that has to start.
@@ -210,6 +247,16 @@ impl ClientConfig {
     }
 
     /// Uses these tools alone, by the server's names. What is not allowed is never seen by a model.
+    ///
+    /// ```
+    /// use agent::mcp::client::ClientConfig;
+    ///
+    /// // Two of its tools and no others, one of them by another name.
+    /// let config = ClientConfig::http("https://docs.example/mcp")
+    ///     .allow(["search", "read_page"])
+    ///     .rename("read_page", "read")
+    ///     .public_addresses_only();
+    /// ```
     pub fn allow<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.allowed.get_or_insert_default().extend(tools.into_iter().map(Into::into));
         self

@@ -1,6 +1,16 @@
 //! Why a server cannot be used.
 
 /// A server cannot be used. Its text holds no secret.
+///
+/// ```
+/// use agent::mcp::{Client, client::{ClientConfig, ClientError}};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let error = Client::connect(ClientConfig::command("no-such-program-here")).await.unwrap_err();
+/// assert!(matches!(error, ClientError::Connect { .. }));
+/// assert!(error.to_string().contains("no-such-program-here"));
+/// # }
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -47,6 +57,19 @@ pub enum ClientError {
 }
 
 /// What a server says with a 401 or 403: the parameters of `WWW-Authenticate`.
+///
+/// ```no_run
+/// use agent::mcp::{Client, client::{ClientConfig, ClientError}};
+///
+/// # async fn example() {
+/// match Client::connect(ClientConfig::http("https://docs.example/mcp")).await {
+///     Err(ClientError::Unauthorized { challenge, .. }) => {
+///         println!("a token with the scope {:?} is needed, see {:?}", challenge.scope, challenge.resource_metadata);
+///     }
+///     connected => println!("{}", connected.is_ok()),
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {

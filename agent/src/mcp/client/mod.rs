@@ -61,6 +61,19 @@ const AT_TIMES: Duration = Duration::from_secs(60);
 
 /// A server of somebody else, and its tools. Cloning is cheap; the connection ends with the last clone and the last of its
 /// tools.
+///
+/// ```no_run
+/// use agent::mcp::{Client, client::ClientConfig};
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let files = Client::connect(ClientConfig::command("npx").args(["-y", "some-mcp-server"]).name("files")).await?;
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).tools(files.tools()).build()?;
+/// for tool in assistant.definitions().iter() {
+///     println!("{}", tool.name());                     // files__read_file, …
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -85,6 +98,17 @@ struct Slot {
 }
 
 /// What a server offered, and what of it is used.
+///
+/// ```no_run
+/// use agent::mcp::{Client, client::{ClientConfig, ConnectReport}};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let docs = Client::connect(ClientConfig::http("https://docs.example/mcp")).await?;
+/// let report: ConnectReport = docs.report().await;
+/// println!("{report}");                                // for people; or by its fields:
+/// println!("{} tools over {:?}", report.tools.len(), report.protocol_version);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectReport {
@@ -101,6 +125,18 @@ pub struct ConnectReport {
 }
 
 /// A tool that is not used.
+///
+/// ```
+/// use agent::mcp::client::ConnectReport;
+///
+/// /// Fails where something of a server is not used.
+/// fn whole(report: &ConnectReport) -> Result<(), String> {
+///     match report.left_out.first() {
+///         Some(left) => Err(format!("{}: {}", left.tool, left.reason)),
+///         None => Ok(()),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {

@@ -11,6 +11,13 @@ use std::sync::Arc;
 ///
 /// Tokens, and the headers and variables whose names look like those of a secret, are taken out wherever they stand; what
 /// tools are told and say is not.
+///
+/// ```
+/// use agent::mcp::client::{ClientConfig, Traffic};
+///
+/// let config = ClientConfig::http("https://docs.example/mcp")
+///     .on_traffic(|traffic: &Traffic<'_>| eprintln!("{} {:?}", traffic.server, traffic.kind));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Traffic<'a> {
@@ -21,6 +28,18 @@ pub struct Traffic<'a> {
 }
 
 /// What goes to a server or comes back.
+///
+/// ```
+/// use agent::mcp::client::TrafficKind;
+///
+/// fn line(kind: &TrafficKind<'_>) -> String {
+///     match kind {
+///         TrafficKind::Sent { message, .. } => format!("> {message}"),
+///         TrafficKind::Received { message, .. } => format!("< {message}"),
+///         other => format!("! {other:?}"),
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum TrafficKind<'a> {

@@ -10,6 +10,15 @@ use std::time::SystemTime;
 use subtle::ConstantTimeEq;
 
 /// What a token stands for: its caller, whom it was made for, and until when it is good.
+///
+/// ```
+/// use agent::mcp::server::{Caller, Token};
+/// use std::time::{Duration, SystemTime};
+///
+/// let token = Token::new(Caller::new("ann").with_scope("tools"))
+///     .with_audience("https://tools.example/mcp")
+///     .with_expiry(SystemTime::now() + Duration::from_secs(3_600));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Token {
     caller: Caller,
@@ -59,6 +68,7 @@ impl From<Caller> for Token {
 /// .audience("https://tools.example/mcp");
 /// ```
 #[derive(Clone)]
+#[must_use = "give it to a server"]
 pub struct Bearer {
     tokens: Tokens,
     audience: Option<String>,

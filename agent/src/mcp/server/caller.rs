@@ -111,6 +111,20 @@ impl fmt::Debug for Caller {
 }
 
 /// What is known of a request before its body is read.
+///
+/// ```
+/// use agent::mcp::{Server, server::{Caller, RequestHead}};
+///
+/// /// What a layer of the application may have found out before.
+/// #[derive(Clone)]
+/// struct User(String);
+///
+/// fn caller(head: &RequestHead) -> Option<Caller> {
+///     let user = head.extension::<User>()?;
+///     let caller = Caller::new(user.0.as_str());
+///     Some(if head.header("x-admin").is_some() { caller.with_scope("admin") } else { caller })
+/// }
+/// ```
 #[derive(Debug, Default)]
 pub struct RequestHead {
     parts: Option<http::request::Parts>,
@@ -163,6 +177,21 @@ impl RequestHead {
 ///
 /// It is asked for every request over HTTP, after `Origin` and `Host` were checked. Over standard input nobody is asked:
 /// such a server belongs to whoever started it.
+///
+/// ```
+/// use agent::BoxFuture;
+/// use agent::mcp::server::{AuthRefusal, Authenticator, Caller, RequestHead};
+///
+/// /// A proxy in front of this server says who asks.
+/// struct Proxy;
+///
+/// impl Authenticator for Proxy {
+///     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+///         Box::pin(async move { head.header("x-user").map(Caller::new).ok_or_else(AuthRefusal::no_token) })
+///     }
+/// }
+/// # let _ = agent::mcp::Server::new(agent::tools![]).authenticator(Proxy);
+/// ```
 pub trait Authenticator: Send + Sync + 'static {
     /// Who it is. Never log the token.
     ///
@@ -178,6 +207,13 @@ pub trait Authenticator: Send + Sync + 'static {
 }
 
 /// Why a request is refused.
+///
+/// ```
+/// use agent::mcp::server::AuthRefusal;
+///
+/// assert_eq!(AuthRefusal::no_token().to_string(), "not authorized");
+/// assert_eq!(AuthRefusal::needs_scope("admin").to_string(), r#"the scope "admin" is needed"#);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthRefusal {

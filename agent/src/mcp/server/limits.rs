@@ -5,13 +5,13 @@ use std::time::Duration;
 /// What a server spends on its callers at most. The fields are public: change the ones that do not fit.
 ///
 /// ```
-/// use agent::mcp::server::Limits;
+/// use agent::mcp::server::ServerLimits;
 ///
-/// let limits = Limits { calls: 200, ..Limits::default() };
+/// let limits = ServerLimits { calls: 200, ..ServerLimits::default() };
 /// assert_eq!(limits.body, 1 << 20);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Bytes of a request's body; 1 MiB.
     pub body: usize,
     /// Time to receive a request; 10 s.
@@ -44,7 +44,7 @@ pub struct Limits {
     pub connections: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             body: 1 << 20,

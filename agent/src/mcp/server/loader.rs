@@ -70,6 +70,13 @@ impl ToolLoader for Fixed {
 }
 
 /// Tools could not be loaded. Its text is for the log, clients do not see it.
+///
+/// ```
+/// use agent::mcp::{Server, server::{Caller, LoadError}};
+///
+/// let server = Server::with_loader(|caller: &Caller| Err(LoadError::new(format!("nobody knows {}", caller.id()))));
+/// assert_eq!(LoadError::new("no database").to_string(), "the tools cannot be loaded: no database");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("the tools cannot be loaded: {0}")]
 pub struct LoadError(#[source] Box<dyn Error + Send + Sync>);

@@ -64,7 +64,7 @@ pub use self::http::{HttpLayer, HttpService, Mounted, RequestError, ResponseBody
 pub use bearer::{Bearer, Token};
 pub use caller::{AuthRefusal, Authenticator, Caller, RequestHead};
 pub use gate::ServerHandle;
-pub use limits::Limits;
+pub use limits::ServerLimits;
 pub use loader::{LoadError, ToolLoader};
 pub use metadata::ResourceMetadata;
 pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
@@ -83,6 +83,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Tools for other programs, over the Model Context Protocol. See [the module](self).
+///
+/// ```
+/// use agent::mcp::Server;
+/// use agent::{tool, tools};
+///
+/// struct Prices;
+///
+/// /// Looks up a price, in cents.
+/// #[tool(read_only)]
+/// fn price(article: String, _prices: &Prices) -> u32 {
+///     article.len() as u32 * 100
+/// }
+///
+/// // What is missing is found here, not when somebody calls.
+/// assert!(Server::new(tools![price]).allow_anonymous().into_service().is_err());
+/// let server = Server::new(tools![price]).name("shop").version("2.1.0").state(Prices);
+/// server.allow_anonymous().into_service()?;
+/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// ```
 #[must_use = "serve it, or turn it into a service"]
 pub struct Server {
     tools: Tools,
@@ -98,7 +117,7 @@ pub struct Server {
     hosts: Option<Vec<String>>,
     metadata: Option<ResourceMetadata>,
     list_ttl: Duration,
-    limits: Limits,
+    limits: ServerLimits,
     handle: ServerHandle,
 }
 
@@ -118,7 +137,7 @@ struct Shared {
     local: Caller,
     hosts: HostPolicy,
     metadata: Option<ResourceMetadata>,
-    limits: Limits,
+    limits: ServerLimits,
     state: StateMap,
     /// Whether lists may differ from caller to caller.
     is_private: bool,
@@ -157,7 +176,7 @@ impl Server {
             hosts: None,
             metadata: None,
             list_ttl: Duration::ZERO,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             handle: ServerHandle::new(),
         }
     }
@@ -240,7 +259,7 @@ impl Server {
     }
 
     /// What it spends on its callers at most.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -407,6 +426,17 @@ impl fmt::Debug for Server {
 pub use self::http::BoundServer;
 
 /// A server cannot be built, or not be reached.
+///
+/// ```
+/// use agent::mcp::{Server, server::ServerError};
+/// use agent::tools;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// // Where others can reach it, somebody has to be asked who they are.
+/// let error = Server::new(tools![]).bind(([0, 0, 0, 0], 0)).await.unwrap_err();
+/// assert!(matches!(error, ServerError::Anonymous { .. }));
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {

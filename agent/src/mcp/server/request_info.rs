@@ -31,6 +31,12 @@ pub struct RequestInfo {
 }
 
 /// What a client can do for a server.
+///
+/// ```
+/// use agent::mcp::server::ClientCapability;
+///
+/// assert_eq!(ClientCapability::Sampling.as_str(), "sampling");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientCapability {
@@ -53,7 +59,25 @@ impl ClientCapability {
     }
 }
 
+impl fmt::Display for ClientCapability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The client cannot do something that a tool needs. Returned from a tool, it is the protocol's error -32021.
+///
+/// ```
+/// use agent::mcp::server::{ClientCapability, MissingCapability, RequestInfo};
+/// use agent::tool;
+///
+/// /// Lists the folders that the client works on.
+/// #[tool]
+/// async fn folders(request: &RequestInfo) -> Result<String, MissingCapability> {
+///     request.require(ClientCapability::Roots)?;
+///     Ok("…".into())
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client lacks the capability `{}`", .0.as_str())]
 pub struct MissingCapability(ClientCapability);

@@ -1,4 +1,13 @@
 //! Anthropic's [Messages API](https://platform.claude.com/docs/en/api/messages).
+//! ```no_run
+//! # #[cfg(feature = "runtime")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use agent::Assistant;
+//!
+//! let assistant = Assistant::builder(agent::model("anthropic/claude-sonnet-5")?).build()?;        // reads ANTHROPIC_API_KEY
+//! println!("{}", assistant.prompt("Say hello.").await?.text());
+//! # Ok(()) }
+//! ```
 
 mod blocks;
 mod decode;
@@ -51,6 +60,13 @@ pub struct AnthropicMessages {
 }
 
 /// A version of Anthropic's API, sent as the header `anthropic-version`.
+///
+/// ```
+/// use agent::provider::anthropic::{AnthropicMessages, AnthropicVersion};
+///
+/// let protocol = AnthropicMessages::default().with_version(AnthropicVersion::V2026_10_21);
+/// assert_eq!(protocol.version.as_str(), "2026-10-21");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AnthropicVersion {
@@ -68,6 +84,12 @@ impl AnthropicVersion {
             Self::V2023_06_01 => "2023-06-01",
             Self::V2026_10_21 => "2026-10-21",
         }
+    }
+}
+
+impl std::fmt::Display for AnthropicVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

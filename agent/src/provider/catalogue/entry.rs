@@ -7,6 +7,18 @@ use crate::provider::Protocol;
 use crate::provider::http::ApiKey;
 
 /// A provider: by which protocol it is asked, where it listens, where its key is.
+///
+/// ```
+/// # #[cfg(feature = "openai")] {
+/// use agent::provider::{ProviderEntry, openai::{Compat, OpenAiChat}};
+///
+/// // A server of your own that speaks like OpenAI, on this machine.
+/// let local = ProviderEntry::new("local", OpenAiChat::default().with_compat(Compat::plain()))
+///     .with_base_url("http://127.0.0.1:8000/v1")
+///     .without_key();
+/// assert_eq!(local.name(), "local");
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ProviderEntry {
     pub(super) name: String,
@@ -63,6 +75,21 @@ impl ProviderEntry {
     }
 
     /// Sets the model that the provider's name alone stands for.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+    /// use agent::model::Model as _;
+    /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
+    ///
+    /// let local = ProviderEntry::new("local", OpenAiChat::default())
+    ///     .with_base_url("http://127.0.0.1:8000/v1")
+    ///     .with_default_model("qwen3")
+    ///     .without_key();
+    /// assert_eq!(Catalogue::default().with_provider(local).model("local")?.info().model, "qwen3");
+    /// # Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
     pub fn with_default_model(mut self, model: impl Into<String>) -> Self {
         self.default_model = Some(model.into());
         self

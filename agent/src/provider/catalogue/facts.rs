@@ -1,6 +1,14 @@
 //! What is known of models: how much they take, and what they cost.
 
 /// What is known of a model beyond what it [can do](crate::model::Capabilities).
+///
+/// ```
+/// use agent::provider::{Catalogue, ModelFacts};
+///
+/// let facts: ModelFacts = Catalogue::default().facts("openai/gpt-5-mini").unwrap_or_default();
+/// let room = facts.context_window.map(|window| window - facts.max_output.unwrap_or(0));
+/// println!("{room:?} tokens for the conversation");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelFacts {
@@ -33,6 +41,14 @@ impl ModelFacts {
 }
 
 /// What a million tokens cost, in US dollars, at the usual tier: not in batches, and not with priority.
+///
+/// ```
+/// use agent::message::Usage;
+/// use agent::provider::Prices;
+///
+/// let prices = Prices::new(3.0, 15.0).with_cache(0.3, 3.75);
+/// assert_eq!(prices.cost(&Usage::new(1_000_000, 200_000)).total, 6.0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Prices {
@@ -49,6 +65,15 @@ pub struct Prices {
 }
 
 /// By how much everything costs more of a request that is long: all of it, not only what is above the bound.
+///
+/// ```
+/// use agent::message::Usage;
+/// use agent::provider::Prices;
+///
+/// let prices = Prices::new(1.0, 1.0).above(200_000, 2.0, 1.5);
+/// assert_eq!(prices.long.as_ref().map(|long| long.above), Some(200_000));
+/// assert_eq!(prices.cost(&Usage::new(1_000_000, 0)).total, 2.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LongRequest {

@@ -213,6 +213,14 @@ pub fn protocol(name: &str) -> Option<Arc<dyn Protocol>> {
 }
 
 /// The names of the protocols that are compiled in.
+///
+/// ```
+/// # #[cfg(feature = "openai")]
+/// assert!(agent::provider::protocols().any(|name| name == "openai-chat"));
+/// for name in agent::provider::protocols() {
+///     assert!(agent::provider::protocol(name).is_some());
+/// }
+/// ```
 pub fn protocols() -> impl Iterator<Item = &'static str> {
     let mut names: Vec<&str> = BUILT_IN.providers.iter().map(|provider| provider.protocol.api()).collect();
     let mut seen = Vec::new();
@@ -225,6 +233,13 @@ pub fn protocols() -> impl Iterator<Item = &'static str> {
 }
 
 /// A model whose provider nobody knows.
+///
+/// ```
+/// use agent::provider::{Catalogue, http::BuildModelError};
+///
+/// let error = Catalogue::default().model("acme/large-1").unwrap_err();
+/// assert!(matches!(&error, BuildModelError::Unknown(unknown) if unknown.to_string().contains("acme")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}{}{}", advice(known), hint(suggestion.as_deref()))]
 pub struct UnknownModel {

@@ -1,4 +1,13 @@
 //! Google's [Gemini API](https://ai.google.dev/api/generate-content).
+//! ```no_run
+//! # #[cfg(feature = "runtime")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use agent::Assistant;
+//!
+//! let assistant = Assistant::builder(agent::model("gemini/gemini-2.5-flash")?).build()?;          // reads GEMINI_API_KEY
+//! println!("{}", assistant.prompt("Say hello.").await?.text());
+//! # Ok(()) }
+//! ```
 
 mod decode;
 mod encode;
@@ -52,6 +61,13 @@ pub struct Gemini {
 }
 
 /// The version of the Gemini API, in the path.
+///
+/// ```
+/// use agent::provider::gemini::{Gemini, GeminiVersion};
+///
+/// let protocol = Gemini::default().with_version(GeminiVersion::V1);
+/// assert_eq!(protocol.version, GeminiVersion::V1);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GeminiVersion {
@@ -65,6 +81,14 @@ pub enum GeminiVersion {
 }
 
 /// The fields that schemas are sent in.
+///
+/// ```
+/// use agent::provider::gemini::{Gemini, GeminiSchemas};
+///
+/// // For an older model.
+/// let protocol = Gemini::default().with_schemas(GeminiSchemas::OpenApi);
+/// assert_eq!(protocol.schemas, GeminiSchemas::OpenApi);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GeminiSchemas {

@@ -37,6 +37,22 @@ pub struct HttpClient {
 }
 
 /// An answer on its way.
+///
+/// ```no_run
+/// use agent::provider::HttpRequest;
+/// use agent::provider::http::{HttpAnswer, HttpClient, HttpOptions};
+///
+/// # async fn example() -> Result<(), agent::model::ModelError> {
+/// let client = HttpClient::new(HttpOptions::default())?;
+/// let request = HttpRequest::post("/v1/rerank", agent::json!({"query": "tea"}));
+/// let mut answer: HttpAnswer = client.send("https://api.example", &request, &[]).await?;
+/// let mut body = Vec::new();
+/// while let Some(piece) = answer.chunk().await? {
+///     body.extend_from_slice(&piece);
+/// }
+/// println!("{} {}", answer.status(), body.len());
+/// # Ok(()) }
+/// ```
 pub struct HttpAnswer {
     response: reqwest::Response,
     headers: Vec<(String, String)>,

@@ -7,6 +7,19 @@
 //!
 //! Dropping a future or a stream ends the exchange at once, whatever it waits for; cancelling a
 //! [`StepCx`](crate::model::StepCx)'s token drops the stream's.
+//! ```
+//! # #[cfg(feature = "openai")]
+//! # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+//! use agent::provider::http::{ApiKey, HttpModel, HttpOptions};
+//! use std::time::Duration;
+//!
+//! let model = HttpModel::builder("openai/gpt-5")
+//!     .key(ApiKey::callback(|| async { Ok("a key from your vault".into()) }))
+//!     .options(HttpOptions::default().with_max_retries(5).with_idle_timeout(Duration::from_secs(60)))
+//!     .build()?;
+//! # let _ = model; Ok(()) }
+//! # #[cfg(feature = "openai")] example().unwrap();
+//! ```
 
 mod client;
 mod exchange;

@@ -46,6 +46,13 @@ pub(super) struct Inner {
 }
 
 /// A model that cannot be made.
+///
+/// ```
+/// use agent::provider::http::{BuildModelError, HttpModel};
+///
+/// let error = HttpModel::builder("no-such-provider/large").build().unwrap_err();
+/// assert!(matches!(error, BuildModelError::Unknown(_)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildModelError {
@@ -83,6 +90,22 @@ pub enum BuildModelError {
 }
 
 /// Makes an [`HttpModel`].
+///
+/// ```
+/// # #[cfg(feature = "anthropic")]
+/// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+/// use agent::model::Model as _;
+/// use agent::provider::http::HttpModel;
+///
+/// let model = HttpModel::builder("anthropic/claude-sonnet-5")
+///     .key("sk-123")
+///     .base_url("https://proxy.example/anthropic")
+///     .header("x-team", "search")
+///     .build()?;
+/// assert_eq!(model.info().model, "claude-sonnet-5");
+/// # Ok(()) }
+/// # #[cfg(feature = "anthropic")] example().unwrap();
+/// ```
 #[must_use = "a builder does nothing until `build`"]
 pub struct HttpModelBuilder {
     name: String,

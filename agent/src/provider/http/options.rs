@@ -58,6 +58,13 @@ type OnRetry = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
 type OnUsage = Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>;
 
 /// What stands between this program and the provider.
+///
+/// ```
+/// use agent::provider::http::{HttpOptions, Proxy, Secret};
+///
+/// let options = HttpOptions::default().with_proxy(Proxy::Url(Secret::from("http://ann:s3cret@proxy.example:3128")));
+/// assert!(!format!("{options:?}").contains("s3cret"));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Proxy {
@@ -71,6 +78,14 @@ pub enum Proxy {
 }
 
 /// A request is about to be sent again.
+///
+/// ```
+/// use agent::provider::http::{HttpOptions, Retry};
+///
+/// let options = HttpOptions::default().on_retry(|retry: &Retry<'_>| {
+///     eprintln!("{}: retry {} in {:?}, {}", retry.model.model, retry.number, retry.delay, retry.error);
+/// });
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Retry<'a> {
@@ -85,6 +100,17 @@ pub struct Retry<'a> {
 }
 
 /// What a reply took.
+///
+/// ```
+/// use agent::provider::http::{HttpOptions, UsageReport};
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+///
+/// let tokens = Arc::new(AtomicU64::new(0));
+/// let sum = tokens.clone();
+/// let options = HttpOptions::default().on_usage(move |report: &UsageReport<'_>| {
+///     sum.fetch_add(report.usage.total, Ordering::Relaxed);
+/// });
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct UsageReport<'a> {

@@ -80,6 +80,12 @@ impl ApiKey {
     }
 
     /// The key that this variable of the environment holds now; none when it is unset or blank.
+    ///
+    /// ```
+    /// use agent::provider::http::ApiKey;
+    ///
+    /// assert!(ApiKey::from_env("NO_SUCH_VARIABLE_HERE").is_none());
+    /// ```
     pub fn from_env(variable: &str) -> Option<Self> {
         let value = std::env::var(variable).ok()?;
         let value = value.trim();

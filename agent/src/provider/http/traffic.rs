@@ -9,6 +9,12 @@ use crate::model::ModelError;
 /// One thing that goes over the wire, as [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) is told of it.
 ///
 /// Keys are taken out, wherever they stand; what people and models say is not.
+///
+/// ```
+/// use agent::provider::http::{HttpOptions, Traffic};
+///
+/// let options = HttpOptions::default().on_traffic(|traffic: &Traffic<'_>| eprintln!("{} {:?}", traffic.exchange, traffic.kind));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Traffic<'a> {
@@ -19,6 +25,20 @@ pub struct Traffic<'a> {
 }
 
 /// What goes over the wire: a request, then an answer and its body in pieces, then an end; or no answer.
+///
+/// ```
+/// use agent::provider::http::TrafficKind;
+///
+/// fn line(kind: &TrafficKind<'_>) -> String {
+///     match kind {
+///         TrafficKind::Request { method, url, .. } => format!("> {method} {url}"),
+///         TrafficKind::Answer { status, .. } => format!("< {status}"),
+///         TrafficKind::Body { text, .. } => format!("< {text}"),
+///         TrafficKind::End { error: Some(error), .. } => format!("! {error}"),
+///         _ => String::new(),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TrafficKind<'a> {

@@ -1,4 +1,14 @@
 //! OpenAI and what speaks like it.
+//! ```no_run
+//! # #[cfg(feature = "runtime")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use agent::Assistant;
+//!
+//! // `openai/…` is asked by Chat Completions, `openai-responses/…` by the Responses API. Both read OPENAI_API_KEY.
+//! let assistant = Assistant::builder(agent::model("openai-responses/gpt-5")?).build()?;
+//! println!("{}", assistant.prompt("Say hello.").await?.text());
+//! # Ok(()) }
+//! ```
 
 mod chat;
 mod content;

@@ -23,6 +23,12 @@ use memchr::memchr2;
 mod tests;
 
 /// The longest event unless [`SseParser::with_max_event`] says otherwise: 16 MiB.
+///
+/// ```
+/// use agent::provider::sse::{MAX_EVENT, SseParser};
+///
+/// let small = SseParser::new().with_max_event(MAX_EVENT / 16);
+/// ```
 pub const MAX_EVENT: usize = 16 << 20;
 
 /// Reads an event stream in chunks of any size, cut anywhere.
@@ -32,6 +38,18 @@ pub const MAX_EVENT: usize = 16 << 20;
 ///
 /// One rule is wider than the standard's: [`finish`](Self::finish) hands out an event that the stream ends in without
 /// a blank line, because servers leave it away after their last event.
+///
+/// ```
+/// use agent::provider::sse::SseParser;
+///
+/// let mut parser = SseParser::new();
+/// let mut seen = Vec::new();
+/// parser.push(b"id: 7\nretry: 3000\nda", |_| unreachable!("nothing is whole yet"))?;
+/// parser.push(b"ta: one\n\n", |event| seen.push((event.id.to_owned(), event.data.to_owned())))?;
+/// assert_eq!(seen, [("7".to_owned(), "one".to_owned())]);
+/// assert_eq!(parser.retry(), Some(3_000));             // milliseconds
+/// # Ok::<(), agent::provider::sse::SseError>(())
+/// ```
 #[derive(Debug)]
 pub struct SseParser {
     /// The beginning of a line whose end has not come.
@@ -56,6 +74,15 @@ pub struct SseParser {
 const MAX_STRAY: usize = 64 << 10;
 
 /// One event.
+///
+/// ```
+/// use agent::provider::sse::{SseEvent, SseParser};
+///
+/// SseParser::new().push(b"event: ping\ndata: one\ndata: two\n\n", |event: SseEvent<'_>| {
+///     assert_eq!((event.event, event.data, event.id), ("ping", "one\ntwo", ""));
+/// })?;
+/// # Ok::<(), agent::provider::sse::SseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent<'a> {
@@ -70,6 +97,13 @@ pub struct SseEvent<'a> {
 }
 
 /// An event is longer than it may be.
+///
+/// ```
+/// use agent::provider::sse::SseParser;
+///
+/// let error = SseParser::new().with_max_event(8).push(b"data: far too long\n\n", |_| {}).unwrap_err();
+/// assert_eq!(error.to_string(), "an event of the stream is longer than 8 bytes");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is longer than {max} bytes")]
 pub struct SseError {

@@ -125,6 +125,26 @@ impl Decisions {
     }
 
     /// The call runs with these arguments, which are checked. The model is told what was run.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decisions, ScriptedModel, json, model::reply, tool, tools};
+    ///
+    /// /// Sends money.
+    /// #[tool(approval = "always")]
+    /// fn send(to: String, amount: u64) -> String {
+    ///     format!("{amount} sent to {to}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann", "amount": 500}"#), reply().text("Done.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![send]).build()?;
+    /// let suspended = assistant.prompt("Send Ann 500.").await?.snapshot.expect("it waits");
+    /// let request = &suspended.approval_requests()[0];
+    /// let less = Decisions::new().allow_with(request, json!({"to": "Ann", "amount": 5}));
+    /// assistant.resume(&suspended, less).await?;
+    /// assert!(assistant.messages().get(2).unwrap().text().contains("5 sent to Ann"));
+    /// # Ok(()) }
+    /// ```
     pub fn allow_with(self, request: &ApprovalRequest, args: impl Into<Value>) -> Self {
         self.decide(request, Decision::AllowWith(args.into()))
     }
@@ -142,6 +162,25 @@ impl Decisions {
 
     /// The result of a call whose tool said that it comes later ([`ToolOutcome::Deferred`]): a
     /// [`ToolOutput`](struct@crate::ToolOutput), or any other outcome.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decisions, RunStop, ScriptedModel, ToolOutcome, ToolOutput, model::reply, tool, tools};
+    ///
+    /// /// Orders a translation; it comes tomorrow.
+    /// #[tool]
+    /// fn translate(text: String) -> ToolOutcome {
+    ///     ToolOutcome::Deferred { handle: format!("order of {text:?}") }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call_with_id("call_1", "translate", r#"{"text": "tea"}"#), reply().text("Thé.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![translate]).build()?;
+    /// let output = assistant.prompt("Translate tea.").await?;
+    /// assert_eq!(output.stop, RunStop::Suspended);
+    /// let arrived = Decisions::new().deliver("call_1", ToolOutput::text("thé"));
+    /// assert_eq!(assistant.resume(&output.snapshot.unwrap(), arrived).await?.text(), "Thé.");
+    /// # Ok(()) }
+    /// ```
     pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
         self.arrived.push(Arrived { call_id: call_id.into(), outcome: outcome.into() });
         self

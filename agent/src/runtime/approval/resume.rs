@@ -11,6 +11,20 @@ use crate::runtime::assistant::Config;
 use crate::runtime::records::Left;
 
 /// Why a suspended run does not go on like this. Nothing has changed: what waited still waits.
+///
+/// ```
+/// # /// Sends money.
+/// # #[agent::tool(approval = "always")] async fn send(to: String) {}
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = agent::ScriptedModel::new([agent::model::reply().tool_call("send", r#"{"to": "Ann"}"#)]);
+/// # let assistant = agent::Assistant::builder(model).tools(agent::tools![send]).build()?;
+/// use agent::{Decisions, ResumeError};
+///
+/// let suspended = assistant.prompt("Send it to Ann.").await?.snapshot.expect("it waits");
+/// let error = assistant.resume(&suspended, Decisions::new()).await.unwrap_err();
+/// assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { .. })));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {

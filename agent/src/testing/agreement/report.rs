@@ -4,8 +4,18 @@ use super::super::law::Disagreement;
 use std::fmt;
 
 /// What came of holding a type against its schema. `Display` says it in full.
+///
+/// ```
+/// use agent::testing::Agreement;
+///
+/// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+/// let report = Agreement::new().samples(20).check_schema("count", &schema)?;
+/// assert!(report.holds() && report.fitting > 0, "{report}");
+/// # Ok::<(), agent::args::SchemaError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[must_use = "a test fails by `holds`"]
 pub struct AgreementReport {
     /// The type or the tool.
     pub name: String,

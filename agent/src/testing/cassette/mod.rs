@@ -143,6 +143,14 @@ impl Cassette {
 ///
 /// Each recorded reply is played once, to the request that it was the reply to, whatever the order. Any other request is an
 /// error, which shows the nearest one that was recorded and where the two differ.
+///
+/// ```
+/// use agent::testing::{Cassette, CassetteModel};
+///
+/// # let path = std::env::temp_dir().join(format!("agent-doc-model-{}.json", std::process::id()));
+/// let model: CassetteModel = Cassette::new(path).record(agent::ScriptedModel::new(["Hello!"]));
+/// assert!(model.is_recording() && model.is_empty());
+/// ```
 #[derive(Clone)]
 pub struct CassetteModel {
     cassette: Arc<Cassette>,
@@ -317,7 +325,7 @@ impl Exchange {
         if let Some(error) = &self.error {
             let text = |key: &str| error.get(key).and_then(Value::as_str);
             let mut made = ModelError::new(
-                ModelErrorKind::from_name(text("kind").unwrap_or_default()),
+                ModelErrorKind::from(text("kind").unwrap_or_default()),
                 text("message").unwrap_or_default(),
             );
             if let Some(code) = text("code") {
@@ -340,7 +348,7 @@ impl Exchange {
     }
 
     fn of_error(request: Value, error: &ModelError) -> Self {
-        let mut kept = json!({"kind": error.kind().name(), "message": error.message()});
+        let mut kept = json!({"kind": error.kind().as_str(), "message": error.message()});
         if let Some(code) = error.code() {
             kept["code"] = code.into();
         }
@@ -355,6 +363,14 @@ impl Exchange {
 }
 
 /// A cassette that cannot be used.
+///
+/// ```
+/// use agent::testing::{Cassette, CassetteError};
+///
+/// let error = Cassette::new("no/such/file.json").play().err().unwrap();
+/// assert!(matches!(&error, CassetteError::Io { path, .. } if path.ends_with("file.json")));
+/// assert!(error.to_string().contains("AGENT_CASSETTES=record"));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {

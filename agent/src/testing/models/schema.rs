@@ -191,6 +191,12 @@ impl fmt::Debug for SchemaModel {
 }
 
 /// What kind of call it is.
+///
+/// ```
+/// use agent::testing::CallKind;
+///
+/// assert_eq!(CallKind::Slip("a number as text").to_string(), "slip: a number as text");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
@@ -216,6 +222,15 @@ impl fmt::Display for CallKind {
 }
 
 /// One call of a [`SchemaModel`].
+///
+/// ```
+/// use agent::testing::{CallKind, SchemaCall};
+///
+/// /// What a good tool never does.
+/// fn is_bad(call: &SchemaCall) -> bool {
+///     matches!(call.kind, CallKind::Beyond) && !call.is_refused()
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SchemaCall {
@@ -261,7 +276,28 @@ impl SchemaCall {
 }
 
 /// What became of the calls of a [`SchemaModel`]. `Display` is a table.
+///
+/// ```
+/// use agent::testing::SchemaModel;
+/// use agent::{Assistant, tool, tools};
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(#[arg(range(0..=100))] n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[cfg(feature = "runtime")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = SchemaModel::new();
+/// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
+/// model.report().assert_safe();
+/// # Ok(()) }
+/// # #[cfg(not(feature = "runtime"))]
+/// # fn main() {}
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "a test fails by `assert_safe`"]
 pub struct SchemaReport {
     calls: Vec<SchemaCall>,
 }

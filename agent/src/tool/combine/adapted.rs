@@ -2,9 +2,10 @@
 
 use super::arguments::{Joined, Taken, join};
 use crate::args::{Coercions, InvalidArguments, NotTakenOut, PlanOptions};
-use crate::message::{Part, ToolResultMessage};
+use crate::message::Part;
 use crate::tool::BoxFuture;
 use crate::tool::approval::Approval;
+use crate::tool::call_record::CallRecord;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::{DefinitionError, ToolDefinition};
 use crate::tool::error::ToolError;
@@ -224,8 +225,12 @@ impl Tool for Adapted {
         }
     }
 
-    fn format_result(&self, result: &ToolResultMessage) -> Option<Vec<Part>> {
-        self.inner.format_result(result)
+    fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
+        self.inner.format_result(record)
+    }
+
+    fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+        self.inner.triggers_follow_up(record)
     }
 
     fn formats_results(&self) -> bool {

@@ -14,6 +14,15 @@ use tower_service::Service;
 
 /// A layer that answers one path, and the path of the metadata, and hands on everything else. See
 /// [`Server::into_layer`](crate::mcp::Server::into_layer).
+///
+/// ```
+/// use agent::mcp::{Server, server::HttpLayer};
+/// use agent::tools;
+///
+/// // In an application: `router.layer(layer)`. Everything but `/mcp` goes on to it.
+/// let layer: HttpLayer = Server::new(tools![]).allow_anonymous().into_layer("/mcp")?;
+/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct HttpLayer {
     service: HttpService,
@@ -47,6 +56,17 @@ impl<S> Layer<S> for HttpLayer {
 }
 
 /// An application with a server in front of one of its paths.
+///
+/// ```
+/// use agent::mcp::{Server, server::Mounted};
+/// use agent::tools;
+/// use tower_layer::Layer as _;
+///
+/// let layer = Server::new(tools![]).allow_anonymous().into_layer("/mcp")?;
+/// let application = "anything that is a `tower_service::Service`";
+/// let mounted: Mounted<&str> = layer.layer(application);
+/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Mounted<S> {
     own: HttpLayer,

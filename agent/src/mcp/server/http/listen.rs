@@ -26,6 +26,27 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// A server that takes connections and answers as soon as it [runs](Self::run).
+///
+/// ```
+/// use agent::mcp::Server;
+/// use agent::{tool, tools};
+/// use std::time::Duration;
+///
+/// /// Doubles a number.
+/// #[tool(read_only)]
+/// fn double(n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::new(tools![double]).bind(([127, 0, 0, 1], 0)).await?;      // any free port
+/// assert!(server.url().ends_with("/mcp"));
+/// let handle = server.handle();
+/// let running = tokio::spawn(server.run());
+/// handle.shutdown(Duration::from_secs(5)).await;
+/// running.await??;
+/// # Ok(()) }
+/// ```
 #[must_use = "call `run`"]
 pub struct BoundServer {
     listener: TcpListener,

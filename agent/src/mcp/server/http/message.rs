@@ -22,6 +22,15 @@ const DEEPEST: usize = 120;
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer: of this server, or of the application around which it is a [layer](super::HttpLayer).
+///
+/// ```
+/// use agent::mcp::server::ResponseBody;
+///
+/// /// What an application that has this server as a layer answers with.
+/// fn is_success(response: &http::Response<ResponseBody>) -> bool {
+///     response.status().is_success()
+/// }
+/// ```
 pub struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 
 impl ResponseBody {

@@ -36,10 +36,30 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Why a body cannot be read, in the words of whatever reads it.
+///
+/// ```
+/// use agent::mcp::server::RequestError;
+///
+/// let error: RequestError = "the connection broke".into();
+/// assert_eq!(error.to_string(), "the connection broke");
+/// ```
 pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server as a `tower_service::Service`, to mount in an application. Cloning is cheap. It never fails: every request gets
 /// an answer.
+///
+/// ```
+/// use agent::mcp::{Server, server::{Bearer, Caller, HttpService}};
+/// use agent::tools;
+///
+/// // `axum::Router::new().nest_service("/mcp", service)`
+/// let service: HttpService = Server::new(tools![])
+///     .authenticator(Bearer::new([("s3cret", Caller::new("ann"))]))
+///     .allowed_hosts(["tools.example"])
+///     .into_service()?;
+/// service.handle().tools_changed();
+/// # Ok::<(), agent::mcp::server::ServerError>(())
+/// ```
 #[derive(Clone)]
 pub struct HttpService {
     shared: Arc<Shared>,

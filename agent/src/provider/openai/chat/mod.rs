@@ -44,6 +44,14 @@ pub struct OpenAiChat {
 }
 
 /// In what a server departs from OpenAI. The default is OpenAI itself.
+///
+/// ```
+/// use agent::provider::openai::{Compat, MaxTokensField, OpenAiChat, SystemRole};
+///
+/// let compat = Compat::plain().with_max_tokens_field(MaxTokensField::MaxTokens).with_system_role(SystemRole::System);
+/// let protocol = OpenAiChat::default().with_compat(compat);
+/// assert_eq!(protocol.compat.system_role, SystemRole::System);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a server")]
@@ -75,6 +83,12 @@ pub struct Compat {
 }
 
 /// How a server is asked to search the web.
+///
+/// ```
+/// use agent::provider::openai::{Compat, WebSearchField};
+///
+/// assert_eq!(Compat::default().with_web_search(WebSearchField::Plugin).web_search, WebSearchField::Plugin);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WebSearchField {
@@ -90,6 +104,18 @@ pub enum WebSearchField {
 }
 
 /// How a server is told how much its model should think.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest, Thinking};
+/// use agent::provider::{Protocol, openai::{Compat, OpenAiChat, ThinkingField}};
+///
+/// let protocol = OpenAiChat::default().with_compat(Compat::plain().with_thinking(ThinkingField::Reasoning));
+/// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low);
+/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+/// assert_eq!(http.body["reasoning"]["effort"], "low");
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingField {
@@ -107,6 +133,12 @@ pub enum ThinkingField {
 }
 
 /// When what a model thought goes back to it.
+///
+/// ```
+/// use agent::provider::openai::{Compat, EchoThinking};
+///
+/// assert_eq!(Compat::default().with_echo_thinking(EchoThinking::Never).echo_thinking, EchoThinking::Never);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EchoThinking {
@@ -221,6 +253,18 @@ impl Compat {
 }
 
 /// The field of the token limit.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest};
+/// use agent::provider::{Protocol, openai::{Compat, MaxTokensField, OpenAiChat}};
+///
+/// let protocol = OpenAiChat::default().with_compat(Compat::default().with_max_tokens_field(MaxTokensField::MaxTokens));
+/// let request = ModelRequest::new([Message::user("Hi")]).with_max_tokens(500);
+/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+/// assert_eq!(http.body["max_tokens"], 500);
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaxTokensField {
@@ -241,6 +285,18 @@ impl MaxTokensField {
 }
 
 /// The role of the system prompt.
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest};
+/// use agent::provider::{Protocol, openai::{Compat, OpenAiChat, SystemRole}};
+///
+/// let protocol = OpenAiChat::default().with_compat(Compat::default().with_system_role(SystemRole::Developer));
+/// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.");
+/// let http = protocol.encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
+/// assert_eq!(http.body["messages"][0]["role"], "developer");
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemRole {

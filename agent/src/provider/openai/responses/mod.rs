@@ -52,6 +52,13 @@ pub struct OpenAiResponses {
 }
 
 /// How a model sums up what it thought.
+///
+/// ```
+/// use agent::provider::openai::{OpenAiResponses, ReasoningSummary};
+///
+/// let protocol = OpenAiResponses::default().with_summary(ReasoningSummary::Concise);
+/// assert_eq!(protocol.summary, Some(ReasoningSummary::Concise));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningSummary {
