@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::agent_loop::Phase;
 use super::batch::Batch;
 use super::{AgentLoop, AnswerError, CallEnd};
-use crate::message::{AssistantMessage, Message, Part, ToolCall, ToolResultMessage};
-use crate::{FailureCode, IntoOutcome, ToolOutcome, ToolResult};
+use crate::message::{AssistantMessage, Message, Part, ToolCall};
+use crate::{FailureCode, IntoOutcome, ToolOutcome};
 
 /// Calls that were made outside of a run, and what each came to: a job that went on in the background, a button that a user pressed. They
 /// become a turn of the conversation by `Assistant::record`.
@@ -53,9 +53,9 @@ impl RecordedTurn {
 
     /// The calls with the messages that answer them.
     #[cfg(feature = "runtime")]
-    pub(crate) fn results(&self) -> impl Iterator<Item = (&ToolCall, ToolResultMessage)> {
+    pub(crate) fn results(&self) -> impl Iterator<Item = (&ToolCall, crate::message::ToolResultMessage)> {
         self.calls.iter().filter_map(|(call, outcome)| {
-            let result = ToolResult::new(&*call.id, &*call.name, settled(outcome.clone()));
+            let result = crate::ToolResult::new(&*call.id, &*call.name, settled(outcome.clone()));
             Some((call, result.to_message()?))
         })
     }
