@@ -384,7 +384,9 @@ async fn another_prompt_gives_up_what_waited() {
     let bank = Arc::<Bank>::default();
     let (assistant, run) = suspended(&bank).await;
     assert_eq!(assistant.prompt("Never mind").await.unwrap().text(), "done");
-    assert_eq!(outline(&assistant)[3], "pay interrupted(lost)");
+    assert_eq!(outline(&assistant)[3], "pay interrupted(steered)");
+    let waited = assistant.messages().get(3).unwrap().text();
+    assert!(waited.starts_with("The call was not run: it waited for a decision"), "{waited}");
     assert_sound(&assistant);
     let allow = Decisions::new().allow(&run.approval_requests()[0]);
     assert_eq!(refused(&assistant, &run, allow).await, ResumeError::ConversationMovedOn);

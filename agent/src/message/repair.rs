@@ -82,6 +82,9 @@ impl fmt::Display for Repair {
 /// What the model reads where no result was recorded.
 pub(crate) const LOST: &str = "No result of this call was recorded. It is not known whether it took effect.";
 
+/// What it reads of a call that waited for somebody's decision when the conversation went on.
+const UNDECIDED: &str = "The call was not run: it waited for a decision, and a new message came first.";
+
 impl Conversation {
     /// Makes the history such that every provider takes it, and says what was changed; nothing when it was sound.
     ///
@@ -103,10 +106,20 @@ impl Conversation {
     /// assert!(conversation.repair().is_empty());
     /// ```
     pub fn repair(&mut self) -> Vec<Repair> {
+        self.repair_with("lost", LOST)
+    }
+
+    /// The same where it is known that calls without a result were not begun.
+    pub(crate) fn repair_undecided(&mut self) -> Vec<Repair> {
+        self.repair_with("steered", UNDECIDED)
+    }
+
+    /// Calls without a result get one of this code and text.
+    fn repair_with(&mut self, code: &'static str, text: &str) -> Vec<Repair> {
         if self.is_sound() {
             return Vec::new();
         }
-        let (messages, repairs) = Ledger::read(self.shared()).settle(self.shared());
+        let (messages, repairs) = Ledger::read(self.shared()).settle(self.shared(), code, text);
         self.set_messages(messages);
         repairs
     }
@@ -230,7 +243,12 @@ impl Ledger {
     }
 
     /// The messages in their new order.
-    fn settle(mut self, messages: &[Arc<Message>]) -> (Vec<Arc<Message>>, Vec<Repair>) {
+    fn settle(
+        mut self,
+        messages: &[Arc<Message>],
+        code: &'static str,
+        text: &str,
+    ) -> (Vec<Arc<Message>>, Vec<Repair>) {
         let mut settled = Vec::with_capacity(messages.len());
         for (at, message) in messages.iter().enumerate() {
             if message.as_tool_result().is_some() {
@@ -248,8 +266,8 @@ impl Ledger {
                 let Some((place, result)) = result else {
                     self.repairs.push(Repair::ResultAdded { call_id: name.clone(), tool: slot.tool.clone() });
                     let unknown = ToolResultMessage::new(name, slot.tool, OutcomeKind::Interrupted)
-                        .with_code(Some("lost".to_owned()))
-                        .with_content(LOST);
+                        .with_code(Some(code.to_owned()))
+                        .with_content(text);
                     settled.push(Arc::new(unknown.into()));
                     continue;
                 };

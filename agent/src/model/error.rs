@@ -17,7 +17,8 @@ use std::time::Duration;
 ///     .with_code("rate_limit_error")
 ///     .with_retry_after(std::time::Duration::from_secs(2));
 /// assert!(error.is_rate_limit() && error.is_retryable());
-/// assert_eq!(error.to_string(), "rate limit: too many requests (status 429, code rate_limit_error)");
+/// let text = "rate limit: too many requests (status 429, code rate_limit_error, wants a pause of 2s)";
+/// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone)]
 pub struct ModelError {

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::approval::{self, Approver, Resumption, Signer};
-use super::begin::{Begin, Rest};
+use super::approval::{Approver, Signer};
+use super::begin::Begin;
 use super::cache::ResultCache;
 use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
-use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
-use super::records::{Keeper, Restored, SessionState};
+use super::queue::{MessageQueue, QueueMode, Receipt};
+use super::records::{Keeper, SessionState};
 use super::spill::{Spill, SpilledFile};
 use super::turn_tools::Preparer;
-use super::{AssistantBuilder, Decisions, Prompt, ResumeError, Run, RunError, RunHandle};
+use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
@@ -89,14 +89,16 @@ struct Shared {
 pub(super) struct State {
     pub(super) conversation: Conversation,
     /// Whether the conversation is to be looked at before the next run.
-    is_suspect: bool,
-    active: Option<Active>,
+    pub(super) is_suspect: bool,
+    /// Whether the last run waits for decisions: its open calls were not begun.
+    pub(super) is_undecided: bool,
+    pub(super) active: Option<Active>,
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
-    listeners: Listeners,
+    pub(super) listeners: Listeners,
     /// What the model is sent of the conversation, kept from request to request.
-    hand_off: HandOff,
-    last_error: Option<String>,
+    pub(super) hand_off: HandOff,
+    pub(super) last_error: Option<String>,
     pub(super) cache: ResultCache,
     /// The files that results in the conversation name.
     spilled: Vec<Arc<SpilledFile>>,
@@ -104,11 +106,11 @@ pub(super) struct State {
     pub(super) session: Option<SessionState>,
 }
 
-struct Active {
-    core: AgentLoop,
-    cancel: CancelToken,
+pub(super) struct Active {
+    pub(super) core: AgentLoop,
+    pub(super) cancel: CancelToken,
     /// The reply while it streams.
-    growing: Option<Box<Growing>>,
+    pub(super) growing: Option<Box<Growing>>,
 }
 
 impl Assistant {
@@ -122,6 +124,7 @@ impl Assistant {
         let state = State {
             conversation,
             is_suspect: true,
+            is_undecided: false,
             active: None,
             steering: MessageQueue::default(),
             follow_ups: MessageQueue::default(),
@@ -442,116 +445,9 @@ impl Assistant {
         self.state().steering.has_news()
     }
 
-    /// Begins a run; gives the queued messages that it began with.
-    ///
-    /// # Errors
-    /// A run is going on, or there is nothing to continue.
-    pub(super) fn begin_run(
-        &self,
-        run_id: Arc<str>,
-        mut begin: Begin,
-        cancel: CancelToken,
-        is_watched: bool,
-        config: &Config,
-    ) -> Result<(Vec<Queued>, Option<Resumption>), RunError> {
-        let mut state = self.state();
-        if state.active.is_some() {
-            return Err(RunError::Busy);
-        }
-        let is_muted = !is_watched && state.listeners.is_empty();
-        if let Begin::Resume { run, messages } = begin {
-            let (mut core, decisions) = *run;
-            let resumption = approval::check(&core, decisions, config).map_err(RunError::Resume)?;
-            let left = state.session.as_ref().and_then(|session| session.left_by(core.run_id()));
-            if !approval::goes_on(left.as_ref().unwrap_or(&state.conversation), core.conversation()) {
-                return Err(RunError::Resume(ResumeError::ConversationMovedOn));
-            }
-            if let Some(session) = &mut state.session {
-                session.goes_on_with(core.run_id());
-            }
-            core.set_tools(&config.rules.tools);
-            core.mute(is_muted);
-            core.live();
-            state.conversation = Conversation::new();
-            for message in messages {
-                state.steering.push_message(message);
-            }
-            // They are heard before the next request; what was decided on runs.
-            state.steering.leave();
-            state.last_error = None;
-            state.active = Some(Active { core, cancel, growing: None });
-            return Ok((Vec::new(), Some(resumption)));
-        }
-        if matches!(begin, Begin::Continue)
-            && let Some(Restored { mut core, resumption }) = state.restore()
-        {
-            core.set_tools(&config.rules.tools);
-            core.mute(is_muted);
-            core.live();
-            state.conversation = Conversation::new();
-            state.last_error = None;
-            state.active = Some(Active { core, cancel, growing: None });
-            return Ok((Vec::new(), Some(resumption)));
-        }
-        if std::mem::take(&mut state.is_suspect) {
-            for repair in state.conversation.repair() {
-                tracing::warn!(%run_id, %repair, "the conversation was repaired");
-            }
-        }
-        let (mut taken, mut polls, recorded) = (Vec::new(), true, begin.take_recorded());
-        let prompts = match begin {
-            Begin::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
-            _ => match state.conversation.last() {
-                None => return Err(RunError::NothingToContinue),
-                Some(Message::Assistant(_)) => {
-                    taken = state.steering.take(config.steering_mode);
-                    polls = taken.is_empty();
-                    if taken.is_empty() {
-                        taken = state.follow_ups.take(config.follow_up_mode);
-                    }
-                    if taken.is_empty() {
-                        return Err(RunError::LastMessageIsAssistant);
-                    }
-                    taken.iter().map(|queued| queued.message.clone()).collect()
-                }
-                Some(_) => Vec::new(),
-            },
-        };
-        if let Some(session) = &mut state.session {
-            session.leaves_run();
-        }
-        let conversation = std::mem::take(&mut state.conversation);
-        let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
-        core.live();
-        if let Some(turn) = recorded {
-            config.record(&mut core, turn);
-        } else if !polls {
-            core = core.without_first_poll();
-        }
-        state.last_error = None;
-        state.active = Some(Active { core, cancel, growing: None });
-        Ok((taken, None))
-    }
-
-    /// The loop of the run that goes on, with the rest of the state.
-    pub(super) fn with_run<T>(&self, then: impl FnOnce(&mut AgentLoop, &mut Rest<'_>) -> T) -> Option<T> {
-        let mut state = self.state();
-        let State { active, steering, follow_ups, listeners, hand_off, cache, .. } = &mut *state;
-        let Active { core, growing, .. } = active.as_mut()?;
-        let mut rest = Rest { steering, follow_ups, listeners, hand_off, cache, growing };
-        Some(then(core, &mut rest))
-    }
-
-    /// The run is over: its conversation is the assistant's.
-    pub(super) fn end_run(&self, error: Option<String>) -> Option<AgentLoop> {
-        let mut state = self.state();
-        let core = state.active.take()?.core;
-        state.conversation = core.conversation().clone();
-        state.is_suspect = core.end().is_none();
-        state.last_error = error;
-        drop(state);
+    /// Whoever waits for the end of the run goes on.
+    pub(super) fn tell_idle(&self) {
         self.shared.idle.notify_waiters();
-        Some(core)
     }
 
     /// Keeps a file as long as the conversation may name it.

@@ -154,7 +154,7 @@ impl fmt::Display for LintFinding {
 /// Registry::new(tools![transfer])?.lint().into_result()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[must_use = "a test fails by `into_result`"]
 pub struct LintReport {
     findings: Vec<LintFinding>,
@@ -184,6 +184,13 @@ impl LintReport {
     /// The report itself, when there are findings.
     pub fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+/// As for people: it is what a test that ends with `?` prints.
+impl fmt::Debug for LintReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

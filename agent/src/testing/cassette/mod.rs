@@ -371,7 +371,7 @@ impl Exchange {
 /// assert!(matches!(&error, CassetteError::Io { path, .. } if path.ends_with("file.json")));
 /// assert!(error.to_string().contains("AGENT_CASSETTES=record"));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
     /// The file is not there, or cannot be read.
@@ -402,6 +402,13 @@ pub enum CassetteError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// As for people: it is what a test that ends with `?` prints.
+impl fmt::Debug for CassetteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl CassetteError {
