@@ -83,6 +83,7 @@ impl fmt::Display for Repair {
 pub(crate) const LOST: &str = "No result of this call was recorded. It is not known whether it took effect.";
 
 /// What it reads of a call that waited for somebody's decision when the conversation went on.
+#[cfg(feature = "runtime")]
 const UNDECIDED: &str = "The call was not run: it waited for a decision, and a new message came first.";
 
 impl Conversation {
@@ -110,6 +111,7 @@ impl Conversation {
     }
 
     /// The same where it is known that calls without a result were not begun.
+    #[cfg(feature = "runtime")]
     pub(crate) fn repair_undecided(&mut self) -> Vec<Repair> {
         self.repair_with("steered", UNDECIDED)
     }
