@@ -70,7 +70,8 @@ pub(crate) async fn live(
                 }
             },
             Some(question) = chat.asked.recv() => {
-                if question.answer.is_closed() {
+                // A run that was cancelled a moment ago may still ask: nobody is to answer that.
+                if question.answer.is_closed() || person.interrupts > 0 {
                     continue;
                 }
                 screen.close()?;
