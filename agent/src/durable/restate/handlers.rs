@@ -22,6 +22,7 @@ use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue};
 use crate::message::Message;
+use crate::steps::StepError;
 
 /// The runs, and what can be said to them.
 pub(super) struct AgentHandlers {
@@ -56,6 +57,15 @@ struct Answer {
 /// The longest name of a run.
 const MAX_NAME: usize = 200;
 
+/// An engine that failed tries again; all else ends the invocation.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
+fn handler_error(error: StepError) -> HandlerError {
+    match error {
+        StepError::Engine { message } => HandlerError::from(message),
+        error => TerminalError::new(error.to_string()).into(),
+    }
+}
+
 /// Each key is a run: `run` runs once, the others at any time beside it.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
@@ -80,7 +90,7 @@ impl AgentHandlers {
         let slot = Slot::default();
         let invocation = RunInvocation::new(&context, &slot, self.served.clone(), run);
         let outcome = play(&self.served, &invocation, request, part.token.clone()).await;
-        Ok(Json(outcome.map_err(|error| TerminalError::new(error.to_string()))?))
+        Ok(Json(outcome.map_err(handler_error)?))
     }
 
     /// A message for a run.
@@ -171,7 +181,7 @@ impl ToolHandlers {
         let part = self.served.running.enter(&run);
         let invocation = CallInvocation { context };
         let ended = call_tool(&self.served, &invocation, request, None, part.token.clone()).await;
-        Ok(Json(ended.map_err(|error| TerminalError::new(error.to_string()))?))
+        Ok(Json(ended.map_err(handler_error)?))
     }
 }
 

@@ -133,8 +133,7 @@ impl<'c> RunInvocation<'c> {
     }
 
     fn ears(&self) -> MutexGuard<'_, Option<Ears<'c>>> {
-        // Nothing that can panic runs under it.
-        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ears)
     }
 
     /// A step is taken.
@@ -194,20 +193,41 @@ enum Came<T> {
     Mail,
 }
 
-/// A step of either.
+/// A step of either. What this process made is not read again from what the engine remembers of it.
 macro_rules! step {
     ($context:expr, $name:expr, $tries:expr, $work:expr) => {{
-        let (tries, work) = ($tries, $work);
+        let (name, tries, work) = ($name, $tries, $work);
         let policy = RunRetryPolicy::new()
             .initial_delay(tries.pause)
             .exponentiation_factor(2.0)
             .max_delay(Duration::from_secs(30))
             .max_attempts(tries.most);
-        let running = $context
-            .run(move || async move { work.await.map(Json).map_err(|Again(text)| HandlerError::from(text)) });
-        let running = running.name($name).retry_policy(policy);
-        Box::pin(async move { running.await.map(|Json(value)| value).map_err(step_error) })
+        let made = Arc::new(Mutex::new(None));
+        let making = made.clone();
+        let running = $context.run(move || async move {
+            let value = work.await.map_err(|Again(text)| HandlerError::from(text))?;
+            let remembered = serde_json::to_vec(&value)?;
+            *lock(&making) = Some(value);
+            Ok(remembered)
+        });
+        let running = running.name(&name).retry_policy(policy);
+        Box::pin(async move {
+            let remembered: Vec<u8> = running.await.map_err(step_error)?;
+            let made = lock(&made).take();
+            made.map_or_else(|| read(&name, &remembered), Ok)
+        })
     }};
+}
+
+fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that can panic runs under these.
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Another version of the program may have written it: one that can read it goes on.
+fn read<T: Kept>(name: &str, remembered: &[u8]) -> Result<T, StepError> {
+    let read = serde_json::from_slice(remembered);
+    read.map_err(|error| StepError::engine(format!("what is remembered of {name} cannot be read: {error}")))
 }
 
 impl Journal for CallInvocation<'_> {
