@@ -61,6 +61,7 @@ mod runtime_steering;
 mod runtime_traces;
 mod runtime_turn_tools;
 mod store;
+mod store_cancel;
 mod store_faults;
 mod store_kill;
 mod store_session;
