@@ -295,12 +295,25 @@ impl Driver {
 
     /// A message as it is stored: secret arguments of calls are left out.
     fn message_entry(&self, records: &RunRecords, message: &Arc<Message>, is_cut: bool) -> EntryKind {
-        let Message::Assistant(reply) = &**message else { return EntryKind::message(message.clone()) };
         let hidden = |call: &ToolCall| {
             if records.keeper.keeps_secrets {
                 return None;
             }
             without_secrets(&self.config, call)
+        };
+        let reply = match &**message {
+            Message::Assistant(reply) => reply,
+            Message::ToolResult(result) if result.edited_args.is_some() => {
+                // What somebody else gave the call has secrets, too.
+                let edited = result.edited_args.clone().unwrap_or_default();
+                let Some(args) = hidden(&ToolCall::new(&*result.call_id, &*result.tool, edited)) else {
+                    return EntryKind::message(message.clone());
+                };
+                let mut result = result.clone();
+                result.edited_args = Some(args.into());
+                return EntryKind::message(Message::ToolResult(result));
+            }
+            _ => return EntryKind::message(message.clone()),
         };
         if reply.tool_calls().all(|call| hidden(call).is_none()) {
             return EntryKind::message_without(message.clone(), Vec::new(), is_cut);
