@@ -51,6 +51,7 @@ mod provider_transport;
 mod registry;
 mod runtime_approvals;
 mod runtime_core;
+mod runtime_drivers;
 mod runtime_faults;
 mod runtime_misbehaviour;
 mod runtime_models;
