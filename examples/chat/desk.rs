@@ -163,10 +163,12 @@ async fn edit(
         call.args.text().to_owned()
     };
     let shown = masked.unwrap_or_else(|| real.clone());
-    let mut note = "  change them; as they are, or empty, you are asked again".to_owned();
-    if hides {
-        note.push_str(&format!("; {SECRET} stays what it is, or write another value in its place"));
-    }
+    let note = "  change them; as they are, or empty, you are asked again";
+    let note = if hides {
+        format!("{note}; {SECRET} stays what it is, or write another value in its place")
+    } else {
+        note.to_owned()
+    };
     pager::page(look, &[look.paint(Kind::Dim, &note)]).await?;
     let mut text = sent.clone();
     loop {

@@ -145,12 +145,7 @@ impl Teller {
 
     fn grow(&mut self, update: &ModelEvent, show: &mut impl Show) {
         match update {
-            ModelEvent::Part { content_index, part, .. } => {
-                // Another word on the same one is no news.
-                if self.told.insert(*content_index) {
-                    self.part(part, show);
-                }
-            }
+            ModelEvent::Part { content_index, part, .. } => self.part(*content_index, part, show),
             ModelEvent::TextDelta { delta, .. } => show.text(Kind::Said, delta),
             ModelEvent::ThinkingDelta { delta, .. } => show.text(Kind::Dim, delta),
             ModelEvent::TextEnd { .. } | ModelEvent::ThinkingEnd { .. } => show.end_text(),
@@ -165,8 +160,11 @@ impl Teller {
         }
     }
 
-    /// A part that does not come piece by piece.
-    fn part(&self, part: &Part, show: &mut impl Show) {
+    /// A part that does not come piece by piece. Another word on the same one is no news.
+    fn part(&mut self, index: usize, part: &Part, show: &mut impl Show) {
+        if !self.told.insert(index) {
+            return;
+        }
         let told = match &part.content {
             Content::Refusal(text) => {
                 show.text(Kind::Bad, text);

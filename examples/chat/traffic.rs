@@ -94,7 +94,7 @@ impl Log {
             _ => return,
         };
         line["server"] = json!(traffic.server);
-        self.write(stamped(line));
+        self.write(&stamped(line));
     }
 
     /// A body without the secret arguments of the calls in it.
@@ -108,7 +108,7 @@ impl Log {
 
     fn of_exchange(&self, exchange: u64, mut line: Value) {
         line["exchange"] = json!(exchange);
-        self.write(stamped(line));
+        self.write(&stamped(line));
     }
 
     /// A piece of a reply, and what it says. It waits for the end where it may be a piece of a secret.
@@ -116,7 +116,7 @@ impl Log {
         line["exchange"] = json!(exchange);
         let line = stamped(line);
         if self.secrets.is_empty() {
-            return self.write(line);
+            return self.write(&line);
         }
         let mut inner = self.lock();
         let held = inner.held.entry(exchange).or_default();
@@ -135,7 +135,7 @@ impl Log {
                 json!({"kind": "body", "left_out": why, "bytes": held.text.len(), "pieces": held.lines.len()}),
             );
         } else {
-            held.lines.into_iter().for_each(|line| self.write(line));
+            held.lines.iter().for_each(|line| self.write(line));
         }
         self.of_exchange(exchange, line);
     }
@@ -144,7 +144,7 @@ impl Log {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, line: Value) {
+    fn write(&self, line: &Value) {
         // One write, so that lines stay whole. A full disk is no reason to end the chat.
         let _ = self.lock().file.write_all(format!("{line}\n").as_bytes());
     }
@@ -209,7 +209,7 @@ struct Tapped {
 }
 
 impl Tapped {
-    fn end(&mut self, error: Option<String>) {
+    fn end(&mut self, error: Option<&str>) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.log.end(self.exchange, json!({"kind": "end", "error": error}));
         }
@@ -226,7 +226,7 @@ impl Stream for Tapped {
                 let text = serde_json::to_string(event).unwrap_or_default();
                 self.log.of_reply(self.exchange, &text, json!({"kind": "event", "event": event}));
             }
-            Some(Err(error)) => self.end(Some(error.to_string())),
+            Some(Err(error)) => self.end(Some(&error.to_string())),
             None => self.end(None),
         }
         Poll::Ready(event)
@@ -236,6 +236,6 @@ impl Stream for Tapped {
 impl Drop for Tapped {
     /// Who cancels does not read to the end.
     fn drop(&mut self) {
-        self.end(Some("it was not read any further".to_owned()));
+        self.end(Some("it was not read any further"));
     }
 }

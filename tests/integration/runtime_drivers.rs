@@ -58,10 +58,14 @@ impl Moment {
         match &self.action {
             Action::Abort { reason, .. } => run.cancel(reason.as_deref().unwrap_or("cancelled")),
             Action::Steer { messages, .. } => {
-                messages.iter().for_each(|text| run.steer(Message::user(&**text)));
+                for text in messages {
+                    run.steer(Message::user(&**text));
+                }
             }
             Action::FollowUp { messages, .. } => {
-                messages.iter().for_each(|text| run.follow_up(Message::user(&**text)));
+                for text in messages {
+                    run.follow_up(Message::user(&**text));
+                }
             }
             Action::Reset { .. } | Action::Prompt { .. } => panic!("this is for assistants alone"),
         }
@@ -147,7 +151,7 @@ async fn in_process(given: &Arc<Given>) -> (Ended, Vec<Moment>) {
     {
         let run = output.snapshot.unwrap();
         let requests = run.approval_requests();
-        let decisions = requests.iter().fold(Decisions::new(), |all, request| all.allow(request));
+        let decisions = requests.iter().fold(Decisions::new(), Decisions::allow);
         assistant.resume(&run, decisions).await.unwrap();
     }
     let messages = said(&assistant.messages().shared()[before..]);

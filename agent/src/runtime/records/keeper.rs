@@ -89,7 +89,7 @@ impl Keeper {
         let asked = pin!(AssertUnwindSafe(asked).catch_unwind());
         let left = pin!(async {
             match &self.asker {
-                Some(asker) => asker.leaves().await,
+                Some(run) => run.leaves().await,
                 None => std::future::pending().await,
             }
         });
