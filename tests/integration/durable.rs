@@ -229,9 +229,9 @@ async fn once_is_never_begun_again() {
     let counts = Arc::<Counts>::default();
     let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": 1}"#), reply().text("done")]);
     let run = rehearse(&of(model, &counts).build().unwrap());
-    // Open, model, begin.
-    assert_eq!(run.play(Some(Crash::before_step(3))).await.unwrap(), None);
-    assert_eq!(run.steps(), ["open", "r/1/model/0", "r/1/tool/0/begin"]);
+    // Model, begin.
+    assert_eq!(run.play(Some(Crash::before_step(2))).await.unwrap(), None);
+    assert_eq!(run.steps(), ["r/1/model/0", "r/1/tool/0/begin"]);
     let outcome = run.play(None).await.unwrap().unwrap();
     assert_eq!(counts.sent.load(Ordering::Relaxed), 0);
     assert!(outcome.messages[2].text().starts_with("No result of this call was recorded"));
@@ -264,7 +264,7 @@ async fn steering_comes_once_and_in_order() {
     ]);
     let assistant = of(model.clone(), &counts).steering_mode(QueueMode::All).build().unwrap();
     let run = rehearse(&assistant);
-    assert_eq!(run.play(Some(Crash::before_step(2))).await.unwrap(), None);
+    assert_eq!(run.play(Some(Crash::before_step(1))).await.unwrap(), None);
     run.steer(Message::user("one"));
     run.steer(Message::user("two"));
     run.follow_up(Message::user("three"));
@@ -280,15 +280,15 @@ async fn steering_comes_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn an_inbox_that_nobody_wrote_to_is_asked_once_at_the_end() {
+async fn an_inbox_that_nobody_wrote_to_is_never_asked() {
     let counts = Arc::<Counts>::default();
     let turns = (0..3).map(|at| reply().tool_call("put", format!(r#"{{"value": {at}}}"#)));
     let model = ScriptedModel::new(turns.chain([reply().text("done")]));
     let run = rehearse(&of(model, &counts).build().unwrap());
     assert!(run.play(None).await.unwrap().unwrap().is_completed());
     let asked: Vec<_> = run.steps().into_iter().filter(|step| !step.starts_with("r/")).collect();
-    assert_eq!(asked, ["open", "drain"]);
-    assert_eq!(run.steps().last().map(String::as_str), Some("drain"));
+    assert_eq!(asked, ["close"]);
+    assert_eq!(run.steps().last().map(String::as_str), Some("close"));
 }
 
 #[tokio::test]

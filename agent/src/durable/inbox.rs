@@ -16,14 +16,12 @@ const MAX_WAITING: usize = 1000;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
-    /// Who runs the run, as the engine calls it.
-    owner: Option<String>,
-    is_over: bool,
-    stop: Option<Arc<str>>,
+    /// Whether the run is to end.
+    is_stopped: bool,
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<Asked>,
-    /// How often the owner was told that messages came, and whether it has not looked since.
+    /// How often the run was told that there is something for it, and whether it has not looked for messages since.
     told: u32,
     is_told: bool,
 }
@@ -46,30 +44,21 @@ pub(super) enum Pushed {
     Full,
 }
 
-/// The owner of a run is to be told that messages wait: under a name of its own each time, so that none is taken for another.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct News {
-    pub(super) owner: String,
-    pub(super) number: u32,
-}
-
 impl Inbox {
-    /// The run begins. False when another one of this name did.
-    pub(super) fn open(&mut self, owner: &str) -> bool {
-        self.owner.get_or_insert_with(|| owner.to_owned()) == owner
+    /// The number under which the run is to be told that messages wait: once until it looks.
+    pub(super) fn news(&mut self) -> Option<u32> {
+        if self.is_told || self.left().is_empty() {
+            return None;
+        }
+        self.is_told = true;
+        Some(self.number())
     }
 
-    /// What its owner has to be told, once until it looks.
-    pub(super) fn news(&mut self) -> Option<News> {
-        let owner = self.owner.clone().filter(|_| !self.is_told && !self.left().is_empty())?;
+    /// Each number is used once, and none is left out: the run waits for one after the other.
+    fn number(&mut self) -> u32 {
         let number = self.told;
-        (self.told, self.is_told) = (self.told.wrapping_add(1), true);
-        Some(News { owner, number })
-    }
-
-    /// Why the run is to end.
-    pub(super) fn stop(&self) -> Option<Arc<str>> {
-        self.stop.clone()
+        self.told = self.told.wrapping_add(1);
+        number
     }
 
     fn left(&self) -> Left {
@@ -78,9 +67,6 @@ impl Inbox {
 
     /// A message comes. One that waits with the same id is the same.
     pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> Pushed {
-        if self.is_over {
-            return Pushed::Over;
-        }
         if self.steering.len() + self.follow_ups.len() >= MAX_WAITING {
             return Pushed::Full;
         }
@@ -96,27 +82,19 @@ impl Inbox {
         Pushed::Taken
     }
 
-    /// The run takes messages, or ends where there are none.
+    /// The run takes messages.
     pub(super) fn drain(&mut self, take: Take) -> Drained {
         self.is_told = false;
         let waiting = self.queue(take.queue);
         let most = take.most.min(waiting.len());
         let messages: Vec<_> = waiting.drain(..most).collect();
-        let left = self.left();
-        let is_closed = take.or_close && messages.is_empty() && left.is_empty();
-        if is_closed {
-            self.close();
-        }
-        Drained { messages, left, stop: self.stop(), is_closed }
+        Drained { messages, left: self.left() }
     }
 
-    /// The run is to end; the first reason counts. Who runs it, where that has begun and is not over.
-    pub(super) fn cancel(&mut self, reason: Arc<str>) -> Option<String> {
-        if self.is_over {
-            return None;
-        }
-        self.stop.get_or_insert(reason);
-        self.owner.clone()
+    /// The number under which the run is to be told that it is to end; none where it was told before: the first reason counts.
+    pub(super) fn cancel(&mut self) -> Option<u32> {
+        let is_first = !std::mem::replace(&mut self.is_stopped, true);
+        is_first.then(|| self.number())
     }
 
     /// The run waits for these, under these promises of the engine.
@@ -133,14 +111,6 @@ impl Inbox {
     pub(super) fn answer(&mut self, id: &str) -> Option<String> {
         let at = self.asks.iter().position(|asked| asked.ask.id() == id)?;
         Some(self.asks.remove(at).promise)
-    }
-
-    /// The run is over.
-    pub(super) fn close(&mut self) {
-        self.is_over = true;
-        self.steering.clear();
-        self.follow_ups.clear();
-        self.asks.clear();
     }
 
     fn queue(&mut self, queue: Queue) -> &mut Vec<Arc<Message>> {
@@ -168,7 +138,7 @@ mod tests {
     }
 
     fn take(queue: Queue, most: usize) -> Take {
-        Take { queue, most, or_close: false }
+        Take { queue, most }
     }
 
     #[test]
@@ -183,36 +153,31 @@ mod tests {
         let rest = inbox.drain(take(Queue::Steering, usize::MAX));
         assert_eq!(texts(&rest), ["b", "c"]);
         assert_eq!(rest.left, Left { steering: 0, follow_ups: 1 });
-        inbox.close();
-        assert_eq!(inbox.push(Queue::Steering, said("d", None)), Pushed::Over);
         assert!(inbox.drain(take(Queue::FollowUp, 1)).left.is_empty());
     }
 
     #[test]
-    fn its_owner_is_told_once_until_it_looks() {
+    fn the_run_is_told_once_until_it_looks() {
         let mut inbox = Inbox::default();
+        assert_eq!(inbox.news(), None, "there is nothing");
         inbox.push(Queue::FollowUp, said("early", None));
-        assert_eq!(inbox.news(), None, "nobody is there to be told");
-        assert!(inbox.open("inv_1") && !inbox.open("inv_2"));
-        let news = |number| Some(News { owner: "inv_1".to_owned(), number });
-        assert_eq!(inbox.news(), news(0));
+        assert_eq!(inbox.news(), Some(0));
         inbox.push(Queue::Steering, said("a", None));
         assert_eq!(inbox.news(), None, "it was told, and has not looked");
         inbox.drain(take(Queue::Steering, 1));
         inbox.push(Queue::Steering, said("b", None));
-        assert_eq!(inbox.news(), news(1));
+        assert_eq!(inbox.news(), Some(1));
     }
 
     #[test]
-    fn it_closes_only_when_nothing_is_left() {
-        let last = |queue| Take { queue, most: 1, or_close: true };
+    fn it_is_told_once_that_it_is_to_end_with_a_number_of_its_own() {
         let mut inbox = Inbox::default();
-        inbox.push(Queue::Steering, said("late", None));
-        let drained = inbox.drain(last(Queue::FollowUp));
-        assert!(drained.messages.is_empty() && !drained.is_closed && drained.left.steering == 1);
-        assert!(!inbox.drain(last(Queue::Steering)).is_closed, "what it gives is answered first");
-        assert!(inbox.drain(last(Queue::FollowUp)).is_closed);
-        assert_eq!(inbox.push(Queue::FollowUp, said("too late", None)), Pushed::Over);
+        inbox.push(Queue::Steering, said("a", None));
+        assert_eq!(inbox.news(), Some(0));
+        assert_eq!((inbox.cancel(), inbox.cancel()), (Some(1), None));
+        inbox.drain(take(Queue::Steering, 1));
+        inbox.push(Queue::Steering, said("b", None));
+        assert_eq!(inbox.news(), Some(2));
     }
 
     #[test]
@@ -222,18 +187,6 @@ mod tests {
             assert_eq!(inbox.push(Queue::FollowUp, said(&at.to_string(), None)), Pushed::Taken);
         }
         assert_eq!(inbox.push(Queue::Steering, said("more", None)), Pushed::Full);
-    }
-
-    #[test]
-    fn the_first_owner_and_the_first_reason_count() {
-        let mut inbox = Inbox::default();
-        assert_eq!(inbox.cancel("before it began".into()), None);
-        assert!(inbox.open("one") && inbox.open("one") && !inbox.open("two"));
-        assert_eq!(inbox.cancel("later".into()).as_deref(), Some("one"));
-        let drained = inbox.drain(take(Queue::Steering, 0));
-        assert_eq!(drained.stop.as_deref(), Some("before it began"));
-        inbox.close();
-        assert_eq!(inbox.cancel("too late".into()), None);
     }
 
     #[test]

@@ -19,20 +19,24 @@ pub(super) trait Journal: Send + Sync {
     /// Does something and remembers what came of it: on a replay the work is not done. The same steps in the same order
     /// on every replay.
     fn run<T: Kept>(&self, name: String, tries: Tries, work: Work<T>) -> BoxFuture<'_, Result<T, StepError>>;
+}
 
+/// That of a run: others talk to it.
+pub(super) trait RunJournal: Journal {
     /// Runs calls side by side, each with a journal of its own that is known by the call's key; what they came to, in call order. None
     /// for a call of which the engine lost sight.
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>>;
 
     /// What was said to the run by the end of its last step, as far as that is known without asking anybody; each thing is heard
-    /// once. At the same place of a replay, the same.
+    /// once. At the same place of a replay, the same. Before the first step, nothing.
     fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>>;
 
     /// Takes messages for the run.
     fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>>;
 
-    /// The run is over: nobody is to wait for it any more.
-    fn close(&self);
+    /// From here on nothing is said to the run, and whoever tries is told so; true. Where something was said before, the run stays
+    /// open, and hears it; false.
+    fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
     /// Waits for answers from outside.
     fn wait(&self, asks: Vec<PendingAsk>, within: Duration) -> BoxFuture<'_, Result<Waited, StepError>>;
@@ -102,9 +106,6 @@ pub(super) struct Heard {
 pub(super) struct Take {
     pub(super) queue: Queue,
     pub(super) most: usize,
-    /// Whether the run is over when there is nothing, in neither queue: then nothing comes in any more.
-    #[serde(default)]
-    pub(super) or_close: bool,
 }
 
 /// The messages of a queue.
@@ -112,11 +113,6 @@ pub(super) struct Take {
 pub(super) struct Drained {
     pub(super) messages: Vec<Arc<Message>>,
     pub(super) left: Left,
-    /// Why the run is to end.
-    pub(super) stop: Option<Arc<str>>,
-    /// Whether nothing comes in any more.
-    #[serde(default)]
-    pub(super) is_closed: bool,
 }
 
 /// How many messages are left.

@@ -38,8 +38,10 @@
 //!   and its client does not try again by itself. What a tool does wrong is its result.
 //! * Every step has a time limit: that of its tool, or the assistant's for all, or [`Service::model_timeout`]. The engine is told to wait
 //!   longer than that, so that a long step is not thrown away at its end.
-//! * A message that was taken is heard, however late: the run looks at its inbox when the engine told it that messages came, and a last
-//!   time when it would end, which closes the inbox in the same step. A run that fails, is cancelled or reaches a limit hears nothing more.
+//! * Each run is a workflow of the engine whose key is its name: it runs once, and starting it again finds it.
+//! * A message that was taken is heard, however late: the engine tells the run that messages came, and decides which came first, the
+//!   message or the run's end. A run that fails, is cancelled or reaches a limit hears nothing more. What is said before a run begins is
+//!   heard behind its first step.
 //! * [`DurableRun::cancel`] fires the token of tools that run in the process that is asked, and ends the run after their step, or when it
 //!   waits, at once. Where several processes serve, tools in the others come to their end.
 //! * What happens between steps has to be the same on every replay: approval rules (`approval = when(…)`), the tools and their

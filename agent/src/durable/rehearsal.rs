@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use super::inbox::{Inbox, Pushed};
 use super::journal::{
-    Again, Drained, Heard, Journal, Kept, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
+    Again, Drained, Heard, Journal, Kept, RunJournal, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
 };
 use super::steps::{Served, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
 use crate::message::Message;
 use crate::steps::StepError;
-use crate::{BoxFuture, CancelToken, Decision, StepKey, ToolOutcome};
+use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 
 /// A run without an engine, on a journal in memory that can be cut: whether the run of an assistant finds its way when its process
 /// dies is seen in a test, without a server.
@@ -63,7 +63,7 @@ pub struct Rehearsal {
 /// let model = ScriptedModel::new(["Hello!"]);
 /// let service = Service::new(&Assistant::builder(model.clone()).build()?)?;
 /// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
-/// assert!(rehearsal.play(Some(Crash::before_step(2))).await?.is_none());
+/// assert!(rehearsal.play(Some(Crash::before_step(1))).await?.is_none());
 /// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello!");
 /// assert_eq!(model.requests().len(), 1);               // what was remembered is not asked again
 /// # Ok(()) }
@@ -109,6 +109,9 @@ enum Entry {
 #[derive(Default)]
 struct Shared {
     inbox: Mutex<Inbox>,
+    /// Whether the run takes nothing any more.
+    is_closed: AtomicBool,
+    stop: Mutex<Option<Arc<str>>>,
     /// The journals of calls with journals of their own.
     calls: Mutex<HashMap<StepKey, Arc<Mutex<VecDeque<Entry>>>>>,
     /// What is answered when the run waits, by the id of what it waits for.
@@ -132,7 +135,8 @@ impl Rehearsal {
         Self { served: service.into_served(), request, shared: Arc::default(), root: Arc::default() }
     }
 
-    /// A message that waits for the run's next turn.
+    /// A message that waits for the run's next turn; a run that is over takes none. What is said before the run begins is heard
+    /// behind its first step.
     pub fn steer(&self, message: impl Into<Message>) {
         self.push(Queue::Steering, message.into());
     }
@@ -143,6 +147,9 @@ impl Rehearsal {
     }
 
     fn push(&self, queue: Queue, message: Message) {
+        if self.shared.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
         let mut inbox = lock(&self.shared.inbox);
         let pushed = inbox.push(queue, Arc::new(message));
         debug_assert_eq!(pushed, Pushed::Taken, "the inbox of a rehearsal takes what a test puts in");
@@ -155,7 +162,8 @@ impl Rehearsal {
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
         let reason: Arc<str> = reason.into();
-        if lock(&self.shared.inbox).cancel(reason.clone()).is_some() {
+        if !self.shared.is_closed.load(Ordering::Relaxed) && lock(&self.shared.inbox).cancel().is_some() {
+            *lock(&self.shared.stop) = Some(reason.clone());
             lock(&self.root).push_back(Entry::Stop(reason));
         }
     }
@@ -182,16 +190,11 @@ impl Rehearsal {
         lock(&self.shared.names).clear();
         let journal = self.journal(&self.root);
         let part = self.served.running.enter(&self.request.run);
-        match self.play_on(&journal, part.token.clone()).await {
+        match play(&self.served, &journal, self.request.clone(), part.token.clone()).await {
             Ok(outcome) => Ok(Some(outcome)),
             Err(StepError::Engine { message }) if message == CRASH => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    async fn play_on(&self, journal: &Memory, cancel: CancelToken) -> Result<Outcome, StepError> {
-        journal.open()?;
-        play(&self.served, journal, self.request.clone(), cancel).await
     }
 
     /// The steps that were not remembered before the last play, in their order.
@@ -262,18 +265,6 @@ impl Memory {
         }
     }
 
-    /// The run begins.
-    fn open(&self) -> Result<(), StepError> {
-        let begun = self.at_once("open".to_owned(), || {
-            let mut inbox = lock(&self.shared.inbox);
-            inbox.open("rehearsal");
-            (inbox.news().is_some(), inbox.stop())
-        })?;
-        let (has_mail, stop) = begun;
-        *lock(&self.heard) = Heard { has_mail, stop };
-        Ok(())
-    }
-
     fn dies_before(&self) -> Result<(), StepError> {
         let taken = self.shared.taken.load(Ordering::Relaxed);
         match &*lock(&self.shared.crash) {
@@ -340,7 +331,9 @@ impl Journal for Memory {
             read(value)
         })
     }
+}
 
+impl RunJournal for Memory {
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>> {
         Box::pin(async move {
             let calls = calls.into_iter().map(|call| {
@@ -376,8 +369,15 @@ impl Journal for Memory {
         Box::pin(std::future::ready(Ok(std::mem::take(&mut *lock(&self.heard)))))
     }
 
-    fn close(&self) {
-        lock(&self.shared.inbox).close();
+    fn close(&self) -> BoxFuture<'_, Result<bool, StepError>> {
+        Box::pin(async move {
+            self.at_once("close".to_owned(), || {
+                let kept = lock(&self.kept);
+                let is_last = self.at.load(Ordering::Relaxed) >= kept.len();
+                self.shared.is_closed.store(is_last, Ordering::Relaxed);
+                is_last
+            })
+        })
     }
 
     fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {
@@ -390,7 +390,7 @@ impl Journal for Memory {
                 let known = lock(&self.shared.answers);
                 asks.iter().map(|ask| known.get(ask.id()).cloned()).collect::<Vec<_>>()
             })?;
-            let stop = self.at_once("waited".to_owned(), || lock(&self.shared.inbox).stop())?;
+            let stop = self.at_once("waited".to_owned(), || lock(&self.shared.stop).clone())?;
             Ok(Waited { answers, stop })
         })
     }

@@ -9,8 +9,8 @@ use crate::StepKey;
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
-/// A run to be started. Its JSON form is what the service takes:
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`.
+/// A run to be started. Its JSON form is what the service takes, at the address of the run (`/Agent/order-7/run`):
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`, where `run` may be left out.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -23,7 +23,8 @@ use crate::message::{AssistantMessage, Message, Usage};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// Names the run. Starting a run of the same name again finds the one that is there.
+    /// Names the run, in 1 to 200 bytes. Starting a run of the same name again finds the one that is there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// What the user says.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::journal::{Again, Journal, Kept, Left, Stepped, Take, ToolRequest, Tries};
+use super::journal::{Again, Journal, Kept, Left, RunJournal, Stepped, Take, ToolRequest, Tries};
 use super::running::Running;
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
@@ -27,7 +27,7 @@ pub(super) struct Served {
 }
 
 /// One run, from its beginning to its end.
-pub(super) async fn play<J: Journal>(
+pub(super) async fn play<J: RunJournal>(
     served: &Arc<Served>,
     journal: &J,
     mut request: RunRequest,
@@ -44,7 +44,12 @@ pub(super) async fn play<J: Journal>(
         core.record(turn, asks)?;
     }
     let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
-    match drive(&mut core, &steps).await {
+    let driven = drive(&mut core, &steps).await;
+    // An engine that fails for now asks again for all of it.
+    if !matches!(driven, Err(StepError::Engine { .. })) {
+        steps.close().await?;
+    }
+    match driven {
         Ok(()) => {}
         Err(StepError::Cancelled { reason }) => core.abort(&reason),
         Err(error) => {
@@ -52,9 +57,6 @@ pub(super) async fn play<J: Journal>(
             let Some(failure) = steps.state().failure.take() else { return Err(error) };
             core.fail(&failure);
         }
-    }
-    if !steps.state().is_closed {
-        journal.close();
     }
     while let Some(event) = core.take_event() {
         steps.event(event);
@@ -112,7 +114,7 @@ struct State {
     is_closed: bool,
 }
 
-impl<J: Journal> RunSteps<'_, J> {
+impl<J: RunJournal> RunSteps<'_, J> {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic runs under it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -135,16 +137,50 @@ impl<J: Journal> RunSteps<'_, J> {
     /// Looks into the inbox.
     async fn drain(&self, take: Take) -> Result<Vec<Arc<Message>>, StepError> {
         let drained = self.journal.drain(take).await?;
-        self.stop(drained.stop);
         let mut state = self.state();
         (state.left, state.has_mail) = (drained.left, false);
-        state.is_closed |= drained.is_closed;
         Ok(drained.messages)
+    }
+
+    /// The run would be over: what was said by now is given, and what is said later refused.
+    async fn drain_or_close(&self) -> Result<Vec<Arc<Message>>, StepError> {
+        loop {
+            let (may_wait, is_stopped) = {
+                let state = self.state();
+                (state.has_mail || !state.left.is_empty(), state.stop.is_some())
+            };
+            if is_stopped {
+                return Ok(Vec::new());
+            }
+            if !may_wait {
+                if self.journal.close().await? {
+                    self.state().is_closed = true;
+                    return Ok(Vec::new());
+                }
+                self.listen().await?;
+                continue;
+            }
+            for queue in [Queue::FollowUp, Queue::Steering] {
+                let messages = self.drain(self.take(queue)).await?;
+                if !messages.is_empty() {
+                    return Ok(messages);
+                }
+            }
+        }
+    }
+
+    /// The run is over, however it came to that.
+    async fn close(&self) -> Result<(), StepError> {
+        while !self.state().is_closed {
+            // What was said too late is heard by nobody.
+            self.state().is_closed = self.journal.close().await?;
+        }
+        Ok(())
     }
 
     fn take(&self, queue: Queue) -> Take {
         let most = if self.served.steps.takes_all(queue) { usize::MAX } else { 1 };
-        Take { queue, most, or_close: false }
+        Take { queue, most }
     }
 
     /// A step of this process. Whether the run was to end by then is remembered with it.
@@ -161,6 +197,8 @@ impl<J: Journal> RunSteps<'_, J> {
         });
         let Stepped { value, stop } = self.journal.run(key.to_string(), tries, work).await?;
         self.stop(stop);
+        // A run that is to end takes no further step.
+        self.listen().await?;
         Ok(value)
     }
 
@@ -182,7 +220,7 @@ impl<J: Journal> RunSteps<'_, J> {
     }
 }
 
-impl<J: Journal> Steps for RunSteps<'_, J> {
+impl<J: RunJournal> Steps for RunSteps<'_, J> {
     fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>> {
         Box::pin(async move {
             let (served, cancel, same) = (self.served.clone(), self.cancel.clone(), key.clone());
@@ -241,16 +279,13 @@ impl<J: Journal> Steps for RunSteps<'_, J> {
                 let state = self.state();
                 (state.has_mail || state.left.of(queue) > 0, state.stop.is_some(), state.goes_on)
             };
-            // Without a message the run would be over: what comes from here on is taken, or refused.
-            let or_close = queue == Queue::FollowUp && !goes_on && !is_stopped;
-            if !may_wait && !or_close {
+            if queue == Queue::FollowUp && !goes_on && !is_stopped {
+                return self.drain_or_close().await;
+            }
+            if !may_wait {
                 return Ok(Vec::new());
             }
-            let messages = self.drain(Take { or_close, ..self.take(queue) }).await?;
-            if or_close && messages.is_empty() && !self.state().is_closed {
-                return self.drain(self.take(Queue::Steering)).await;
-            }
-            Ok(messages)
+            self.drain(self.take(queue)).await
         })
     }
 

@@ -8,7 +8,6 @@ use agent::durable::{Client, Service};
 use agent::message::{AssistantMessage, Message, Part};
 use agent::model::{Model, ModelError, ModelRequest, ModelStream, StepCx};
 use agent::{Assistant, json, tool, tools};
-use restate_sdk::context::RequestTarget;
 use restate_sdk::prelude::*;
 
 type Outcome<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -17,14 +16,15 @@ const ROUNDS: usize = 7;
 const TURNS: usize = 40;
 const AT_ONCE: usize = 1000;
 
-/// What a run of ours has the engine do, by a handler of its own that does nothing else: it tells an object that it begins and that it
-/// ends, and keeps two results for each turn and one at the end.
+/// The steps of a run of ours, by handlers of their own that do nothing else: two results for each turn and one at the end.
 struct Bare;
+
+/// The same in a workflow, with what a run has besides: it can be told something, until it closes that.
+struct Flow;
 
 /// The turns of a run, and how long a reply and a call take.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Turns {
-    key: String,
     turns: usize,
     #[serde(default)]
     model_ms: u64,
@@ -32,74 +32,48 @@ struct Turns {
     tool_ms: u64,
 }
 
-async fn step(ctx: &Context<'_>, what: &str, at: usize, ms: u64) -> Result<(), TerminalError> {
-    let result = format!("{what} {at} {}", "x".repeat(300));
-    let work = move || async move {
-        if ms > 0 {
-            tokio::time::sleep(Duration::from_millis(ms)).await;
-        }
-        Ok(result)
-    };
-    let _: String = ctx.run(work).name(format!("{what}/{at}")).await?;
-    Ok(())
+macro_rules! step {
+    ($ctx:expr, $what:expr, $at:expr, $ms:expr) => {{
+        let (name, ms) = (format!("{}/{}", $what, $at), $ms);
+        let result = format!("{name} {}", "x".repeat(300));
+        let work = move || async move {
+            if ms > 0 {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
+            Ok(result)
+        };
+        let _: String = $ctx.run(work).name(name).await?;
+    }};
 }
 
-async fn turns(ctx: &Context<'_>, script: &Turns) -> Result<(), TerminalError> {
-    for turn in 0..script.turns {
-        step(ctx, "model", turn, script.model_ms).await?;
-        step(ctx, "tool", turn, script.tool_ms).await?;
-    }
-    step(ctx, "model", script.turns, script.model_ms).await
+macro_rules! turns {
+    ($ctx:expr, $script:expr) => {{
+        for turn in 0..$script.turns {
+            step!($ctx, "model", turn, $script.model_ms);
+            step!($ctx, "tool", turn, $script.tool_ms);
+        }
+        step!($ctx, "model", $script.turns, $script.model_ms);
+    }};
 }
 
 #[restate_sdk::service]
 impl Bare {
-    /// The steps, and what a run asks of an object.
     #[handler]
     async fn run(&self, ctx: Context<'_>, script: Json<Turns>) -> Result<Json<usize>, HandlerError> {
-        let script = script.0;
-        let ask = |handler| RequestTarget::object("BareInbox", &*script.key, handler);
-        let _: Json<Vec<String>> = ctx.request::<_, Json<Vec<String>>>(ask("open"), ()).call().await?;
-        turns(&ctx, &script).await?;
-        let _: Json<Vec<String>> = ctx.request::<_, Json<Vec<String>>>(ask("close"), ()).call().await?;
-        Ok(Json(script.turns))
-    }
-
-    /// The steps alone.
-    #[handler]
-    async fn steps(&self, ctx: Context<'_>, script: Json<Turns>) -> Result<Json<usize>, HandlerError> {
-        turns(&ctx, &script.0).await?;
+        turns!(ctx, script.0);
         Ok(Json(script.0.turns))
     }
 }
 
-struct BareInbox;
-
-async fn change(ctx: &ObjectContext<'_>) -> Result<Json<Vec<String>>, TerminalError> {
-    let kept = ctx.get::<Json<Vec<String>>>("inbox").await?;
-    ctx.set("inbox", kept.unwrap_or(Json(Vec::new())));
-    Ok(Json(Vec::new()))
-}
-
-#[restate_sdk::object]
-impl BareInbox {
+#[restate_sdk::workflow]
+impl Flow {
     #[handler]
-    async fn open(&self, ctx: ObjectContext<'_>) -> Result<Json<Vec<String>>, HandlerError> {
-        Ok(change(&ctx).await?)
-    }
-
-    /// What it holds is forgotten later.
-    #[handler]
-    async fn close(&self, ctx: ObjectContext<'_>) -> Result<Json<Vec<String>>, HandlerError> {
-        let forget = RequestTarget::object("BareInbox", ctx.key(), "forget");
-        drop(ctx.request::<_, ()>(forget, ()).send_after(Duration::from_secs(24 * 60 * 60)));
-        Ok(change(&ctx).await?)
-    }
-
-    #[handler]
-    async fn forget(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
-        ctx.clear_all();
-        Ok(())
+    async fn run(&self, ctx: WorkflowContext<'_>, script: Json<Turns>) -> Result<Json<usize>, HandlerError> {
+        let told = ctx.promise::<Json<String>>("told");
+        turns!(ctx, script.0);
+        ctx.resolve_promise("told", Json("closed".to_owned()));
+        let _ = told.await?;
+        Ok(Json(script.0.turns))
     }
 }
 
@@ -141,7 +115,7 @@ async fn serve(ours: u16, bare: u16) -> Outcome<()> {
     let assistant =
         Assistant::builder(Script).tools(tools![work]).max_turns(1000).loop_guard(None).build()?;
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let endpoint = Endpoint::builder().bind(Bare).bind(BareInbox).build();
+    let endpoint = Endpoint::builder().bind(Bare).bind(Flow).build();
     let (served, ()) = tokio::join!(
         Service::new(&assistant)?.serve(at(ours)),
         HttpServer::new(endpoint).listen_and_serve(at(bare))
@@ -176,12 +150,12 @@ fn median(mut times: Vec<Duration>) -> Duration {
 async fn one_by_one(ingress: &str) -> Outcome<()> {
     let (mut ours, mut same, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        let run = json!({"run": format!("bench-{round}"), "prompt": json!({"turns": TURNS}).to_string()});
-        let bare = json!({"key": format!("bench-{round}"), "turns": TURNS}).to_string();
+        let run = json!({"prompt": json!({"turns": TURNS}).to_string()});
+        let bare = json!({"turns": TURNS}).to_string();
         let times = (
-            post(ingress, "/Agent/run", &run.to_string()).await?,
+            post(ingress, &format!("/Agent/bench-{round}/run"), &run.to_string()).await?,
+            post(ingress, &format!("/Flow/bench-{round}/run"), &bare).await?,
             post(ingress, "/Bare/run", &bare).await?,
-            post(ingress, "/Bare/steps", &bare).await?,
         );
         // The first one warms up.
         if round > 0 {
@@ -193,7 +167,7 @@ async fn one_by_one(ingress: &str) -> Outcome<()> {
     let (ours, same, runs) = (median(ours), median(same), median(runs));
     let each = |time: Duration| time.as_secs_f64() * 1e6 / (2 * TURNS + 1) as f64;
     println!("a step of a bare handler                    {:7.0} us", each(runs));
-    println!("the same with what a run asks of an object  {:7.0} us", each(same));
+    println!("the same in a workflow that can be told        {:7.0} us", each(same));
     println!(
         "a step of a durable run                     {:7.0} us, {:.2}x the bare step",
         each(ours),
@@ -202,12 +176,15 @@ async fn one_by_one(ingress: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// The engine's own client of a bare handler, as ours: started under a key, then waited for.
-async fn bare(engine: Http, path: &'static str, script: String, key: String) -> Outcome<()> {
-    let sent = engine.client.post(format!("{}/Bare/{path}/send", engine.ingress));
-    let sent = sent.header("content-type", "application/json").header("idempotency-key", &key);
+/// The engine's own client of a handler, as ours: started, then waited for.
+async fn bare(engine: Http, start: String, wait: String, key: Option<String>, script: String) -> Outcome<()> {
+    let mut sent = engine.client.post(format!("{}/{start}/send", engine.ingress));
+    sent = sent.header("content-type", "application/json");
+    if let Some(key) = key {
+        sent = sent.header("idempotency-key", key);
+    }
     sent.body(script).send().await?.error_for_status()?;
-    let ended = format!("{}/restate/invocation/Bare/{path}/{key}/attach", engine.ingress);
+    let ended = format!("{}/restate/{wait}/attach", engine.ingress);
     engine.client.get(ended).send().await?.error_for_status()?.bytes().await?;
     Ok(())
 }
@@ -239,17 +216,23 @@ async fn many(ingress: &str) -> Outcome<()> {
     let script = json!({"turns": turns, "model_ms": model_ms, "tool_ms": tool_ms});
     let http = Http { client: reqwest::Client::new(), ingress: ingress.to_owned() };
     let engine = Client::new(ingress)?;
-    for round in 0..2 {
-        for (what, path) in
-            [("  bare handlers", "steps"), ("  the same with what a run asks of an object", "run")]
-        {
-            at_once(what, ideal, |at| {
-                let (mut script, key) = (script.clone(), format!("many-{round}-{at}"));
-                script["key"] = json!(key);
-                bare(http.clone(), path, script.to_string(), key)
-            })
-            .await?;
-        }
+    for round in 0..3 {
+        at_once("  bare handlers", ideal, |at| {
+            let (name, script) = (format!("many-{round}-{at}"), script.to_string());
+            bare(
+                http.clone(),
+                "Bare/run".to_owned(),
+                format!("invocation/Bare/run/{name}"),
+                Some(name),
+                script,
+            )
+        })
+        .await?;
+        at_once("  the same in a workflow that can be told", ideal, |at| {
+            let (name, script) = (format!("many-{round}-{at}"), script.to_string());
+            bare(http.clone(), format!("Flow/{name}/run"), format!("workflow/Flow/{name}"), None, script)
+        })
+        .await?;
         at_once("  durable runs", ideal, |at| {
             let (engine, prompt) = (engine.clone(), script.to_string());
             async move {

@@ -66,19 +66,13 @@ impl Client {
     /// # Errors
     /// As [`start`](Self::start).
     pub async fn start_request(&self, request: &RunRequest) -> Result<DurableRun, ClientError> {
-        let _: Value = self.http.post(&[AGENT, "run", "send"], Some(&request.run), request).await?;
+        let _: Value = self.http.post(&[AGENT, &request.run, "run", "send"], None, request).await?;
         Ok(self.run(&*request.run))
     }
 
     /// A run that was started before, here or elsewhere.
     pub fn run(&self, run: impl Into<Arc<str>>) -> DurableRun {
         DurableRun { client: self.clone(), run: run.into() }
-    }
-
-    async fn ask<T: DeserializeOwned>(&self, handler: &str, question: Value) -> Result<T, ClientError> {
-        // Sent again under the same key, it is the same.
-        let key = crate::runtime::new_id("ask");
-        self.http.post(&[AGENT, handler], Some(&key), &question).await
     }
 }
 
@@ -130,21 +124,26 @@ impl DurableRun {
 
     async fn push(&self, queue: Queue, message: UserMessage) -> Result<(), ClientError> {
         let message = crate::message::Message::from(message);
-        let push = json!({"run": self.run, "queue": queue, "message": message});
-        match self.client.ask("push", push).await? {
+        match self.ask("push", json!({"queue": queue, "message": message})).await? {
             Pushed::Taken => Ok(()),
             Pushed::Over => Err(ClientError::NotTaken),
             Pushed::Full => Err(ClientError::Full),
         }
     }
 
+    async fn ask<T: DeserializeOwned>(&self, handler: &str, question: Value) -> Result<T, ClientError> {
+        // Sent again under the same key, it is the same.
+        let key = crate::runtime::new_id("ask");
+        self.client.http.post(&[AGENT, &self.run, handler], Some(&key), &question).await
+    }
+
     /// Ends the run: tools that run in the process that is asked are told at once, the conversation stays sound, and there is an outcome.
-    /// True when it had begun and was not over.
+    /// False when it is over. A run that has not begun ends behind its first step.
     ///
     /// # Errors
     /// The engine cannot be reached, or refuses.
     pub async fn cancel(&self, reason: &str) -> Result<bool, ClientError> {
-        self.client.ask("cancel", json!({"run": self.run, "reason": reason})).await
+        self.ask("cancel", json!({"reason": reason})).await
     }
 
     /// What the run waits for.
@@ -152,7 +151,7 @@ impl DurableRun {
     /// # Errors
     /// The engine cannot be reached, or refuses.
     pub async fn pending(&self) -> Result<Vec<PendingAsk>, ClientError> {
-        self.client.http.post(&[AGENT, "pending"], None, &self.run).await
+        self.client.http.post(&[AGENT, &self.run, "pending"], None, &()).await
     }
 
     /// Decides on a call, once. [`Decision::Later`] is none.
@@ -172,8 +171,7 @@ impl DurableRun {
     }
 
     async fn answer(&self, id: &str, answer: Value) -> Result<(), ClientError> {
-        let is_taken: bool =
-            self.client.ask("answer", json!({"run": self.run, "id": id, "answer": answer})).await?;
+        let is_taken: bool = self.ask("answer", json!({"id": id, "answer": answer})).await?;
         if is_taken { Ok(()) } else { Err(ClientError::NotTaken) }
     }
 
@@ -183,7 +181,7 @@ impl DurableRun {
     /// # Errors
     /// There is no such run, it was killed, or the engine cannot be reached.
     pub async fn outcome(&self) -> Result<Outcome, ClientError> {
-        let path = ["restate", "invocation", AGENT, "run", &*self.run, "attach"];
+        let path = ["restate", "workflow", AGENT, &*self.run, "attach"];
         let mut pause = Duration::from_millis(200);
         let mut waited = Duration::ZERO;
         loop {

@@ -1,23 +1,24 @@
 //! What the engine calls.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use restate_sdk::context::{
-    Context, ContextAwakeables as _, ContextClient as _, ContextReadState as _, ContextWriteState as _,
-    ObjectContext, RequestTarget, SharedObjectContext,
+    Context, ContextAwakeables as _, ContextClient as _, ContextPromises as _, ContextReadState as _,
+    ContextWriteState as _, ObjectContext, RequestTarget, SharedObjectContext, SharedWorkflowContext,
+    WorkflowContext,
 };
 use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::serde::Json;
-use restate_sdk::{object, service};
+use restate_sdk::{object, service, workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::inbox::{Inbox, News, Pushed};
+use super::super::inbox::{Inbox, Pushed};
 use super::super::journal::{Drained, Stepped, Take, ToolRequest};
 use super::super::steps::{Served, call_tool, play};
-use super::journal::{Invocation, ask_inbox};
-use super::{CANCEL, REFUSED, mail};
+use super::journal::{CallInvocation, RunInvocation};
+use super::slots::{News, Slot, What, slot_name};
+use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue};
 use crate::message::Message;
@@ -30,7 +31,6 @@ pub(super) struct AgentHandlers {
 /// A message for a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Push {
-    run: String,
     #[serde(default = "steering")]
     queue: Queue,
     message: Arc<Message>,
@@ -42,14 +42,12 @@ fn steering() -> Queue {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Cancel {
-    run: String,
     #[serde(default)]
     reason: Option<Arc<str>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
-    run: String,
     id: String,
     #[serde(rename = "answer")]
     value: Value,
@@ -58,47 +56,57 @@ struct Answer {
 /// The longest name of a run.
 const MAX_NAME: usize = 200;
 
-#[service(name = "Agent")]
+/// Each key is a run: `run` runs once, the others at any time beside it.
+#[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Runs to the end.
     #[handler]
     async fn run(
         &self,
-        context: Context<'_>,
+        context: WorkflowContext<'_>,
         request: Json<RunRequest>,
     ) -> Result<Json<Outcome>, HandlerError> {
-        let Json(request) = request;
-        if request.run.is_empty() || request.run.len() > MAX_NAME {
-            let text = format!("a run has a name of 1 to {MAX_NAME} bytes");
-            return Err(TerminalError::new_with_code(400, text).into());
+        let Json(mut request) = request;
+        let run: Arc<str> = context.key().into();
+        let refused = |text: String| Err(TerminalError::new_with_code(400, text).into());
+        if run.is_empty() || run.len() > MAX_NAME {
+            return refused(format!("a run has a name of 1 to {MAX_NAME} bytes"));
         }
-        let (run, owner) = (request.run.clone(), context.invocation_id().to_owned());
+        if !request.run.is_empty() && *request.run != *run {
+            return refused(format!("the request names the run {:?}, and its address {run:?}", request.run));
+        }
+        request.run = run.to_string();
         let part = self.served.running.enter(&run);
-        let invocation = Invocation::new(context, self.served.clone(), &run);
-        if !invocation.open(owner).await? {
-            let text = format!("there is another run of the name {run:?}");
-            return Err(TerminalError::new_with_code(409, text).into());
-        }
+        let slot = Slot::default();
+        let invocation = RunInvocation::new(&context, &slot, self.served.clone(), run);
         let outcome = play(&self.served, &invocation, request, part.token.clone()).await;
         Ok(Json(outcome.map_err(|error| TerminalError::new(error.to_string()))?))
     }
 
     /// A message for a run.
     #[handler]
-    async fn push(&self, context: Context<'_>, push: Json<Push>) -> Result<Json<Pushed>, HandlerError> {
-        let Json(Push { run, queue, message }) = push;
-        let pushed = ask_inbox(&context, &run, "push", (queue, message)).await?;
-        Ok(Json(pushed))
+    async fn push(
+        &self,
+        context: SharedWorkflowContext<'_>,
+        push: Json<Push>,
+    ) -> Result<Json<Pushed>, HandlerError> {
+        let Json(Push { queue, message }) = push;
+        let asked = context.request(inbox(context.key(), "push"), Json((queue, message))).call();
+        Ok(asked.await?)
     }
 
     /// Ends a run: what runs here hears it at once, the run itself when it comes to the end of a step.
     #[handler]
-    async fn cancel(&self, context: Context<'_>, cancel: Json<Cancel>) -> Result<Json<bool>, HandlerError> {
-        let Json(Cancel { run, reason }) = cancel;
-        let reason = reason.unwrap_or_else(|| "cancelled".into());
+    async fn cancel(
+        &self,
+        context: SharedWorkflowContext<'_>,
+        cancel: Json<Cancel>,
+    ) -> Result<Json<bool>, HandlerError> {
+        let reason = cancel.0.reason.unwrap_or_else(|| "cancelled".into());
         // Before anything that waits: the run may be over by the time its inbox is asked.
-        let runs_here = self.served.running.cancel(&run, &reason);
-        let is_told: bool = ask_inbox(&context, &run, "cancel", reason).await?;
+        let runs_here = self.served.running.cancel(context.key(), &reason);
+        let asked = context.request::<_, Json<bool>>(inbox(context.key(), "cancel"), Json(reason)).call();
+        let Json(is_told) = asked.await?;
         Ok(Json(runs_here || is_told))
     }
 
@@ -106,22 +114,41 @@ impl AgentHandlers {
     #[handler]
     async fn pending(
         &self,
-        context: Context<'_>,
-        run: Json<String>,
+        context: SharedWorkflowContext<'_>,
+        nothing: Json<()>,
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
-        Ok(Json(ask_inbox(&context, &run.0, "pending", ()).await?))
+        Ok(context.request(inbox(context.key(), "pending"), nothing).call().await?)
     }
 
     /// What a run waited for.
     #[handler]
-    async fn answer(&self, context: Context<'_>, answer: Json<Answer>) -> Result<Json<bool>, HandlerError> {
-        let Json(Answer { run, id, value }) = answer;
-        let promise: Option<String> = ask_inbox(&context, &run, "answer", id).await?;
+    async fn answer(
+        &self,
+        context: SharedWorkflowContext<'_>,
+        answer: Json<Answer>,
+    ) -> Result<Json<bool>, HandlerError> {
+        let Json(Answer { id, value }) = answer;
+        let asked = context.request(inbox(context.key(), "answer"), Json(id)).call();
+        let Json(promise): Json<Option<String>> = asked.await?;
         let is_taken = promise.is_some();
         if let Some(promise) = promise {
             context.resolve_awakeable(&promise, Json(value));
         }
         Ok(Json(is_taken))
+    }
+
+    /// The run's inbox has something for it; whether the run hears it. The first who fills a slot does: the inbox, or the run that closes.
+    #[handler]
+    async fn tell(
+        &self,
+        context: SharedWorkflowContext<'_>,
+        news: Json<(u32, News)>,
+    ) -> Result<Json<bool>, HandlerError> {
+        let Json((number, news)) = news;
+        let slot = slot_name(number);
+        context.resolve_promise(&slot, Json(news.clone()));
+        let Json(said) = context.promise::<Json<News>>(&slot).await?;
+        Ok(Json(said == news))
     }
 }
 
@@ -142,30 +169,18 @@ impl ToolHandlers {
         let Json(request) = request;
         let run = request.key.run.to_string();
         let part = self.served.running.enter(&run);
-        let invocation = Invocation::new(context, self.served.clone(), &run);
+        let invocation = CallInvocation { context };
         let ended = call_tool(&self.served, &invocation, request, None, part.token.clone()).await;
         Ok(Json(ended.map_err(|error| TerminalError::new(error.to_string()))?))
     }
 }
 
-/// The inbox of each run.
-pub(super) struct InboxHandlers {
-    pub(super) retention: Duration,
-}
+/// The inbox of each run that was told anything, or asks anything. The run empties it at its end.
+pub(super) struct InboxHandlers;
 
-impl InboxHandlers {
-    /// The run is over: that it is, is known as long as its outcome.
-    fn forgets(&self, context: &ObjectContext<'_>) {
-        let target = RequestTarget::object(super::INBOX, context.key(), "forget");
-        drop(context.request::<_, ()>(target, ()).send_after(self.retention));
-    }
-}
-
-/// Tells the run that messages wait.
-fn tell(context: &ObjectContext<'_>, news: Option<News>) {
-    if let Some(News { owner, number }) = news {
-        context.invocation_handle(owner).signal(mail(number)).resolve(Json(()));
-    }
+/// A handler of a run's inbox.
+pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
+    RequestTarget::object(INBOX, run, handler)
 }
 
 /// Where it is kept.
@@ -175,7 +190,7 @@ const STATE: &str = "inbox";
 async fn change<T>(
     context: &ObjectContext<'_>,
     change: impl FnOnce(&mut Inbox) -> T,
-) -> Result<T, HandlerError> {
+) -> Result<T, TerminalError> {
     let kept = context.get::<Json<Inbox>>(STATE).await?;
     let mut inbox = kept.map(|Json(inbox)| inbox).unwrap_or_default();
     let answer = change(&mut inbox);
@@ -183,27 +198,20 @@ async fn change<T>(
     Ok(answer)
 }
 
+/// Tells the run, if there is anything to tell. False when the run is over: then there is no inbox either.
+async fn tell(context: &ObjectContext<'_>, number: Option<u32>, what: What) -> Result<bool, TerminalError> {
+    let Some(number) = number else { return Ok(true) };
+    let news = News { what, by: context.invocation_id().to_owned() };
+    let target = RequestTarget::workflow(AGENT, context.key(), "tell");
+    let Json(is_heard) = context.request::<_, Json<bool>>(target, Json((number, news))).call().await?;
+    if !is_heard {
+        context.clear_all();
+    }
+    Ok(is_heard)
+}
+
 #[object(name = "Inbox")]
 impl InboxHandlers {
-    /// A run begins. Whatever there is to be said to it is said by signals, as it is later: that this is answered is a place in
-    /// the run's journal that all of them are in front of.
-    #[handler]
-    async fn open(&self, context: ObjectContext<'_>, owner: Json<String>) -> Result<Json<()>, HandlerError> {
-        let Json(owner) = owner;
-        let opened =
-            change(&context, |inbox| inbox.open(&owner).then(|| (inbox.news(), inbox.stop()))).await?;
-        match opened {
-            None => context.invocation_handle(owner).signal(REFUSED).resolve(Json(())),
-            Some((news, stop)) => {
-                tell(&context, news);
-                if let Some(reason) = stop {
-                    context.invocation_handle(owner).signal(CANCEL).resolve(Json(reason));
-                }
-            }
-        }
-        Ok(Json(()))
-    }
-
     #[handler]
     async fn push(
         &self,
@@ -212,9 +220,9 @@ impl InboxHandlers {
     ) -> Result<Json<Pushed>, HandlerError> {
         let Json((queue, message)) = push;
         let pushed = |inbox: &mut Inbox| (inbox.push(queue, message), inbox.news());
-        let (pushed, news) = change(&context, pushed).await?;
-        tell(&context, news);
-        Ok(Json(pushed))
+        let (pushed, number) = change(&context, pushed).await?;
+        let is_heard = tell(&context, number, What::Mail).await?;
+        Ok(Json(if is_heard { pushed } else { Pushed::Over }))
     }
 
     #[handler]
@@ -223,11 +231,7 @@ impl InboxHandlers {
         context: ObjectContext<'_>,
         take: Json<Take>,
     ) -> Result<Json<Drained>, HandlerError> {
-        let drained = change(&context, |inbox| inbox.drain(take.0)).await?;
-        if drained.is_closed {
-            self.forgets(&context);
-        }
-        Ok(Json(drained))
+        Ok(Json(change(&context, |inbox| inbox.drain(take.0)).await?))
     }
 
     #[handler]
@@ -236,13 +240,8 @@ impl InboxHandlers {
         context: ObjectContext<'_>,
         reason: Json<Arc<str>>,
     ) -> Result<Json<bool>, HandlerError> {
-        let Json(reason) = reason;
-        let owner = change(&context, |inbox| inbox.cancel(reason.clone())).await?;
-        let is_there = owner.is_some();
-        if let Some(owner) = owner {
-            context.invocation_handle(owner).signal(CANCEL).resolve(Json(reason));
-        }
-        Ok(Json(is_there))
+        let number = change(&context, Inbox::cancel).await?;
+        Ok(Json(tell(&context, number, What::Stop(reason.0)).await?))
     }
 
     #[handler]
@@ -274,13 +273,7 @@ impl InboxHandlers {
         Ok(Json(change(&context, |inbox| inbox.answer(&id.0)).await?))
     }
 
-    #[handler]
-    async fn close(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
-        change(&context, Inbox::close).await?;
-        self.forgets(&context);
-        Ok(())
-    }
-
+    /// The run is over.
     #[handler]
     #[expect(clippy::unused_async, reason = "the engine's macro wants it")]
     async fn forget(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {

@@ -7,54 +7,61 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use restate_sdk::context::{
-    Context, ContextAwakeables as _, ContextClient as _, ContextSideEffects as _, ContextSignals as _,
+    Context, ContextAwakeables as _, ContextClient as _, ContextPromises as _, ContextSideEffects as _,
     ContextTimers as _, DurableFuture, DurableFuturesUnordered, RequestTarget, RunFuture as _,
-    RunRetryPolicy,
+    RunRetryPolicy, WorkflowContext,
 };
 use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::serde::Json;
 use serde_json::Value;
 
 use super::super::journal::{
-    Again, Drained, Heard, Journal, Kept, Stepped, Take, ToolRequest, ToolsEnd, Tries, Waited, Work,
+    Again, Drained, Heard, Journal, Kept, RunJournal, Stepped, Take, ToolRequest, ToolsEnd, Tries, Waited,
+    Work,
 };
 use super::super::steps::Served;
-use super::{CANCEL, INBOX, REFUSED, TOOLS, mail};
+use super::TOOLS;
+use super::handlers::inbox;
+use super::slots::{News, Slot, What};
 use crate::BoxFuture;
 use crate::durable::PendingAsk;
 use crate::loop_core::CallEnd;
 use crate::steps::StepError;
 
-/// One invocation of a run, or of one of its calls.
-pub(super) struct Invocation<'c> {
-    context: Context<'c>,
+/// The invocation of one call.
+pub(super) struct CallInvocation<'c> {
+    pub(super) context: Context<'c>,
+}
+
+/// The invocation of a run.
+pub(super) struct RunInvocation<'c> {
+    context: &'c WorkflowContext<'c>,
     served: Arc<Served>,
     run: Arc<str>,
-    /// Those of a run; taken while they are at work.
+    /// Taken while they are at work.
     ears: Mutex<Option<Ears<'c>>>,
 }
 
 /// Something that the engine waits for.
 type Waiting<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
 
-/// What is said to a run comes as signals. The engine hands them over in the order of the journal: those that stand before the end of
-/// a step are there when the step is, and those behind it are not, in this process as in any that replays it. So to hear is to
-/// look which of them are there, and it ends with `opened`, which is there from the beginning and never taken.
+/// The engine hands over what is said in the order of the journal: what stands before the end of a step is there when the step is, and
+/// what stands behind it is not, in this process as in any that replays it. So to hear is to look whether something is there, beside
+/// `begun`, which is there from the beginning and never taken.
 struct Ears<'c> {
-    refused: Waiting<'c, ()>,
-    cancel: Waiting<'c, Arc<str>>,
-    mail: Waiting<'c, ()>,
-    /// How many of those were taken.
-    mails: u32,
-    opened: Waiting<'c, ()>,
+    slot: &'c Slot,
+    news: Waiting<'c, News>,
+    begun: Waiting<'c, ()>,
     heard: Heard,
+    /// Whether the run had a step: before that nothing is there, and to look would be to wait.
+    has_stepped: bool,
+    /// Whether there is an inbox.
+    has_inbox: bool,
 }
 
 /// What is there.
 enum Said {
-    Refused,
-    Cancel,
-    Mail,
+    News,
     Nothing,
 }
 
@@ -77,58 +84,52 @@ impl<F> Future for Look<'_, F> {
     }
 }
 
-impl Ears<'_> {
+impl<'c> Ears<'c> {
     async fn next(&mut self) -> Result<Said, TerminalError> {
         Ok(restate_sdk::select! {
-            () = Look(&mut self.refused) => Said::Refused,
-            () = Look(&mut self.cancel) => Said::Cancel,
-            () = Look(&mut self.mail) => Said::Mail,
-            () = Look(&mut self.opened) => Said::Nothing,
+            () = Look(&mut self.news) => Said::News,
+            () = Look(&mut self.begun) => Said::Nothing,
         })
+    }
+
+    /// What the slot holds, which is there or waited for. True when the run closed it.
+    async fn take(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
+        let news = (&mut self.news).await?;
+        match news.what {
+            What::Closed => return Ok(true),
+            What::Mail => self.heard.has_mail = true,
+            What::Stop(reason) => {
+                self.heard.stop.get_or_insert(reason);
+            }
+        }
+        self.has_inbox = true;
+        self.slot = self.slot.next();
+        self.news = news_of(context, self.slot);
+        Ok(false)
     }
 }
 
-impl<'c> Invocation<'c> {
-    pub(super) fn new(context: Context<'c>, served: Arc<Served>, run: &str) -> Self {
-        Self { context, served, run: run.into(), ears: Mutex::default() }
-    }
+fn news_of<'c>(context: &'c WorkflowContext<'c>, slot: &'c Slot) -> Waiting<'c, News> {
+    Box::pin(context.promise::<Json<News>>(slot.name()).map_ok(|Json(news)| news))
+}
 
-    /// The run begins, with this owner; false when there is another one of its name.
-    pub(super) async fn open(&self, owner: String) -> Result<bool, TerminalError> {
-        let target = RequestTarget::object(INBOX, &*self.run, "open");
-        let opened = self.context.request::<_, Json<()>>(target, Json(owner)).call();
-        let mut ears = Ears {
-            refused: self.signal(REFUSED),
-            cancel: self.cancelled(|reason| reason),
-            mail: self.signal(&mail(0)),
-            mails: 0,
-            opened: Box::pin(opened.map_ok(|Json(())| ())),
+impl<'c> RunInvocation<'c> {
+    pub(super) fn new(
+        context: &'c WorkflowContext<'c>,
+        slot: &'c Slot,
+        served: Arc<Served>,
+        run: Arc<str>,
+    ) -> Self {
+        let ears = Ears {
+            slot,
+            news: news_of(context, slot),
+            // The cheapest that the engine has.
+            begun: Box::pin(context.sleep(Duration::ZERO)),
             heard: Heard::default(),
+            has_stepped: false,
+            has_inbox: false,
         };
-        let is_refused = self.listen(&mut ears).await?;
-        *self.ears() = Some(ears);
-        Ok(!is_refused)
-    }
-
-    /// Hears what is there; whether the run is refused.
-    async fn listen(&self, ears: &mut Ears<'c>) -> Result<bool, TerminalError> {
-        loop {
-            match ears.next().await? {
-                Said::Nothing => return Ok(false),
-                Said::Refused => return Ok(true),
-                Said::Cancel => {
-                    let reason = (&mut ears.cancel).await?;
-                    ears.cancel = self.cancelled(|reason| reason);
-                    ears.heard.stop.get_or_insert(reason);
-                }
-                Said::Mail => {
-                    (&mut ears.mail).await?;
-                    ears.mails = ears.mails.wrapping_add(1);
-                    ears.mail = self.signal(&mail(ears.mails));
-                    ears.heard.has_mail = true;
-                }
-            }
-        }
+        Self { context, served, run, ears: Mutex::new(Some(ears)) }
     }
 
     fn ears(&self) -> MutexGuard<'_, Option<Ears<'c>>> {
@@ -136,21 +137,32 @@ impl<'c> Invocation<'c> {
         self.ears.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn signal(&self, name: &str) -> Waiting<'c, ()> {
-        Box::pin(self.context.signal::<Json<()>>(name).map_ok(|Json(())| ()))
+    /// A step is taken.
+    fn steps(&self, asks_inbox: bool) {
+        if let Some(ears) = &mut *self.ears() {
+            ears.has_stepped = true;
+            ears.has_inbox |= asks_inbox;
+        }
     }
 
     /// Asks the run's inbox.
-    async fn inbox<Q, A>(&self, handler: &str, question: Q) -> Result<A, TerminalError>
-    where
-        Q: Kept,
-        A: Kept,
-    {
-        ask_inbox(&self.context, &self.run, handler, question).await
+    async fn inbox<Q: Kept, A: Kept>(&self, handler: &str, question: Q) -> Result<A, StepError> {
+        self.steps(true);
+        let asked = self.context.request::<_, Json<A>>(inbox(&self.run, handler), Json(question)).call();
+        asked.await.map(|Json(answer)| answer).map_err(step_error)
     }
 
-    fn cancelled<T: 'c>(&self, then: impl FnOnce(Arc<str>) -> T + Send + 'c) -> Waiting<'c, T> {
-        Box::pin(self.context.signal::<Json<Arc<str>>>(CANCEL).map_ok(move |Json(reason)| then(reason)))
+    /// What is said next: beside the ears, which hear it later.
+    fn said<T: 'c>(&self, after: Option<&'c Slot>) -> Option<(&'c Slot, Waiting<'c, Came<T>>)> {
+        let slot = match after {
+            Some(slot) => slot.next(),
+            None => self.ears().as_ref()?.slot,
+        };
+        let news = news_of(self.context, slot).map_ok(|news| match news.what {
+            What::Stop(reason) => Came::Stop(reason),
+            What::Mail | What::Closed => Came::Mail,
+        });
+        Some((slot, Box::pin(news)))
     }
 
     fn call(&self, at: usize, request: ToolRequest) -> Waiting<'c, Came<Stepped<CallEnd>>> {
@@ -173,46 +185,56 @@ impl<'c> Invocation<'c> {
     }
 }
 
-/// Asks the inbox of a run.
-pub(super) async fn ask_inbox<Q: Kept, A: Kept>(
-    context: &Context<'_>,
-    run: &str,
-    handler: &str,
-    question: Q,
-) -> Result<A, TerminalError> {
-    let target = RequestTarget::object(INBOX, run, handler);
-    let asked = context.request::<_, Json<A>>(target, Json(question)).call();
-    asked.await.map(|Json(answer)| answer)
-}
-
 /// What comes first of what is waited for.
 enum Came<T> {
     Here(usize, Option<T>),
     TimeIsUp,
     Stop(Arc<str>),
+    /// Something that does not end the wait.
+    Mail,
 }
 
-impl Journal for Invocation<'_> {
-    fn run<T: Kept>(&self, name: String, tries: Tries, work: Work<T>) -> BoxFuture<'_, Result<T, StepError>> {
+/// A step of either.
+macro_rules! step {
+    ($context:expr, $name:expr, $tries:expr, $work:expr) => {{
+        let (tries, work) = ($tries, $work);
         let policy = RunRetryPolicy::new()
             .initial_delay(tries.pause)
             .exponentiation_factor(2.0)
             .max_delay(Duration::from_secs(30))
             .max_attempts(tries.most);
-        let running = self
-            .context
+        let running = $context
             .run(move || async move { work.await.map(Json).map_err(|Again(text)| HandlerError::from(text)) });
-        let running = running.name(name).retry_policy(policy);
+        let running = running.name($name).retry_policy(policy);
         Box::pin(async move { running.await.map(|Json(value)| value).map_err(step_error) })
-    }
+    }};
+}
 
+impl Journal for CallInvocation<'_> {
+    fn run<T: Kept>(&self, name: String, tries: Tries, work: Work<T>) -> BoxFuture<'_, Result<T, StepError>> {
+        step!(self.context, name, tries, work)
+    }
+}
+
+impl Journal for RunInvocation<'_> {
+    fn run<T: Kept>(&self, name: String, tries: Tries, work: Work<T>) -> BoxFuture<'_, Result<T, StepError>> {
+        self.steps(false);
+        step!(self.context, name, tries, work)
+    }
+}
+
+impl RunJournal for RunInvocation<'_> {
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>> {
         Box::pin(async move {
+            self.steps(false);
             let mut ends: Vec<_> = calls.iter().map(|_| None).collect();
             let mut left = calls.len();
             let mut calls = calls.into_iter().enumerate();
             let mut waiting = DurableFuturesUnordered::new();
-            waiting.push(self.cancelled(Came::Stop));
+            let mut at_slot = self.said(None).map(|(slot, news)| {
+                waiting.push(news);
+                slot
+            });
             for (at, call) in calls.by_ref().take(self.served.steps.max_concurrency()) {
                 waiting.push(self.call(at, call));
             }
@@ -238,6 +260,12 @@ impl Journal for Invocation<'_> {
                         let grace = self.served.steps.cancel_grace() + Duration::from_secs(1);
                         waiting.push(Box::pin(self.context.sleep(grace).map_ok(|()| Came::TimeIsUp)));
                     }
+                    Came::Mail => {
+                        at_slot = self.said(at_slot).map(|(slot, news)| {
+                            waiting.push(news);
+                            slot
+                        });
+                    }
                     Came::TimeIsUp => break,
                 }
             }
@@ -247,22 +275,34 @@ impl Journal for Invocation<'_> {
 
     fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>> {
         Box::pin(async move {
-            // One call of a run hears nothing: the run does.
             let Some(mut ears) = self.ears().take() else { return Ok(Heard::default()) };
-            let is_refused = self.listen(&mut ears).await.map_err(step_error)?;
+            if ears.has_stepped {
+                while let Said::News = ears.next().await.map_err(step_error)? {
+                    ears.take(self.context).await.map_err(step_error)?;
+                }
+            }
             let heard = std::mem::take(&mut ears.heard);
             *self.ears() = Some(ears);
-            if is_refused { Err(StepError::terminal("there is another run of this name")) } else { Ok(heard) }
+            Ok(heard)
         })
     }
 
-    fn close(&self) {
-        let target = RequestTarget::object(INBOX, &*self.run, "close");
-        drop(self.context.request::<_, ()>(target, ()).send());
+    fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {
+        Box::pin(async move { self.inbox("drain", take).await })
     }
 
-    fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>> {
-        Box::pin(async move { self.inbox("drain", take).await.map_err(step_error) })
+    fn close(&self) -> BoxFuture<'_, Result<bool, StepError>> {
+        Box::pin(async move {
+            let Some(mut ears) = self.ears().take() else { return Ok(true) };
+            let closed = News { what: What::Closed, by: self.context.invocation_id().to_owned() };
+            self.context.resolve_promise(ears.slot.name(), Json(closed));
+            let is_closed = ears.take(self.context).await.map_err(step_error)?;
+            if is_closed && ears.has_inbox {
+                drop(self.context.request::<_, ()>(inbox(&self.run, "forget"), ()).send());
+            }
+            *self.ears() = Some(ears);
+            Ok(is_closed)
+        })
     }
 
     fn wait(&self, asks: Vec<PendingAsk>, within: Duration) -> BoxFuture<'_, Result<Waited, StepError>> {
@@ -277,8 +317,11 @@ impl Journal for Invocation<'_> {
                 waiting.push(Box::pin(answer.map_ok(move |Json(value)| Came::Here(at, Some(value)))));
             }
             let mut left = promised.len();
-            let () = self.inbox("ask", promised).await.map_err(step_error)?;
-            waiting.push(self.cancelled(Came::Stop));
+            let () = self.inbox("ask", promised).await?;
+            let mut at_slot = self.said(None).map(|(slot, news)| {
+                waiting.push(news);
+                slot
+            });
             waiting.push(Box::pin(self.context.sleep(within).map_ok(|()| Came::TimeIsUp)));
             let mut stop = None;
             while left > 0 {
@@ -294,12 +337,18 @@ impl Journal for Invocation<'_> {
                         stop = Some(reason);
                         break;
                     }
+                    Came::Mail => {
+                        at_slot = self.said(at_slot).map(|(slot, news)| {
+                            waiting.push(news);
+                            slot
+                        });
+                    }
                     Came::TimeIsUp => break,
                 }
             }
             // Nobody is asked any more.
             let nothing: Vec<(PendingAsk, String)> = Vec::new();
-            let () = self.inbox("ask", nothing).await.map_err(step_error)?;
+            let () = self.inbox("ask", nothing).await?;
             Ok(Waited { answers, stop })
         })
     }

@@ -2,6 +2,7 @@
 
 mod handlers;
 mod journal;
+mod slots;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -23,21 +24,12 @@ pub(super) struct Settings {
     pub(super) retention: Duration,
 }
 
-/// The service that is asked from outside.
+/// What is asked from outside: each run is a workflow of this name, with a key of its own.
 pub(super) const AGENT: &str = "Agent";
 
 /// Calls with invocations of their own, and the inbox of each run. The names stand in `handlers` once more.
 const TOOLS: &str = "ToolRunner";
 const INBOX: &str = "Inbox";
-
-/// The signal that ends a run's waits; the one that says that there is another run of its name.
-const CANCEL: &str = "cancel";
-const REFUSED: &str = "refused";
-
-/// The signal that says that messages wait.
-fn mail(number: u32) -> String {
-    format!("mail-{number}")
-}
 
 /// What engine and network need beyond the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -71,6 +63,7 @@ fn asked(options: ServiceOptions) -> ServiceOptions {
     ["push", "cancel", "answer"]
         .into_iter()
         .fold(options, |options, name| options.handler(name, short.clone()))
+        .handler("tell", short.clone().ingress_private(true))
 }
 
 fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
@@ -87,21 +80,17 @@ fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
             .retry_policy_max_attempts(ATTEMPTS)
             .retry_policy_pause_on_max_attempts()
     };
+    let kept = HandlerOptions::new().workflow_retention(settings.retention);
     let agent = AgentHandlers { served: served.clone() };
     let tools = ToolHandlers { served: served.clone() };
-    let inbox = InboxHandlers { retention: settings.retention };
     let builder = Endpoint::builder()
-        .bind(
-            agent
-                .into_service_definition()
-                .options(asked(common().idempotency_retention(settings.retention))),
-        )
+        .bind(agent.into_service_definition().options(asked(common()).handler("run", kept)))
         .bind(
             tools
                 .into_service_definition()
                 .options(common().idempotency_retention(settings.retention).ingress_private(true)),
         )
-        .bind(inbox.into_service_definition().options(common().ingress_private(true)));
+        .bind(InboxHandlers.into_service_definition().options(common().ingress_private(true)));
     let keyed = match &settings.identity_key {
         None => Ok(builder),
         Some(key) => builder.identity_key(key),
