@@ -19,7 +19,7 @@ usage: chat [options] [question]
   --mcp [NAME=]URL       also use the tools of an MCP server over HTTP; with a name, NAME_MCP_TOKEN is its bearer token
   --mcp [NAME=]COMMAND   also use the tools of an MCP server that is a program: 'npx -y some-server'
   --session NAME         go on with this conversation, and keep it
-  --log FILE             append what goes to the model and to MCP servers, and comes back, to this file, keys removed
+  --log FILE             append what goes to the model and to MCP servers, and comes back, to this file, without keys and secrets
   --system TEXT          the system prompt
   --thinking LEVEL       none, minimal, low, medium, high, xhigh, max, or a number of tokens
   --allow TOOL           never ask before this tool runs; `docs__*` allows all tools of `docs`

@@ -93,6 +93,7 @@ impl Chat {
             system: args.system.as_deref(),
             thinking: args.thinking,
             has_tools: !args.no_tools,
+            log: log.as_ref(),
         };
         let assistant = setup.build(conversation).map_err(Refused::Usage)?;
         let chat = Self {
@@ -136,6 +137,7 @@ impl Chat {
             system: self.system.as_deref(),
             thinking: self.thinking,
             has_tools: self.has_tools,
+            log: self.log.as_ref(),
         };
         self.assistant = setup.build(conversation)?;
         self.chosen = chosen;
@@ -248,6 +250,7 @@ struct Setup<'a> {
     system: Option<&'a str>,
     thinking: Option<Thinking>,
     has_tools: bool,
+    log: Option<&'a Log>,
 }
 
 impl Setup<'_> {
@@ -269,6 +272,10 @@ impl Setup<'_> {
         if let Some(thinking) = self.thinking {
             builder = builder.request(|request| request.with_thinking(thinking));
         }
-        Ok(builder.build()?)
+        let assistant = builder.build()?;
+        if let Some(log) = self.log {
+            log.learn(assistant.registry());
+        }
+        Ok(assistant)
     }
 }

@@ -5,7 +5,8 @@ use crate::chat::Chat;
 use crate::look::{Kind, count, fit, harmless, one_line};
 use crate::models;
 use crate::pager::page;
-use agent::message::Usage;
+use crate::tell::shown;
+use agent::message::{Message, ToolCall, Usage};
 use std::error::Error;
 
 const COMMANDS: [(&str, &str, &str); 9] = [
@@ -24,11 +25,17 @@ const COMMANDS: [(&str, &str, &str); 9] = [
 pub(crate) const NAMES: [&str; 9] =
     ["/help", "/model", "/tools", "/show", "/usage", "/save", "/load", "/new", "/quit"];
 
+/// How many lines tell how a conversation that is kept ends.
+const TAIL: usize = 8;
+/// Characters of such a line.
+const WIDTH: usize = 200;
+
 const KEYS: &str = "\
 Lines are edited as in a shell: arrows, Ctrl-A, Ctrl-R, Tab after a slash.
 Alt-Enter, or \\ at the end, begins another line.
 While an answer is on its way, what you type is heard between two turns of the
-model, and the chat says when. Ctrl-C stops the answer, twice ends the chat.";
+model, and the chat says when. Ctrl-C stops the answer, twice ends the chat.
+Secret arguments are hidden here and in the log; the file of a session has them.";
 
 /// Whether the chat goes on.
 #[derive(Debug, PartialEq, Eq)]
@@ -209,16 +216,43 @@ fn sessions(chat: &Chat) -> Vec<String> {
     known.into_iter().map(|name| format!("  {name}")).collect()
 }
 
-/// The last question and the last answer, for somebody who comes back.
+/// How a conversation ends, for somebody who comes back: the last messages, a line each, and how many there are before.
 pub(crate) fn last(chat: &Chat) -> Vec<String> {
     let messages = chat.assistant.messages();
-    let last = |role: &str, sign: &str| {
-        let mut said =
-            messages.iter().rev().filter(|message| message.role() == role).map(agent::message::Message::text);
-        let text = said.find(|text| !text.trim().is_empty())?;
-        Some(chat.look.paint(Kind::Dim, &format!("{sign}{}", fit(&one_line(&text), 200))))
+    let (mut lines, mut before) = (Vec::new(), messages.len());
+    for message in messages.iter().rev() {
+        let told = told(chat, message);
+        if lines.len() + told.len() > TAIL {
+            break;
+        }
+        before -= 1;
+        lines.extend(told.into_iter().rev());
+    }
+    if before > 0 {
+        lines.push(format!("… {} before", count(before as u64, "message")));
+    }
+    lines.reverse();
+    lines.iter().map(|line| chat.look.paint(Kind::Dim, line)).collect()
+}
+
+/// A message in a line, with a line for each of its calls. Results are with `/show`, when they are of this chat.
+fn told(chat: &Chat, message: &Message) -> Vec<String> {
+    let line = |sign: &str, text: &str| {
+        // Enough of it: texts may be long.
+        let begin: String = text.chars().take(WIDTH + 1).collect();
+        (!begin.trim().is_empty()).then(|| format!("{sign}{}", fit(&one_line(&begin), WIDTH)))
     };
-    [last("user", crate::prompt::SIGN), last("assistant", "")].into_iter().flatten().collect()
+    match message {
+        Message::User(user) => line(crate::prompt::SIGN, &user.text()).into_iter().collect(),
+        Message::Assistant(reply) => {
+            let call = |call: &ToolCall| {
+                let args = shown(chat.assistant.registry(), call);
+                line("⚙ ", &format!("{} {}", call.name, args.as_deref().unwrap_or(call.args.text())))
+            };
+            line("", &reply.text()).into_iter().chain(reply.tool_calls().filter_map(call)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

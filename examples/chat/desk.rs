@@ -3,13 +3,17 @@
 use crate::look::{Kind, Look, harmless};
 use crate::pager;
 use crate::prompt::{Line, Prompt};
+use crate::secrets::{SECRET, restored};
 use crate::tell::coerced;
 use agent::loop_core::ApprovalRequest;
 use agent::message::ToolCall;
-use agent::{Decision, Registry, Value};
+use agent::{CallError, Decision, Registry, Value};
 use rustyline::error::ReadlineError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
+
+/// How many mistakes of edited arguments are told at once.
+const ISSUES: usize = 10;
 
 /// A call that waits for a word.
 pub(crate) struct Question {
@@ -140,17 +144,33 @@ fn answer(line: &str) -> Option<Answer> {
     })
 }
 
-/// Lets the arguments be changed until they fit. None: the person left them as they were.
+/// Lets the arguments be changed until they fit. Secrets stay hidden, and as they are, unless something else is written in
+/// their place. None: the person left everything as it was.
 async fn edit(
     look: Look,
     prompt: &mut Prompt,
     registry: &Registry,
     call: &ToolCall,
 ) -> Result<Option<Value>, ReadlineError> {
-    let sent = call.args.text().to_owned();
+    let real = call.args.value().unwrap_or_default();
+    let plan = registry.get(&call.name).map(|tool| tool.definition().plan());
+    let masked = plan.and_then(|plan| plan.without_secrets(&real));
+    let hides = masked.as_ref().is_some_and(|masked| *masked != real);
+    // As the model wrote them, where nothing is hidden.
+    let sent = if hides {
+        masked.as_ref().map(Value::to_string).unwrap_or_default()
+    } else {
+        call.args.text().to_owned()
+    };
+    let shown = masked.unwrap_or_else(|| real.clone());
+    let note = "  change them; as they are, or empty, you are asked again";
+    let note = if hides {
+        format!("{note}; {SECRET} stays what it is, or write another value in its place")
+    } else {
+        note.to_owned()
+    };
+    pager::page(look, &[look.paint(Kind::Dim, &note)]).await?;
     let mut text = sent.clone();
-    pager::page(look, &[look.paint(Kind::Dim, "  change them; as they are, or empty, you are asked again")])
-        .await?;
     loop {
         text = match prompt.ask("arguments › ", &text).await? {
             Line::Text(line) => line,
@@ -159,18 +179,41 @@ async fn edit(
         if text.trim().is_empty() || text == sent {
             return Ok(None);
         }
-        let problem = match serde_json::from_str::<Value>(&text) {
-            Err(error) => format!("this is no JSON: {error}"),
-            Ok(arguments) => {
-                match registry.validate(&ToolCall::new(call.id.clone(), call.name.clone(), text.clone())) {
-                    Ok(_) => return Ok(Some(arguments)),
-                    Err(refusal) => refusal.to_string(),
-                }
-            }
+        let problems = match changed(registry, call, &text, &shown, &real) {
+            Ok(arguments) => return Ok(Some(arguments)),
+            Err(problems) => problems,
         };
         let lines: Vec<String> =
-            problem.lines().map(|line| look.paint(Kind::Bad, &format!("  {}", harmless(line)))).collect();
+            problems.iter().map(|line| look.paint(Kind::Bad, &format!("  {}", harmless(line)))).collect();
         pager::page(look, &lines).await?;
+    }
+}
+
+/// The arguments that somebody wrote, or what is wrong with them, for that person.
+fn changed(
+    registry: &Registry,
+    call: &ToolCall,
+    text: &str,
+    shown: &Value,
+    real: &Value,
+) -> Result<Value, Vec<String>> {
+    let edited: Value =
+        serde_json::from_str(text).map_err(|error| vec![format!("this is no JSON: {error}")])?;
+    let arguments = restored(&edited, shown, real)
+        .ok_or_else(|| vec![format!("{SECRET} stands where no secret was: write the value itself")])?;
+    let call = ToolCall::new(call.id.clone(), call.name.clone(), arguments.to_string());
+    match registry.validate(&call) {
+        Ok(_) => Ok(arguments),
+        // The report itself speaks to a model.
+        Err(CallError::InvalidArguments(refused)) => {
+            let head =
+                format!("{} does not take these; change them once more, or leave them empty", call.name);
+            let issues = refused.issues().iter().take(ISSUES).map(|issue| format!("- {issue}"));
+            let more = refused.count().saturating_sub(ISSUES);
+            let more = (more > 0).then(|| format!("- and {more} more"));
+            Err(std::iter::once(head).chain(issues).chain(more).collect())
+        }
+        Err(other) => Err(vec![format!("{} does not take these: {other}", call.name)]),
     }
 }
 
@@ -202,6 +245,29 @@ mod tests {
     fn nothing_hides_in_arguments() {
         assert_eq!(readable(&json!("a\u{202e}b\u{1b}")), r#""a\u202eb\u001b""#);
         assert_eq!(readable(&json!({"größe": 1})), "{\n  \"größe\": 1\n}");
+    }
+
+    /// Signs in.
+    #[agent::tool(inline)]
+    fn sign_in(user: String, #[arg(secret, range(1000..=9999))] pin: u32) -> String {
+        format!("{user} {pin}")
+    }
+
+    #[test]
+    fn who_changes_arguments_is_spoken_to() {
+        let registry = Registry::new(agent::tools![sign_in]).unwrap();
+        let (real, shown) = (json!({"user": "ann", "pin": 4711}), json!({"user": "ann", "pin": SECRET}));
+        let call = ToolCall::new("1", "sign_in", real.to_string());
+        let change = |text: &str| changed(&registry, &call, text, &shown, &real);
+        assert_eq!(change(r#"{"user": "bob", "pin": "[secret]"}"#), Ok(json!({"user": "bob", "pin": 4711})));
+        assert_eq!(change(r#"{"user": "bob", "pin": 1234}"#), Ok(json!({"user": "bob", "pin": 1234})));
+        let refused = change(r#"{"user": 7, "pin": 12}"#).unwrap_err();
+        assert_eq!(refused[0], "sign_in does not take these; change them once more, or leave them empty");
+        let all = refused.join("\n");
+        assert!(all.contains("- /user: ") && all.contains("- /pin: "), "{all}");
+        assert!(!all.contains("12") && !all.contains("Call `"), "{all}");
+        assert!(change(r#"{"user": "[secret]"}"#).unwrap_err()[0].contains("write the value itself"));
+        assert!(change("{").unwrap_err()[0].contains("no JSON"));
     }
 
     #[tokio::test]

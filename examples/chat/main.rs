@@ -13,6 +13,9 @@
 //! the options. In a pipe the answer alone goes to standard output, all else to standard error. Terminals that can only print,
 //! and those of systems other than Unix, are served line by line.
 //!
+//! Arguments that a tool marks as secret are not shown, neither on the screen nor in the log. A session has them: the model needs
+//! its own calls to go on. Files of sessions, the log and the history can be read by their owner alone (on Unix: mode 0600).
+//!
 //! | file | what |
 //! | --- | --- |
 //! | `args` `servers` `models` | the command line, MCP servers, which model answers |
@@ -20,7 +23,7 @@
 //! | `tell` `screen` `look` `pager` | events in words, rows of a terminal, colours, pages |
 //! | `prompt` `keys` `desk` | the edited line, keys while a run goes on, approvals |
 //! | `terminal` `signals` | who has the terminal, what the system says |
-//! | `sessions` `traffic` | conversations in files, the log |
+//! | `sessions` `traffic` `secrets` | conversations in files, the log, what is hidden in it |
 //! | `demo` | the built-in model and tools |
 
 mod args;
@@ -34,6 +37,7 @@ mod models;
 mod pager;
 mod prompt;
 mod screen;
+mod secrets;
 mod servers;
 mod sessions;
 mod signals;

@@ -6,7 +6,8 @@ use agent::args::{Coercion, Coercions};
 use agent::loop_core::ApprovalDecision;
 use agent::message::{AssistantMessage, Content, Media, Message, Part, StopReason, ToolCall, Usage};
 use agent::model::ModelEvent;
-use agent::{Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
+use agent::{Decision, Event, EventKind, Progress, Registry, ToolOutcome, ToolResult, Value};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Lines of a result that are shown at once.
@@ -29,6 +30,8 @@ struct Running {
     id: String,
     tool: String,
     args: String,
+    /// Whether somebody gave it other arguments than the model.
+    is_edited: bool,
     began: Instant,
     progress: Option<Progress>,
 }
@@ -54,6 +57,8 @@ pub(crate) struct Teller {
     /// What was typed meanwhile and is not heard yet: id and text.
     pub(crate) waiting: Vec<(String, String)>,
     pub(crate) shown: Vec<Shown>,
+    /// The parts of the reply that came as a whole.
+    told: BTreeSet<usize>,
     /// Of the first of `shown`, its number for `/show`.
     first: usize,
     pub(crate) usage: Usage,
@@ -71,6 +76,7 @@ impl Teller {
             running: Vec::new(),
             waiting: Vec::new(),
             shown: Vec::new(),
+            told: BTreeSet::new(),
             first,
             usage: Usage::default(),
             turns: 0,
@@ -102,6 +108,7 @@ impl Teller {
                     id: call.id.clone(),
                     tool: call.name.clone(),
                     args: shown(registry, call).unwrap_or_else(|| call.args.text().to_owned()),
+                    is_edited: false,
                     began: Instant::now(),
                     progress: None,
                 });
@@ -125,8 +132,20 @@ impl Teller {
         }
     }
 
+    /// Somebody decided on a call: it runs with the arguments that they gave it.
+    pub(crate) fn decided(&mut self, call: &ToolCall, decision: &Decision, registry: &Registry) {
+        let Decision::AllowWith(arguments) = decision else { return };
+        let running = self.running.iter_mut().find(|running| running.id == call.id);
+        if let Some(running) = running {
+            let edited = ToolCall::new(call.id.clone(), call.name.clone(), arguments.to_string());
+            running.args = shown(registry, &edited).unwrap_or_else(|| edited.args.text().to_owned());
+            running.is_edited = true;
+        }
+    }
+
     fn grow(&mut self, update: &ModelEvent, show: &mut impl Show) {
         match update {
+            ModelEvent::Part { content_index, part, .. } => self.part(*content_index, part, show),
             ModelEvent::TextDelta { delta, .. } => show.text(Kind::Said, delta),
             ModelEvent::ThinkingDelta { delta, .. } => show.text(Kind::Dim, delta),
             ModelEvent::TextEnd { .. } | ModelEvent::ThinkingEnd { .. } => show.end_text(),
@@ -141,21 +160,27 @@ impl Teller {
         }
     }
 
-    /// What of a reply does not come piece by piece: listeners are told of it when the reply is whole.
-    fn replied(&self, reply: &AssistantMessage, show: &mut impl Show) {
-        for part in &reply.content {
-            match &part.content {
-                Content::Refusal(text) => {
-                    show.text(Kind::Bad, text);
-                    show.end_text();
-                }
-                Content::ProviderTool(tool) => {
-                    let tool = format!("⚙ {} ran at the provider", one_line(&tool.name));
-                    show.line(&self.look.paint(Kind::Dim, &tool));
-                }
-                _ => {}
-            }
+    /// A part that does not come piece by piece. Another word on the same one is no news.
+    fn part(&mut self, index: usize, part: &Part, show: &mut impl Show) {
+        if !self.told.insert(index) {
+            return;
         }
+        let told = match &part.content {
+            Content::Refusal(text) => {
+                show.text(Kind::Bad, text);
+                return show.end_text();
+            }
+            Content::ProviderTool(tool) => format!("⚙ {} ran at the provider", one_line(&tool.name)),
+            Content::Text(_) | Content::Thinking { .. } | Content::ToolCall(_) => return,
+            _ => one_line(&readable(part)),
+        };
+        show.end_text();
+        show.line(&self.look.paint(Kind::Dim, &told));
+    }
+
+    /// A reply is whole.
+    fn replied(&mut self, reply: &AssistantMessage, show: &mut impl Show) {
+        self.told.clear();
         if let Some(cut) = cut(reply) {
             show.line(&self.look.paint(Kind::Notice, &cut));
         }
@@ -170,13 +195,14 @@ impl Teller {
 
     fn ended(&mut self, result: &ToolResult, ran: bool, cached: bool, show: &mut impl Show) {
         let at = self.running.iter().position(|call| call.id == result.call_id);
-        let (args, took) = at.map_or_else(Default::default, |at| {
+        let (args, is_edited, took) = at.map_or_else(Default::default, |at| {
             let call = self.running.remove(at);
-            (call.args, call.began.elapsed())
+            (call.args, call.is_edited, call.began.elapsed())
         });
         let look = self.look;
         let name = look.paint(Kind::Bold, &one_line(&result.tool));
-        show.line(&format!("⚙ {name} {}", look.paint(Kind::Dim, &fit(&one_line(&args), LINE))));
+        let edited = if is_edited { " (as you changed it)" } else { "" };
+        show.line(&format!("⚙ {name} {}{edited}", look.paint(Kind::Dim, &fit(&one_line(&args), LINE))));
         for line in coerced(look, &result.coercions) {
             show.line(&line);
         }
@@ -290,7 +316,7 @@ impl Teller {
 }
 
 /// The arguments of a call without its secrets; none where there are no secrets.
-fn shown(registry: &Registry, call: &ToolCall) -> Option<String> {
+pub(crate) fn shown(registry: &Registry, call: &ToolCall) -> Option<String> {
     let sent = call.args.value().unwrap_or_else(|| Value::from(call.args.text()));
     Some(registry.get(&call.name)?.definition().plan().without_secrets(&sent)?.to_string())
 }
@@ -353,71 +379,4 @@ fn seconds(time: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::screen::Plain;
-    use agent::model::{ScriptedModel, reply};
-    use agent::{Assistant, ToolOutput, tool, tools};
-
-    /// Draws a point.
-    #[tool(inline)]
-    fn draw() -> ToolOutput {
-        ToolOutput::parts(vec![Part::text("a point"), Part::image(vec![1, 2, 3], "image/png")])
-    }
-
-    /// Signs in.
-    #[tool(inline)]
-    fn sign_in(user: String, #[arg(secret)] pin: u32) -> String {
-        format!("{user} is in: {}", pin > 0)
-    }
-
-    /// What is written of a run.
-    async fn told(model: ScriptedModel) -> String {
-        let (mut answer, mut notes) = (Vec::new(), Vec::new());
-        let mut show = Plain::new(&mut answer, &mut notes, false);
-        let look = Look { has_colours: false };
-        let mut teller = Teller::new(look, "scripted", 1);
-        let assistant = Assistant::builder(model).tools(tools![draw, sign_in]).build().unwrap();
-        let mut run = assistant.run("Go");
-        while let Some(event) = run.next().await {
-            teller.tell(&event, assistant.registry(), &mut show);
-        }
-        String::from_utf8(answer).unwrap() + &String::from_utf8(notes).unwrap()
-    }
-
-    #[tokio::test]
-    async fn whatever_is_no_text_is_named() {
-        let told = told(ScriptedModel::new([reply().tool_call("draw", "{}"), reply().text("Drawn.")])).await;
-        assert!(told.contains("    a point\n    [picture, image/png]\n"), "{told}");
-    }
-
-    #[tokio::test]
-    async fn secrets_are_not_shown() {
-        let call = reply().tool_call("sign_in", r#"{"user": "ann", "pin": "4711"}"#);
-        let told = told(ScriptedModel::new([call, reply().text("Done.")])).await;
-        assert!(told.contains(r#"⚙ sign_in {"user":"ann","pin":"[secret]"}"#), "{told}");
-        assert!(told.contains("~ /pin: ") && told.contains("ann is in: true"), "{told}");
-        assert!(!told.contains("4711"), "{told}");
-    }
-
-    #[tokio::test]
-    async fn what_is_not_whole_says_so() {
-        let cut = reply().text("Once upon").stop_reason(StopReason::MaxTokens);
-        assert!(told(ScriptedModel::new([cut])).await.contains("✂ the reply reached its limit of tokens"));
-        let refused =
-            reply().part(Part::refusal("I would rather not.")).stop_reason(StopReason::ContentFilter);
-        let told = told(ScriptedModel::new([refused])).await;
-        assert!(
-            told.starts_with("I would rather not.\n") && told.contains("✂ the reply was withheld"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn time_and_progress_are_short() {
-        assert_eq!(seconds(Duration::from_millis(1234)), "1.2 s");
-        assert_eq!(seconds(Duration::from_secs(75)), "75 s");
-        assert_eq!(seconds(Duration::from_secs(125)), "2 min 5 s");
-        assert_eq!((bar(0.0).as_str(), bar(1.0).as_str()), ("░░░░░░░░░░", "▓▓▓▓▓▓▓▓▓▓"));
-    }
-}
+mod tests;

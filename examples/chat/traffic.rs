@@ -1,58 +1,92 @@
-//! The log of what goes to the model and to MCP servers and comes back: one JSON object a line, keys taken out.
+//! The log of what goes to the model and to MCP servers and comes back: one JSON object a line, keys and secret arguments
+//! taken out.
 
+use crate::secrets::Secrets;
+use agent::Registry;
 use agent::mcp::client as mcp;
 use agent::model::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
 use agent::provider::http::{Traffic, TrafficKind};
 use agent::{Value, json};
 use futures_core::Stream;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file that lines are added to. Clones write to the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    file: Arc<Mutex<File>>,
+    inner: Arc<Mutex<Inner>>,
+    secrets: Secrets,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    /// Where tools have secret arguments: the replies that are on their way. Their pieces cannot be looked through one by one.
+    held: BTreeMap<u64, Held>,
+}
+
+/// A reply, as far as it came.
+#[derive(Debug, Default)]
+struct Held {
+    lines: Vec<Value>,
+    /// What the pieces say, joined.
+    text: String,
 }
 
 impl Log {
     /// Adds to this file; a new one can be read by its owner alone.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = crate::sessions::private().append(true).create(true).open(path)?;
-        Ok(Self { file: Arc::new(Mutex::new(file)) })
+        let inner = Arc::new(Mutex::new(Inner { file, held: BTreeMap::new() }));
+        Ok(Self { inner, secrets: Secrets::default() })
+    }
+
+    /// Learns which arguments are secret.
+    pub(crate) fn learn(&self, registry: &Registry) {
+        self.secrets.learn(registry);
     }
 
     /// What a provider's transport tells.
     pub(crate) fn traffic(&self, traffic: &Traffic<'_>) {
-        let line = match &traffic.kind {
+        let exchange = traffic.exchange;
+        match &traffic.kind {
             TrafficKind::Request { method, url, headers, body, .. } => {
-                json!({"kind": "request", "method": method, "url": url, "headers": pairs(headers), "body": body_of(body)})
+                let body = self.shown(body, None);
+                self.of_exchange(
+                    exchange,
+                    json!({"kind": "request", "method": method, "url": url, "headers": pairs(headers), "body": body}),
+                );
             }
             TrafficKind::Answer { status, headers, .. } => {
-                json!({"kind": "answer", "status": status, "headers": pairs(headers)})
+                let line = json!({"kind": "answer", "status": status, "headers": pairs(headers)});
+                self.of_exchange(exchange, line);
             }
-            TrafficKind::Body { text, .. } => json!({"kind": "body", "text": text}),
+            TrafficKind::Body { text, .. } => {
+                self.of_reply(exchange, text, json!({"kind": "body", "text": text}));
+            }
             TrafficKind::End { error, .. } => {
-                json!({"kind": "end", "error": error.map(ToString::to_string)})
+                self.end(exchange, json!({"kind": "end", "error": error.map(ToString::to_string)}));
             }
-            _ => return,
-        };
-        self.of_exchange(traffic.exchange, line);
+            _ => {}
+        }
     }
 
     /// What an MCP server is told, and says.
     pub(crate) fn mcp(&self, traffic: &mcp::Traffic<'_>) {
+        let server = Some(traffic.server);
         let mut line = match traffic.kind {
             mcp::TrafficKind::Sent { message, .. } => {
-                json!({"kind": "mcp_sent", "message": body_of(message)})
+                json!({"kind": "mcp_sent", "message": self.shown(message, server)})
             }
             mcp::TrafficKind::Received { message, .. } => {
-                json!({"kind": "mcp_received", "message": body_of(message)})
+                json!({"kind": "mcp_received", "message": self.shown(message, server)})
             }
             mcp::TrafficKind::ErrorOutput { line, .. } => json!({"kind": "mcp_error_output", "line": line}),
             mcp::TrafficKind::Failed { reason, .. } => json!({"kind": "mcp_failed", "error": reason}),
@@ -60,21 +94,67 @@ impl Log {
             _ => return,
         };
         line["server"] = json!(traffic.server);
-        self.write(line);
+        self.write(&stamped(line));
+    }
+
+    /// A body without the secret arguments of the calls in it.
+    fn shown(&self, body: &str, server: Option<&str>) -> Value {
+        let mut body = body_of(body);
+        if !self.secrets.is_empty() {
+            self.secrets.hide(&mut body, server);
+        }
+        body
     }
 
     fn of_exchange(&self, exchange: u64, mut line: Value) {
         line["exchange"] = json!(exchange);
-        self.write(line);
+        self.write(&stamped(line));
     }
 
-    fn write(&self, mut line: Value) {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        line["at_ms"] = json!(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // One write, so that lines stay whole. A full disk is no reason to end the chat.
-        let _ = file.write_all(format!("{line}\n").as_bytes());
+    /// A piece of a reply, and what it says. It waits for the end where it may be a piece of a secret.
+    fn of_reply(&self, exchange: u64, text: &str, mut line: Value) {
+        line["exchange"] = json!(exchange);
+        let line = stamped(line);
+        if self.secrets.is_empty() {
+            return self.write(&line);
+        }
+        let mut inner = self.lock();
+        let held = inner.held.entry(exchange).or_default();
+        held.text.push_str(text);
+        held.lines.push(line);
     }
+
+    /// A reply is over.
+    fn end(&self, exchange: u64, line: Value) {
+        let held = self.lock().held.remove(&exchange).unwrap_or_default();
+        if self.secrets.are_called_in(&held.text) {
+            let why =
+                "it calls a tool that has secret arguments; the next request shows the call without them";
+            self.of_exchange(
+                exchange,
+                json!({"kind": "body", "left_out": why, "bytes": held.text.len(), "pieces": held.lines.len()}),
+            );
+        } else {
+            held.lines.iter().for_each(|line| self.write(line));
+        }
+        self.of_exchange(exchange, line);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, line: &Value) {
+        // One write, so that lines stay whole. A full disk is no reason to end the chat.
+        let _ = self.lock().file.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+/// With the time.
+fn stamped(mut line: Value) -> Value {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    line["at_ms"] = json!(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+    line
 }
 
 /// A body as JSON where it is JSON: easier to read.
@@ -108,9 +188,11 @@ impl<M: Model> Model for Logged<M> {
             .map(|message| serde_json::to_value(&**message).unwrap_or_default())
             .collect();
         let tools: Vec<&str> = request.tools.iter().map(agent::ToolDefinition::name).collect();
-        let body = json!({"system": request.system, "messages": messages, "tools": tools});
+        let mut body = json!({"system": request.system, "messages": messages, "tools": tools});
+        self.log.secrets.hide(&mut body, None);
         self.log.of_exchange(exchange, json!({"kind": "request", "model": self.info().model, "body": body}));
-        let events = Tapped { events: self.model.stream(cx, request), log: self.log.clone(), exchange };
+        let events = self.model.stream(cx, request);
+        let events = Tapped { events, log: self.log.clone(), exchange, has_ended: false };
         ModelStream::new(cx, self.info(), events)
     }
 
@@ -123,6 +205,15 @@ struct Tapped {
     events: ModelStream,
     log: Log,
     exchange: u64,
+    has_ended: bool,
+}
+
+impl Tapped {
+    fn end(&mut self, error: Option<&str>) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.log.end(self.exchange, json!({"kind": "end", "error": error}));
+        }
+    }
 }
 
 impl Stream for Tapped {
@@ -130,12 +221,21 @@ impl Stream for Tapped {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let event = ready!(Pin::new(&mut self.events).poll_next(cx));
-        let line = match &event {
-            Some(Ok(event)) => json!({"kind": "event", "event": event}),
-            Some(Err(error)) => json!({"kind": "end", "error": error.to_string()}),
-            None => json!({"kind": "end", "error": null}),
-        };
-        self.log.of_exchange(self.exchange, line);
+        match &event {
+            Some(Ok(event)) => {
+                let text = serde_json::to_string(event).unwrap_or_default();
+                self.log.of_reply(self.exchange, &text, json!({"kind": "event", "event": event}));
+            }
+            Some(Err(error)) => self.end(Some(&error.to_string())),
+            None => self.end(None),
+        }
         Poll::Ready(event)
+    }
+}
+
+impl Drop for Tapped {
+    /// Who cancels does not read to the end.
+    fn drop(&mut self) {
+        self.end(Some("it was not read any further"));
     }
 }

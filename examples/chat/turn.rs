@@ -91,8 +91,11 @@ pub(crate) async fn live(
                 let (columns, rows) = terminal::size();
                 screen.resize(columns, rows);
                 match decision {
-                    // Who asked may be gone by now.
-                    Some(decision) => drop(question.answer.send(decision)),
+                    Some(decision) => {
+                        teller.decided(&question.request.call, &decision, chat.assistant.registry());
+                        // Who asked may be gone by now.
+                        drop(question.answer.send(decision));
+                    }
                     None if is_cancelled => chat.assistant.cancel(CANCELLED),
                     None => interrupt(chat, &mut person),
                 }
@@ -272,7 +275,10 @@ async fn follow<A: Write, N: Write>(
                 let (registry, sent) = (chat.assistant.registry(), chat.sent(&question.request.call.id));
                 let decision = chat.desk.ask(chat.look, prompt, registry, &question.request, sent.as_ref()).await;
                 match decision {
-                    Ok(Some(decision)) => drop(question.answer.send(decision)),
+                    Ok(Some(decision)) => {
+                        teller.decided(&question.request.call, &decision, chat.assistant.registry());
+                        drop(question.answer.send(decision));
+                    }
                     Ok(None) => chat.assistant.cancel(CANCELLED),
                     Err(error) => return Err(Unanswered::Run(error.to_string())),
                 }

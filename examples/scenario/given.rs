@@ -310,7 +310,7 @@ fn fitting(ruling: &Ruling) -> Result<(), Violations> {
 }
 
 /// Something that happens when an event is told.
-#[derive(ToolArgs, Clone)]
+#[derive(ToolArgs, Clone, Debug)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Action {
     #[serde(alias = "cancel")]
@@ -362,7 +362,7 @@ impl Action {
 }
 
 /// Which event: the `nth` of those that have all of it.
-#[derive(ToolArgs, Clone)]
+#[derive(ToolArgs, Clone, Debug)]
 pub(crate) struct When {
     pub(crate) event: Told,
     #[arg(default = 1, range(1..))]
@@ -375,7 +375,7 @@ pub(crate) struct When {
 }
 
 /// The types of events.
-#[derive(ToolArgs, ToolOutput, Clone, Copy)]
+#[derive(ToolArgs, ToolOutput, Clone, Debug, Copy)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
     AgentStart,
@@ -394,7 +394,7 @@ pub(crate) enum Told {
     AgentEnd,
 }
 
-#[derive(ToolArgs, ToolOutput, Clone, Copy)]
+#[derive(ToolArgs, ToolOutput, Clone, Debug, Copy)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
     User,
@@ -404,7 +404,7 @@ pub(crate) enum Role {
 }
 
 /// How a reply grows.
-#[derive(ToolArgs, ToolOutput, Clone, Copy)]
+#[derive(ToolArgs, ToolOutput, Clone, Debug, Copy)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Update {
     TextStart,

@@ -16,7 +16,7 @@ use super::{model, setup, shown};
 
 /// What is noticed while it plays.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     events: Vec<Value>,
     /// Ids of queued messages, as they entered the conversation.
     delivered: Vec<String>,
@@ -37,17 +37,7 @@ pub(crate) async fn play(given: Given) -> Result<Value, Box<dyn Error>> {
     let given = Arc::new(given);
     let model = model::scripted(&given);
     let assistant = setup::assistant(&given, model.clone())?;
-    let seen: Arc<Mutex<Seen>> = Arc::default();
-    watch(&assistant, &given, &seen);
-    enqueue(&assistant, &seen, Queue::Steering, &given.steering_queued);
-    enqueue(&assistant, &seen, Queue::FollowUp, &given.follow_up_queued);
-    let result = run(&assistant, &given).await;
-    assistant.wait_until_idle().await;
-    // What was to happen later happens, also when the run is over.
-    loop {
-        let Some(task) = lock(&seen).later.pop() else { break };
-        task.await?;
-    }
+    let (seen, result) = to_its_end(&assistant, &given).await?;
     let mut line = Map::new();
     let refused = match &result {
         Err(error @ (RunError::NothingToContinue | RunError::LastMessageIsAssistant | RunError::Busy)) => {
@@ -89,6 +79,25 @@ pub(crate) async fn play(given: Given) -> Result<Value, Box<dyn Error>> {
         line.insert("still_queued".to_owned(), still);
     }
     Ok(Value::Object(line))
+}
+
+/// Runs a scenario with all that is done to it.
+pub(crate) async fn to_its_end(
+    assistant: &Assistant,
+    given: &Arc<Given>,
+) -> Result<(Arc<Mutex<Seen>>, Result<RunOutput, RunError>), tokio::task::JoinError> {
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    watch(assistant, given, &seen);
+    enqueue(assistant, &seen, Queue::Steering, &given.steering_queued);
+    enqueue(assistant, &seen, Queue::FollowUp, &given.follow_up_queued);
+    let result = run(assistant, given).await;
+    assistant.wait_until_idle().await;
+    // What was to happen later happens, also when the run is over.
+    loop {
+        let Some(task) = lock(&seen).later.pop() else { break };
+        task.await?;
+    }
+    Ok((seen, result))
 }
 
 async fn run(assistant: &Assistant, given: &Given) -> Result<RunOutput, RunError> {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent::message::{OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
-use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply, reply_with};
-use agent::{Assistant, DynamicTool, RunStop, ToolError, ToolOutput};
+use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ScriptedModel, reply, reply_with};
+use agent::{Assistant, DynamicTool, EventKind, RunStop, ToolError, ToolOutput};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -254,4 +254,37 @@ async fn pictures_and_structured_results_reach_the_model() {
         (result.outcome.clone(), result.metadata["camera"].clone()),
         (OutcomeKind::Completed, json!(2))
     );
+}
+
+#[tokio::test]
+async fn a_part_that_comes_whole_is_told_when_it_comes() {
+    let picture = Part::image(vec![1, 2, 3], "image/png");
+    let model = ScriptedModel::new([
+        reply().text("Look:").part(picture.clone()).text("A point."),
+        reply().part(picture.clone()),
+    ]);
+    let assistant = assistant(&model).build().unwrap();
+    let told = async |prompt: &str| {
+        let mut run = assistant.run(prompt);
+        let mut told = Vec::new();
+        while let Some(event) = run.next().await {
+            match &event.kind {
+                EventKind::MessageStart { message, .. } if message.as_assistant().is_some() => {
+                    told.push("begins".to_owned());
+                }
+                EventKind::MessageUpdate { update: ModelEvent::Part { content_index, part, .. }, .. } => {
+                    assert_eq!(*part, picture);
+                    told.push(format!("picture {content_index}"));
+                }
+                EventKind::MessageUpdate { update: ModelEvent::TextStart { content_index, .. }, .. } => {
+                    told.push(format!("text {content_index}"));
+                }
+                _ => {}
+            }
+        }
+        told
+    };
+    assert_eq!(told("draw").await, ["begins", "text 0", "picture 1", "text 2"]);
+    // Also where there is nothing else.
+    assert_eq!(told("again").await, ["begins", "picture 0"]);
 }

@@ -9,11 +9,11 @@ pub(crate) mod given;
 #[path = "../../examples/scenario/model.rs"]
 pub(crate) mod model;
 #[path = "../../examples/scenario/play.rs"]
-mod play;
+pub(crate) mod play;
 #[path = "../../examples/scenario/setup.rs"]
 pub(crate) mod setup;
 #[path = "../../examples/scenario/shown.rs"]
-mod shown;
+pub(crate) mod shown;
 #[path = "../../examples/scenario/tools.rs"]
 mod tools;
 

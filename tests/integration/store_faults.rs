@@ -1,141 +1,19 @@
 //! Stores that fail: typed errors, nothing lost, nothing twice, and the run's outcome is told.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::message::{Message, UserMessage};
+use agent::message::Message;
 use agent::model::{ScriptedModel, reply};
 use agent::store::{
-    Begin, EntryKind, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
-    InvocationStore, MemoryStore, NewInvocation, SessionEntry, SessionStore, SqlStore, StoreError,
-    StoreErrorKind, StoredEntry,
+    Begin, EntryKind, InvocationEnd, InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore,
+    NewInvocation, SessionEntry, SessionStore as _, SqlStore, StoreErrorKind,
 };
-use agent::{Assistant, BoxFuture, RunError, StepKey, StepKind, json, tool, tools};
+use agent::{Assistant, RunError, StepKey, StepKind, json, tool, tools};
 
 use crate::assistant_support::assert_sound;
-use crate::store_support::{Folder, postgres, unique};
-
-/// What a store does wrong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    /// It says that it failed, and did nothing.
-    Fails(StoreErrorKind),
-    /// It says that it failed, and did it.
-    LosesTheAnswer,
-    /// It never answers.
-    Hangs,
-    Panics,
-}
-
-/// A store that does one thing wrong: from the request of this number on, as often as this.
-#[derive(Clone)]
-struct Faulty {
-    inner: MemoryStore,
-    fault: Fault,
-    at: usize,
-    times: usize,
-    asked: Arc<AtomicUsize>,
-}
-
-impl Faulty {
-    fn ask<'a, T: Send + 'a>(
-        &'a self,
-        done: BoxFuture<'a, Result<T, StoreError>>,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        let number = self.asked.fetch_add(1, Ordering::SeqCst);
-        let is_wrong = (self.at..self.at.saturating_add(self.times)).contains(&number);
-        Box::pin(async move {
-            if !is_wrong {
-                return done.await;
-            }
-            match self.fault {
-                Fault::Fails(kind) => Err(StoreError::new(kind, "a test")),
-                Fault::LosesTheAnswer => {
-                    done.await?;
-                    Err(StoreError::new(StoreErrorKind::Unavailable, "the connection was lost"))
-                }
-                Fault::Hangs => std::future::pending().await,
-                Fault::Panics => panic!("a test"),
-            }
-        })
-    }
-}
-
-impl InvocationStore for Faulty {
-    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
-        self.ask(self.inner.begin(new))
-    }
-
-    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.ask(self.inner.finish(key, end))
-    }
-
-    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.ask(self.inner.defer(key, handle))
-    }
-
-    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
-        self.ask(self.inner.get(key))
-    }
-
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
-        self.ask(self.inner.list(query))
-    }
-
-    fn pending_before(
-        &self,
-        at: i64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
-        self.ask(self.inner.pending_before(at, limit))
-    }
-
-    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
-        self.ask(self.inner.delete_finished_before(at))
-    }
-}
-
-impl SessionStore for Faulty {
-    fn append<'a>(
-        &'a self,
-        session: &'a str,
-        expected: u64,
-        entries: Vec<SessionEntry>,
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.ask(self.inner.append(session, expected, entries))
-    }
-
-    fn load<'a>(
-        &'a self,
-        session: &'a str,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
-        self.ask(self.inner.load(session, after, limit))
-    }
-
-    fn push_steering<'a>(
-        &'a self,
-        session: &'a str,
-        message: UserMessage,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.ask(self.inner.push_steering(session, message))
-    }
-
-    fn take_steering<'a>(
-        &'a self,
-        session: &'a str,
-        key: &'a StepKey,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
-        self.ask(self.inner.take_steering(session, key, limit))
-    }
-
-    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.ask(self.inner.delete_session(session))
-    }
-}
+use crate::store_support::{Fault, Faulty, Folder, postgres, unique};
 
 /// How often each body ran.
 #[derive(Default)]
@@ -164,7 +42,7 @@ async fn sweep(fault: Fault, times: usize) {
     loop {
         let what = format!("{fault:?} at request {at}");
         let (inner, ran) = (MemoryStore::new(), Arc::<Ran>::default());
-        let store = Faulty { inner: inner.clone(), fault, at, times, asked: Arc::default() };
+        let store = Faulty::new(&inner, fault, at, times);
         let replies = || {
             [
                 reply().tool_call("once", "{}").tool_call("again", "{}").tool_call("none", "{}"),
@@ -198,14 +76,15 @@ async fn sweep(fault: Fault, times: usize) {
                 let is_it = match fault {
                     Fault::Fails(kind) => error.kind() == kind,
                     Fault::LosesTheAnswer => error.kind() == StoreErrorKind::Unavailable,
-                    Fault::Hangs => error.kind() == StoreErrorKind::Timeout,
+                    Fault::Hangs | Fault::HangsWhenDone => error.kind() == StoreErrorKind::Timeout,
                     Fault::Panics => error.kind() == StoreErrorKind::Other,
+                    Fault::Slow(_) => false,
                 };
                 assert!(is_it, "{what}: {error}");
             }
             Err(error) => panic!("{what}: {error}"),
         }
-        if store.asked.load(Ordering::SeqCst) <= at {
+        if store.asked() <= at {
             break;
         }
         // The store is well again, and the process another one.
@@ -266,6 +145,8 @@ async fn a_lost_answer_is_looked_up() {
 async fn a_slow_store_is_not_waited_for() {
     sweep(Fault::Hangs, 1).await;
     sweep(Fault::Hangs, usize::MAX).await;
+    sweep(Fault::HangsWhenDone, 1).await;
+    sweep(Fault::HangsWhenDone, usize::MAX).await;
 }
 
 #[tokio::test(start_paused = true)]

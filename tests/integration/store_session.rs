@@ -357,6 +357,24 @@ async fn secrets_are_not_stored_unless_asked() {
 }
 
 #[tokio::test]
+async fn secrets_that_a_person_gives_a_call_are_not_stored_either() {
+    let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
+    let model = [reply().tool_call("login", r#"{"user": "ann", "password": "guess"}"#), reply().text("In.")];
+    let assistant = Assistant::builder(ScriptedModel::new(model))
+        .tools(tools![login].require_approval(agent::Approval::Always))
+        .on_approval(|_| async { Decision::AllowWith(json!({"user": "ann", "password": "hunter2"})) })
+        .shared_state(ran.clone())
+        .store(store.clone());
+    let assistant = assistant.session("s").await.unwrap();
+    assistant.prompt("go").await.unwrap();
+    assert_eq!(outline(&assistant)[2], "login ann with 7 characters");
+    let entries: Vec<_> = store.load("s", 0, 99).await.unwrap().into_iter().map(|e| e.entry).collect();
+    let stored = serde_json::to_string(&entries).unwrap();
+    assert!(stored.contains(r#""edited_args":{"user":"ann","password":"[secret]"}"#), "{stored}");
+    assert!(!stored.contains("hunter2") && !stored.contains("guess"), "{stored}");
+}
+
+#[tokio::test]
 async fn a_call_without_its_secrets_is_not_run() {
     let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
     let call = Part::tool_call("c0", "login", r#"{"user": "ann", "password": "[secret]"}"#);

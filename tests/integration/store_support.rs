@@ -1,9 +1,16 @@
 //! What the tests of stores share.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use agent::store::SqlStore;
+use agent::message::UserMessage;
+use agent::store::{
+    Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStore, MemoryStore,
+    NewInvocation, SessionEntry, SessionStore, SqlStore, StoreError, StoreErrorKind, StoredEntry,
+};
+use agent::{BoxFuture, StepKey};
 
 /// A folder that goes with its test.
 pub(crate) struct Folder(PathBuf);
@@ -48,4 +55,153 @@ pub(crate) async fn postgres() -> Option<SqlStore> {
 pub(crate) fn unique(name: &str) -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     format!("{name}-{}-{}", std::process::id(), since.as_nanos())
+}
+
+/// What a store does wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fault {
+    /// It says that it failed, and did nothing.
+    Fails(StoreErrorKind),
+    /// It says that it failed, and did it.
+    LosesTheAnswer,
+    /// It never answers, and did nothing.
+    Hangs,
+    /// It never answers, and did it.
+    HangsWhenDone,
+    Panics,
+    /// It takes its time.
+    Slow(Duration),
+}
+
+/// A store that does one thing wrong: from the request of this number on, as often as this.
+#[derive(Clone)]
+pub(crate) struct Faulty {
+    inner: MemoryStore,
+    fault: Fault,
+    at: usize,
+    times: usize,
+    asked: Arc<AtomicUsize>,
+    is_well: Arc<AtomicBool>,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: &MemoryStore, fault: Fault, at: usize, times: usize) -> Self {
+        Self { inner: inner.clone(), fault, at, times, asked: Arc::default(), is_well: Arc::default() }
+    }
+
+    /// How often it was asked.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// From now on it does nothing wrong.
+    pub(crate) fn heal(&self) {
+        self.is_well.store(true, Ordering::SeqCst);
+    }
+
+    fn ask<'a, T: Send + 'a>(
+        &'a self,
+        done: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        let is_wrong = (self.at..self.at.saturating_add(self.times)).contains(&number)
+            && !self.is_well.load(Ordering::SeqCst);
+        Box::pin(async move {
+            if !is_wrong {
+                return done.await;
+            }
+            match self.fault {
+                Fault::Fails(kind) => Err(StoreError::new(kind, "a test")),
+                Fault::LosesTheAnswer => {
+                    done.await?;
+                    Err(StoreError::new(StoreErrorKind::Unavailable, "the connection was lost"))
+                }
+                Fault::Hangs => std::future::pending().await,
+                Fault::HangsWhenDone => {
+                    done.await?;
+                    std::future::pending().await
+                }
+                Fault::Panics => panic!("a test"),
+                Fault::Slow(pause) => {
+                    tokio::time::sleep(pause).await;
+                    done.await
+                }
+            }
+        })
+    }
+}
+
+impl InvocationStore for Faulty {
+    fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>> {
+        self.ask(self.inner.begin(new))
+    }
+
+    fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.finish(key, end))
+    }
+
+    fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.defer(key, handle))
+    }
+
+    fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
+        self.ask(self.inner.get(key))
+    }
+
+    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
+        self.ask(self.inner.list(query))
+    }
+
+    fn pending_before(
+        &self,
+        at: i64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+        self.ask(self.inner.pending_before(at, limit))
+    }
+
+    fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.ask(self.inner.delete_finished_before(at))
+    }
+}
+
+impl SessionStore for Faulty {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        entries: Vec<SessionEntry>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.ask(self.inner.append(session, expected, entries))
+    }
+
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>> {
+        self.ask(self.inner.load(session, after, limit))
+    }
+
+    fn push_steering<'a>(
+        &'a self,
+        session: &'a str,
+        message: UserMessage,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.ask(self.inner.push_steering(session, message))
+    }
+
+    fn take_steering<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a StepKey,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
+        self.ask(self.inner.take_steering(session, key, limit))
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.ask(self.inner.delete_session(session))
+    }
 }

@@ -90,7 +90,8 @@ pub enum EventKind {
         #[serde(serialize_with = "shared")]
         message: Arc<Message>,
     },
-    /// A reply grows.
+    /// A reply grows: piece by piece, or by a part that comes whole, such as a picture or a source
+    /// ([`ModelEvent::Part`]).
     #[non_exhaustive]
     MessageUpdate {
         /// By what.

@@ -176,7 +176,8 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the model is told that this is an error.
     pub is_error: bool,
-    /// What the call ran with, where a person changed it. Adapters tell the model: [`told`](Self::told).
+    /// What the call ran with, where a person changed it. Adapters tell the model: [`told`](Self::told); those of this library
+    /// leave out what the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
     /// For the application; never sent to a model.

@@ -262,7 +262,7 @@ fn panicked(text: &str) -> ModelError {
     ModelError::new(ModelErrorKind::Other, format!("the model's client panicked: {text}"))
 }
 
-/// Whether listeners are told of it: what makes parts grow.
+/// Whether listeners are told of it: what parts there are, and what makes them grow.
 fn is_update(event: &ModelEvent) -> bool {
-    event.content_index().is_some() && !matches!(event, ModelEvent::PartData { .. } | ModelEvent::Part { .. })
+    event.content_index().is_some() && !matches!(event, ModelEvent::PartData { .. })
 }

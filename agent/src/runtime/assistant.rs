@@ -14,7 +14,7 @@ use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
 use super::queue::{MessageQueue, QueueMode, Receipt};
-use super::records::{Keeper, SessionState};
+use super::records::{Debts, Keeper, SessionState};
 use super::spill::{Spill, SpilledFile};
 use super::turn_tools::Preparer;
 use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
@@ -104,6 +104,8 @@ pub(super) struct State {
     spilled: Vec<Arc<SpilledFile>>,
     /// Where the conversation is written down.
     pub(super) session: Option<SessionState>,
+    /// What the store was not told of runs that are over.
+    pub(super) debts: Debts,
 }
 
 pub(super) struct Active {
@@ -134,6 +136,7 @@ impl Assistant {
             cache: ResultCache::default(),
             spilled: Vec::new(),
             session: None,
+            debts: Debts::default(),
         };
         let state = Mutex::new(state);
         Self { shared: Arc::new(Shared { config, state, idle: Notify::new(), steered: Notify::new() }) }

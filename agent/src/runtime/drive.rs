@@ -176,6 +176,9 @@ impl Driver {
     // Futures hold what they wait for by value: a box keeps the run's small, of which there may be many.
     pub(super) async fn run(mut self: Box<Self>) -> Result<RunOutput, RunError> {
         self.stop = Stop::new(self.stop.cancel.clone(), self.config.rules.limits.wall_time);
+        if let (Some(records), Some(at)) = (&self.records, self.stop.ends_at()) {
+            records.ends_at(at);
+        }
         let span = telemetry::run_span(self.config.model.info(), &self.run_id, self.context.session_id());
         if let Some(resumption) = self.resumption.take() {
             Box::pin(self.go_on(resumption)).instrument(span.clone()).await;
@@ -386,7 +389,7 @@ impl Driver {
         }
     }
 
-    fn abort(&mut self) {
+    pub(super) fn abort(&mut self) {
         let (reason, limit) = (self.stop.reason(), self.stop.limit);
         self.core(|core, _| match limit {
             Some(reached) => core.abort_by_limit(reached),
@@ -421,6 +424,9 @@ impl Driver {
 
     fn output(&mut self, is_suspended: bool) -> Result<RunOutput, RunError> {
         self.is_running = false;
+        if self.store_error.is_some() {
+            self.owe();
+        }
         let end = self.core(|core, _| core.end().cloned()).flatten();
         let error = match &end {
             Some(End::Error { message }) => Some(message.clone()),

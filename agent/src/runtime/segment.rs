@@ -208,6 +208,11 @@ pub(super) fn run(
         let mut cx = context.clone();
         if let Some((records, text)) = &records {
             match Box::pin(records.begin(&config, &key, &call, &context, text)).await {
+                Started::Runs { attempt } if context.is_cancelled() => {
+                    let reason = context.cancel_token().reason();
+                    let reason = reason.as_deref().unwrap_or("cancelled");
+                    return Box::pin(records.leave(&key, attempt, reason)).await;
+                }
                 Started::Runs { attempt: 1 } => {}
                 Started::Runs { attempt: again } => {
                     attempt = again;

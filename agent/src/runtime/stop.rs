@@ -25,8 +25,14 @@ impl Stop {
         Self { cancel, deadline, begun: Instant::now(), limit: None }
     }
 
+    /// When its time is up.
+    pub(super) fn ends_at(&self) -> Option<Instant> {
+        self.deadline.as_ref().map(|(sleep, _)| sleep.deadline())
+    }
+
     pub(super) fn is_now(&mut self) -> bool {
-        if self.deadline.as_ref().is_some_and(|(sleep, _)| sleep.is_elapsed()) {
+        // By the clock: a timer that nobody polled knows nothing.
+        if self.ends_at().is_some_and(|at| at <= Instant::now()) {
             self.time_is_up();
         }
         self.cancel.is_cancelled()

@@ -48,10 +48,25 @@
 //!
 //! A body whose begin cannot be recorded does not run. Whatever else the store does wrong ends the run with
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and what the run came to all
-//! the same; the conversation in memory is whole, and the next prompt writes down what is missing. Two assistants on one
+//! the same; the conversation in memory is whole, and the next prompt writes down what is missing: messages, and the ends
+//! of calls. Two assistants on one
 //! session do not mix: the one that is late gets a [conflict](StoreErrorKind::Conflict), before its next reply, and has
 //! to open the session again. Times are notes for people: nothing is decided by a clock but
 //! [retention](InvocationStore::delete_finished_before).
+//!
+//! # When the store hangs
+//!
+//! The store has 10 s for one request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). Then the request is an
+//! [error](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is up, a request has 1 s.
+//! A cancelled run whose store hangs therefore ends after 1 s; after 2 s where messages were being written, as the store is
+//! asked once whether they arrived. A running body has its [`cancel_grace`](crate::AssistantBuilder::cancel_grace) before that.
+//! The run's error is [`RunError::Store`](crate::RunError::Store), and the output in it says that the run was aborted.
+//!
+//! A call whose begin was not recorded by then does not run, and its result says so. A call that had begun keeps the end it
+//! came to, or is interrupted; where that could not be recorded, its record stays pending until the next prompt of the
+//! assistant ends it. An assistant keeps at most 1,000 such ends. When its process is gone before, the next one that opens the
+//! session decides as [after a crash](#after-a-crash); without a session,
+//! [`pending_before`](InvocationStore::pending_before) finds the record.
 //!
 //! # What is stored
 //!

@@ -29,6 +29,7 @@ I am the demo model: no language model, just a few rules that show what this cha
   weather in Rome for 3 days     a tool; \"3\" becomes 3, and you see that
   weather for 99 days            a refused call, and its mending
   pay Ann 50, or pay Ann 500     the second one asks you first
+  unlock door Garage, 4711       a secret argument, which stays hidden
   slow work for 8 seconds        type something meanwhile, or press Ctrl-C
   count up to 200                a long result: /show
   think, tell a story, fail      thinking, a long answer, an error

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// All of them.
 pub(crate) fn tools() -> ToolSet {
-    tools![weather, pay, slow_work, count_up]
+    tools![weather, pay, slow_work, count_up, unlock]
 }
 
 #[derive(ToolArgs, ToolOutput, Clone, Copy)]
@@ -78,4 +78,20 @@ fn count_up(
     to: u32,
 ) -> String {
     (1..=to).map(|number| number.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// Pretends to unlock a door. Its code is secret: neither the screen nor the log shows it.
+#[tool(inline, approval = "always")]
+fn unlock(
+    /// Which door, such as Garage.
+    door: String,
+    /// Its code.
+    #[arg(secret, range(1_000..=9_999))]
+    code: u32,
+) -> String {
+    format!("{door} is open (not really), by a code whose digits add up to {}", digits(code))
+}
+
+fn digits(code: u32) -> u32 {
+    code.to_string().chars().filter_map(|digit| digit.to_digit(10)).sum()
 }

@@ -132,6 +132,8 @@ fn a_session_is_kept_and_gone_on_with() {
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
     let screen = chat.screen();
     assert!(screen.contains("session trip (4 messages)") && screen.contains("› weather in Rome"), "{screen}");
+    assert!(screen.contains(r#"⚙ weather {"city":"Rome"}"#), "{screen}");
+    assert!(screen.contains("weather says: [{") && !screen.contains("before"), "{screen}");
     chat.ask("/usage");
     assert!(chat.screen().contains("the conversation: 2 turns"), "{}", chat.screen());
     chat.ask("/save other");
@@ -145,6 +147,24 @@ fn a_session_is_kept_and_gone_on_with() {
     chat.ask("/new");
     chat.ask("/load");
     assert!(chat.screen().contains("  trip") && chat.screen().contains("  other"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn a_long_conversation_is_told_from_its_end() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
+    for city in ["Rome", "Oslo", "Paris", "Cairo"] {
+        chat.ask(&format!("weather in {city}"));
+    }
+    chat.quit();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]));
+    chat.ask("/load s");
+    let screen = chat.screen();
+    let told: Vec<&str> = screen.lines().skip_while(|line| !line.contains("session s (16")).collect();
+    assert!(told[1].starts_with("… 8 messages before"), "{screen}");
+    assert!(told[2].starts_with("› weather in Paris") && screen.contains("› weather in Cairo"), "{screen}");
+    assert!(!screen.contains("weather in Oslo"), "{screen}");
     chat.quit();
 }
 

@@ -115,11 +115,57 @@ fn arguments_are_edited_until_they_fit() {
     chat.wait_for("this is no JSON");
     chat.send("\x15");
     chat.say(r#"{"to": "Ann", "amount": 50000}"#);
-    chat.wait_for("/amount: out of range; got number 50000");
+    chat.wait_for("pay does not take these; change them once more");
+    chat.wait_for("- /amount: out of range; got number 50000");
+    assert!(!chat.screen().contains("Call `pay` again"), "{}", chat.screen());
     chat.send("\x15");
     chat.say(r#"{"to": "Ann", "amount": 42}"#);
     chat.wait_for("✓ 42 paid to Ann");
     chat.wait_for_prompt();
+    // What ran, and not what the model sent.
+    let ran = r#"⚙ pay {"to":"Ann","amount":42} (as you changed it)"#;
+    assert!(chat.screen().contains(ran), "{}", chat.screen());
+    chat.ask("/show 1");
+    assert!(chat.screen().contains(r#"pay {"to":"Ann","amount":42}"#), "{}", chat.screen());
+}
+
+#[test]
+fn secret_arguments_are_neither_on_the_screen_nor_in_the_log() {
+    let home = Folder::new();
+    let log = home.0.join("traffic.jsonl");
+    let chat = Terminal::at_prompt(Start::new(&home, &["--log", log.to_str().unwrap(), "--session", "s"]));
+    chat.say("unlock door Garage, 4711");
+    chat.wait_for("always ›");
+    assert!(chat.screen().contains(r#""code": "[secret]""#), "{}", chat.screen());
+    chat.say("edit");
+    chat.wait_for(r#"arguments › {"door":"Garage","code":"[secret]"}"#);
+    chat.wait_for("[secret] stays what it is");
+    // The door alone is another one.
+    chat.send("\x15");
+    chat.say(r#"{"door":"Cellar","code":"[secret]"}"#);
+    chat.wait_for("✓ Cellar is open (not really), by a code whose digits add up to 13");
+    chat.wait_for_prompt();
+    let ran = r#"⚙ unlock {"door":"Cellar","code":"[secret]"} (as you changed it)"#;
+    assert!(chat.screen().contains(ran), "{}", chat.screen());
+    // The person said it, once.
+    assert_eq!(chat.screen().matches("4711").count(), 1, "{}", chat.screen());
+    chat.ask("think");
+    chat.quit();
+
+    let log = std::fs::read_to_string(log).unwrap();
+    let (call, ran) =
+        (r#""args":{"door":"Garage","code":"[secret]"}"#, r#"{"door":"Cellar","code":"[secret]"}"#);
+    assert!(log.contains(call) && log.contains(ran), "{log}");
+    // The reply that calls is left out; one that does not is not.
+    assert!(log.contains("it calls a tool that has secret arguments"), "{log}");
+    assert!(log.contains("\"update\":\"text_delta\""), "{log}");
+    let said = "unlock door Garage, 4711";
+    assert_eq!(log.matches("4711").count(), log.matches(said).count(), "{log}");
+    // The session has what the model needs to go on, and only its owner can read it.
+    let session = home.0.join("sessions/s.jsonl");
+    assert!(std::fs::read_to_string(&session).unwrap().contains(r#""code":"4711""#));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(session).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use super::exchange::Exchange;
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
-use crate::message::Message;
+use crate::Value;
+use crate::message::{Message, ToolResultMessage};
 use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
@@ -280,13 +281,24 @@ fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     let mut request = request.clone();
     let written = request.messages.iter().map(|message| match &**message {
         Message::ToolResult(result) if result.edited_args.is_some() => {
+            let mut result = result.clone();
+            if let Some(shown) = without_secrets(&request, &result) {
+                result.edited_args = Some(shown.into());
+            }
             let content = result.told().into_owned();
-            Arc::new(result.clone().with_content(content).into())
+            Arc::new(result.with_content(content).into())
         }
         _ => message.clone(),
     });
     request.messages = written.collect();
     Cow::Owned(request)
+}
+
+/// The arguments that a person gave a call, where its tool has secret ones: what that person wrote is not for the model.
+fn without_secrets(request: &ModelRequest, result: &ToolResultMessage) -> Option<Value> {
+    let tool = request.tools.iter().find(|tool| tool.name() == result.tool)?;
+    let args = result.edited_args.as_ref()?;
+    tool.plan().without_secrets(&args.value().unwrap_or_else(|| args.text().into()))
 }
 
 impl Model for HttpModel {

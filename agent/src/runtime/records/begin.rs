@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+use tokio::time::Instant;
 
-use super::{Keeper, now};
+use super::{Keeper, Owed, now};
 use crate::loop_core::CallEnd;
 use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
@@ -21,7 +22,7 @@ const ATTEMPTS: u32 = 3;
 
 /// The records of one run, shared with its calls.
 pub(in crate::runtime) struct RunRecords {
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) keeper: Keeper,
     session: Option<Arc<str>>,
     source: Option<Arc<str>>,
     inner: Mutex<Inner>,
@@ -35,6 +36,8 @@ struct Inner {
     known: HashSet<StepKey>,
     /// What went wrong first.
     failure: Option<StoreError>,
+    /// Ends that could not be recorded.
+    owed: Vec<Owed>,
 }
 
 /// Whether a call runs.
@@ -52,12 +55,18 @@ pub(in crate::runtime) enum Found {
 
 impl RunRecords {
     pub(in crate::runtime) fn new(
-        keeper: &Arc<Keeper>,
+        keeper: &Keeper,
         context: &ToolContext,
         session: Option<Arc<str>>,
     ) -> Arc<Self> {
         let source = context.source().and_then(|source| source.label()).map(Arc::from);
-        Arc::new(Self { keeper: keeper.clone(), session, source, inner: Mutex::default() })
+        let keeper = keeper.asked_by(context.cancel_token());
+        Arc::new(Self { keeper, session, source, inner: Mutex::default() })
+    }
+
+    /// When the time of the run is up.
+    pub(in crate::runtime) fn ends_at(&self, at: Instant) {
+        self.keeper.ends_at(at);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -73,6 +82,11 @@ impl RunRecords {
     pub(super) fn fail(&self, error: StoreError) {
         tracing::error!(%error, "the store failed");
         self.lock().failure.get_or_insert(error);
+    }
+
+    /// The ends that could not be recorded.
+    pub(super) fn take_owed(&self) -> Vec<Owed> {
+        std::mem::take(&mut self.lock().owed)
     }
 
     pub(super) fn is_known(&self, key: &StepKey) -> bool {
@@ -208,24 +222,25 @@ impl RunRecords {
 
     /// Records how a call ended.
     pub(in crate::runtime) async fn finish(&self, key: &StepKey, end: &CallEnd) {
-        let done = match &end.outcome {
-            ToolOutcome::Deferred { handle } => self.keeper.defer(key, handle).await,
-            outcome => {
-                let mut stored = InvocationEnd::new(outcome.clone(), now());
-                stored.control = end.control;
-                self.keeper.finish(key, stored).await
-            }
-        };
-        {
-            let mut inner = self.lock();
-            inner.open.remove(key);
-            inner.known.insert(key.clone());
+        let owed = Owed::end_of(key, end);
+        let done = self.keeper.settle(owed.clone()).await;
+        let mut inner = self.lock();
+        inner.open.remove(key);
+        inner.known.insert(key.clone());
+        let Err(error) = done else { return };
+        inner.owed.push(owed);
+        drop(inner);
+        self.fail(error);
+    }
+
+    /// The run had to end while the begin of a call was recorded: its body does not begin.
+    pub(in crate::runtime) async fn leave(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
+        if attempt > 1 {
+            return self.give_up(key).await;
         }
-        match done {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!(%key, "somebody else ended the record of this call"),
-            Err(error) => self.fail(error),
-        }
+        let end = CallEnd::new(not_run(reason));
+        self.finish(key, &end).await;
+        end
     }
 
     /// The messages that others put into the session's inbox.
@@ -245,10 +260,11 @@ impl RunRecords {
         let open = std::mem::take(&mut self.lock().open);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if !open.is_empty() {
+            let keeper = self.keeper.unhurried();
             runtime.spawn(async move {
                 for key in open {
                     let end = InvocationEnd::new(ToolOutcome::aborted(reason), now());
-                    if let Err(error) = self.keeper.finish(&key, end).await {
+                    if let Err(error) = keeper.finish(&key, end).await {
                         tracing::error!(%key, %error, "the end of a call was not recorded");
                         return;
                     }
@@ -307,7 +323,12 @@ fn lost() -> ToolOutcome {
 }
 
 fn not_recorded() -> CallEnd {
-    CallEnd::new(ToolOutcome::aborted("it could not be recorded"))
+    CallEnd::new(not_run("it could not be recorded"))
+}
+
+fn not_run(reason: &str) -> ToolOutcome {
+    let reason = format!("The call was not run: {reason}.");
+    ToolOutcome::Interrupted { code: InterruptionCode::ABORTED, reason }
 }
 
 fn without_secrets() -> ToolOutcome {

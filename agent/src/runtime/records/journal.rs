@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::begin::RunRecords;
-use super::now;
+use super::{Owed, now};
 use crate::loop_core::{AgentLoop, outcome_of};
 use crate::message::{AssistantMessage, Content, Conversation, Message, ToolCall};
 #[cfg(doc)]
@@ -12,8 +12,8 @@ use crate::runtime::AssistantBuilder;
 use crate::runtime::approval::Resumption;
 use crate::runtime::assistant::{Assistant, Config, State};
 use crate::runtime::drive::Driver;
-use crate::store::{EntryKind, InvocationEnd, SessionEntry, StoreError, withheld};
-use crate::{FailureCode, InterruptionCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
+use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, withheld};
+use crate::{FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
 
 /// Where a session is written down, and how far.
 pub(in crate::runtime) struct SessionState {
@@ -168,26 +168,28 @@ impl Driver {
         let Err(error) = written else { return false };
         let text = error.to_string();
         self.store_error = Some(error);
-        let goes_on = |core: &mut AgentLoop| {
-            let goes_on = core.end().is_none();
-            core.fail(&text);
-            goes_on
-        };
-        self.core(|core, _| goes_on(core)).unwrap_or_default()
+        let goes_on = self.core(|core, _| core.end().is_none()).unwrap_or_default();
+        if goes_on && self.stop.is_now() {
+            // It had to end anyway, and ends as what it was told to.
+            self.abort();
+        } else {
+            self.core(|core, _| core.fail(&text));
+        }
+        goes_on
     }
 
     async fn write(&mut self, records: &Arc<RunRecords>) -> Result<(), StoreError> {
         let Some(news) = self.news() else { return Ok(()) };
-        self.note_ended(records, &news).await?;
+        let lost = self.assistant.state().session.as_mut().map(|session| std::mem::take(&mut session.lost));
+        self.assistant.state().debts.add(lost.unwrap_or_default().into_iter().map(Owed::lost));
+        let assistant = self.assistant.clone();
+        records.settle(&assistant).await?;
+        for (new, outcome) in self.not_noted(records) {
+            records.keeper.note(new, outcome).await?;
+        }
         self.seen = news.from + news.messages.len();
         records.forget_turns_before(news.turn);
         let Some((id, seq, entries)) = self.entries(records, &news) else { return Ok(()) };
-        let lost = self.assistant.state().session.as_mut().map(|session| std::mem::take(&mut session.lost));
-        for key in lost.unwrap_or_default() {
-            let reason = crate::message::LOST.to_owned();
-            let outcome = ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason };
-            records.keeper.finish(&key, InvocationEnd::new(outcome, now())).await?;
-        }
         if entries.is_empty() {
             return Ok(());
         }
@@ -223,15 +225,19 @@ impl Driver {
     }
 
     /// Calls that ended without having run, and what the provider ran itself, have records, too.
-    async fn note_ended(&mut self, records: &Arc<RunRecords>, news: &News) -> Result<(), StoreError> {
-        let Some(list) = self.core(|core, _| core.conversation().list()) else { return Ok(()) };
-        let from = news.added_from.max(self.seen);
-        for (at, message) in list.iter().enumerate().skip(from) {
+    pub(super) fn not_noted(&self, records: &RunRecords) -> Vec<(NewInvocation, ToolOutcome)> {
+        let said = |core: &mut AgentLoop| {
+            let list = core.conversation().list();
+            let added_from = list.len() - core.added().len();
+            (list, added_from, core.turn())
+        };
+        let Some((list, added_from, turn)) = self.core(|core, _| said(core)) else { return Vec::new() };
+        let mut notes = Vec::new();
+        for (at, message) in list.iter().enumerate().skip(added_from.max(self.seen)) {
             if let Message::Assistant(reply) = &**message {
                 for (ord, call, args, outcome) in at_the_provider(reply) {
-                    let key = StepKey::new(self.run_id.clone(), news.turn, StepKind::Model, ord);
-                    let new = records.new_record(&self.config, &key, &call, args, "");
-                    records.keeper.note(new, outcome).await?;
+                    let key = StepKey::new(self.run_id.clone(), turn, StepKind::Model, ord);
+                    notes.push((records.new_record(&self.config, &key, &call, args, ""), outcome));
                 }
             }
             let Message::ToolResult(result) = &**message else { continue };
@@ -239,15 +245,17 @@ impl Driver {
             let Some(reply) = reply else { continue };
             let call = (0..).zip(reply.tool_calls()).find(|(_, call)| call.id == result.call_id);
             let Some((ord, call)) = call else { continue };
-            let key = StepKey::new(self.run_id.clone(), news.turn, StepKind::Tool, ord);
+            let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
             if records.is_known(&key) {
                 continue;
             }
             let args = call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
-            let new = records.new_record(&self.config, &key, call, args, &reply.text());
-            records.keeper.note(new, outcome_of(result)).await?;
+            notes.push((
+                records.new_record(&self.config, &key, call, args, &reply.text()),
+                outcome_of(result),
+            ));
         }
-        Ok(())
+        notes
     }
 
     /// The entries of what is new, for the session if there is one.
@@ -287,12 +295,25 @@ impl Driver {
 
     /// A message as it is stored: secret arguments of calls are left out.
     fn message_entry(&self, records: &RunRecords, message: &Arc<Message>, is_cut: bool) -> EntryKind {
-        let Message::Assistant(reply) = &**message else { return EntryKind::message(message.clone()) };
         let hidden = |call: &ToolCall| {
             if records.keeper.keeps_secrets {
                 return None;
             }
             without_secrets(&self.config, call)
+        };
+        let reply = match &**message {
+            Message::Assistant(reply) => reply,
+            Message::ToolResult(result) if result.edited_args.is_some() => {
+                // What somebody else gave the call has secrets, too.
+                let edited = result.edited_args.clone().unwrap_or_default();
+                let Some(args) = hidden(&ToolCall::new(&*result.call_id, &*result.tool, edited)) else {
+                    return EntryKind::message(message.clone());
+                };
+                let mut result = result.clone();
+                result.edited_args = Some(args.into());
+                return EntryKind::message(Message::ToolResult(result));
+            }
+            _ => return EntryKind::message(message.clone()),
         };
         if reply.tool_calls().all(|call| hidden(call).is_none()) {
             return EntryKind::message_without(message.clone(), Vec::new(), is_cut);

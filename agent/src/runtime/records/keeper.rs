@@ -1,20 +1,26 @@
 //! The store of an assistant, asked with patience and a limit.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::{Either, select};
+use tokio::time::Instant;
 
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
     StoredEntry,
 };
 use crate::tool::invoke::panic_text;
-use crate::{StepKey, ToolOutcome};
+use crate::{CancelToken, StepKey, ToolOutcome};
 
 /// How long a store may take for one thing, unless the application says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it may take for one thing when the run that asks is cancelled, or out of time.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The pauses before something is tried again that may go better a moment later.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
@@ -23,30 +29,81 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(
 const PAGE: usize = 500;
 
 /// The store of an assistant.
+#[derive(Clone)]
 pub(in crate::runtime) struct Keeper {
     store: Arc<dyn Store>,
     pub(super) keeps_secrets: bool,
     pub(super) patience: Duration,
+    /// The run that asks.
+    asker: Option<Asker>,
+}
+
+#[derive(Clone)]
+struct Asker {
+    cancel: CancelToken,
+    /// When its time is up. While it waits for a store, nobody else looks at the clock.
+    ends_at: OnceLock<Instant>,
+}
+
+impl Asker {
+    /// Until the run has to end, and its store had the time for that, too.
+    async fn leaves(&self) {
+        match self.ends_at.get() {
+            None => self.cancel.cancelled().await,
+            Some(at) => {
+                let up = pin!(tokio::time::sleep_until(*at));
+                select(self.cancel.cancelled(), up).await;
+            }
+        }
+        tokio::time::sleep(GRACE).await;
+    }
 }
 
 impl Keeper {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, keeps_secrets: false, patience: PATIENCE }
+        Self { store, keeps_secrets: false, patience: PATIENCE, asker: None }
+    }
+
+    /// The same for one run: when that has to end, the store is not waited for much longer.
+    pub(super) fn asked_by(&self, cancel: &CancelToken) -> Self {
+        let asker = Asker { cancel: cancel.clone(), ends_at: OnceLock::new() };
+        Self { asker: Some(asker), ..self.clone() }
+    }
+
+    /// The same where no run waits.
+    pub(super) fn unhurried(&self) -> Self {
+        Self { asker: None, ..self.clone() }
+    }
+
+    /// When the time of the run is up that asks.
+    pub(super) fn ends_at(&self, at: Instant) {
+        if let Some(asker) = &self.asker {
+            // Once for each run.
+            asker.ends_at.get_or_init(|| at);
+        }
     }
 
     /// One try: within its time, its panics caught.
     async fn ask<T>(&self, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.patience, AssertUnwindSafe(asked).catch_unwind()).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(payload)) => {
+        let late = |words: String| Err(StoreError::new(StoreErrorKind::Timeout, words));
+        let asked = pin!(AssertUnwindSafe(asked).catch_unwind());
+        let left = pin!(async {
+            match &self.asker {
+                Some(run) => run.leaves().await,
+                None => std::future::pending().await,
+            }
+        });
+        match tokio::time::timeout(self.patience, select(asked, left)).await {
+            Ok(Either::Left((Ok(answer), _))) => answer,
+            Ok(Either::Left((Err(payload), _))) => {
                 let text = panic_text(payload);
                 tracing::error!(panic = %text, "the store panicked");
                 Err(StoreError::new(StoreErrorKind::Other, "it panicked"))
             }
-            Err(_) => Err(StoreError::new(
-                StoreErrorKind::Timeout,
-                format!("{} ms have passed", self.patience.as_millis()),
-            )),
+            Ok(Either::Right(_)) => {
+                late(format!("the run had to end, and {} ms have passed since", GRACE.as_millis()))
+            }
+            Err(_) => late(format!("{} ms have passed", self.patience.as_millis())),
         }
     }
 

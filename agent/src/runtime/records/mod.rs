@@ -4,10 +4,13 @@ mod begin;
 mod journal;
 mod keeper;
 mod open;
+mod owed;
 
 pub(super) use begin::{Found, RunRecords, Started};
 pub(super) use journal::{Left, Restored, SessionState};
 pub(super) use keeper::Keeper;
+pub(super) use owed::Debts;
+use owed::Owed;
 
 /// Milliseconds since 1970. Nothing is decided by it: clocks jump.
 fn now() -> i64 {

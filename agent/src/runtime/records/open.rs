@@ -30,7 +30,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// How long the store may take for one thing; 10 s by default. Call it after [`store`](Self::store).
+    /// How long the store may take for one request; 10 s by default. When the run is cancelled or out of time, a request has
+    /// 1 s, or this time if that is shorter. Call it after [`store`](Self::store).
     pub fn store_timeout(mut self, after: Duration) -> Self {
         if let Some(keeper) = &mut self.keeper {
             keeper.patience = after;

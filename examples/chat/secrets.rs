@@ -1,0 +1,192 @@
+//! Secret arguments: what of a call may be seen on the screen and in the log.
+
+use agent::{Registry, ToolDefinition, Value};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What stands in the place of a secret.
+pub(crate) const SECRET: &str = "[secret]";
+
+/// Where a call keeps its arguments, in the bodies of providers and of MCP; and a result those that somebody gave its call.
+const ARGUMENTS: [&str; 4] = ["arguments", "input", "args", "edited_args"];
+
+/// The tools, by name; of one that has no secrets, that alone. Clones are one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Secrets {
+    tools: Arc<RwLock<BTreeMap<String, Option<ToolDefinition>>>>,
+}
+
+impl Secrets {
+    /// These are the tools from now on; those that were there before stay known.
+    pub(crate) fn learn(&self, registry: &Registry) {
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        for tool in registry.definitions().iter() {
+            let has_secrets = tool.plan().without_secrets(&Value::Null).is_some();
+            tools.insert(tool.name().to_owned(), has_secrets.then(|| tool.clone()));
+        }
+    }
+
+    /// Whether there is anything to hide.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read(|tools| tools.values().all(Option::is_none))
+    }
+
+    /// Whether a reply may call a tool that has secrets.
+    pub(crate) fn are_called_in(&self, reply: &str) -> bool {
+        let names = |name: &str| reply.contains(&format!("\"{name}\""));
+        self.read(|tools| tools.iter().any(|(name, tool)| tool.is_some() && names(name)))
+    }
+
+    /// Hides the secret arguments of the calls in a body, wherever they stand; `server` is whose tools they are, if not
+    /// the model's.
+    pub(crate) fn hide(&self, body: &mut Value, server: Option<&str>) {
+        match body {
+            Value::Array(values) => values.iter_mut().for_each(|value| self.hide(value, server)),
+            Value::Object(object) => {
+                let name = object.get("name").or_else(|| object.get("tool"));
+                let name = name.and_then(Value::as_str).map(str::to_owned);
+                for (key, value) in object {
+                    match &name {
+                        Some(name) if ARGUMENTS.contains(&key.as_str()) => {
+                            self.hide_arguments(name, value, server);
+                        }
+                        _ => self.hide(value, server),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn hide_arguments(&self, name: &str, arguments: &mut Value, server: Option<&str>) {
+        let hidden = self.read(|tools| match server {
+            None => tools.get(name)?.as_ref().map(|tool| hidden(tool, arguments)),
+            Some(server) => match tools.get(&format!("{server}__{name}")) {
+                Some(tool) => tool.as_ref().map(|tool| hidden(tool, arguments)),
+                // It is called otherwise here: it may be any of those that have secrets.
+                None => tools.values().any(Option::is_some).then(|| SECRET.into()),
+            },
+        });
+        if let Some(hidden) = hidden {
+            *arguments = hidden;
+        }
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&BTreeMap<String, Option<ToolDefinition>>) -> T) -> T {
+        look(&self.tools.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Arguments without their secrets, in the form that they have: JSON, or its text.
+fn hidden(tool: &ToolDefinition, arguments: &Value) -> Value {
+    let without = |arguments: &Value| tool.plan().without_secrets(arguments);
+    match arguments {
+        Value::String(text) => {
+            let shown = serde_json::from_str(text).ok().and_then(|arguments| without(&arguments));
+            Value::String(shown.map_or_else(|| SECRET.to_owned(), |shown| shown.to_string()))
+        }
+        arguments => without(arguments).unwrap_or_else(|| SECRET.into()),
+    }
+}
+
+/// The edited arguments with the secrets that were left as they are shown. None: a secret is asked for where there was none.
+pub(crate) fn restored(edited: &Value, shown: &Value, real: &Value) -> Option<Value> {
+    if edited == shown {
+        return Some(real.clone());
+    }
+    match edited {
+        Value::Object(edited) => {
+            let entries = edited.iter().map(|(key, value)| {
+                Some((key.clone(), restored(value, &shown[key.as_str()], &real[key.as_str()])?))
+            });
+            entries.collect::<Option<_>>().map(Value::Object)
+        }
+        Value::Array(edited) => {
+            let values = edited.iter().enumerate().map(|(at, value)| restored(value, &shown[at], &real[at]));
+            values.collect::<Option<_>>().map(Value::Array)
+        }
+        Value::String(text) if text == SECRET => None,
+        value => Some(value.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent::{json, tool, tools};
+
+    /// Signs in.
+    #[tool(inline)]
+    fn sign_in(user: String, #[arg(secret)] pin: u32) -> String {
+        format!("{user} {pin}")
+    }
+
+    /// Says hello.
+    #[tool(inline)]
+    fn greet(name: String) -> String {
+        name
+    }
+
+    fn secrets() -> Secrets {
+        let secrets = Secrets::default();
+        assert!(secrets.is_empty());
+        secrets.learn(&Registry::new(tools![sign_in, greet]).unwrap());
+        assert!(!secrets.is_empty());
+        secrets
+    }
+
+    #[test]
+    fn calls_are_found_in_the_bodies_of_every_provider() {
+        let args = json!({"user": "ann", "pin": 4711});
+        let text = args.to_string();
+        let bodies = [
+            json!({"messages": [{"tool_calls": [{"id": "1", "function": {"name": "sign_in", "arguments": text}}]}]}),
+            json!({"input": [{"type": "function_call", "name": "sign_in", "arguments": text}]}),
+            json!({"messages": [{"content": [{"type": "tool_use", "name": "sign_in", "input": args}]}]}),
+            json!({"contents": [{"parts": [{"functionCall": {"name": "sign_in", "args": args}}]}]}),
+            json!([{"name": "sign_in", "arguments": r#"{"user": "ann", "pin": 4711"#}]),
+            json!([{"role": "tool_result", "tool": "sign_in", "edited_args": args}]),
+        ];
+        for mut body in bodies {
+            let before = body.to_string();
+            secrets().hide(&mut body, None);
+            let shown = body.to_string();
+            assert!(before.contains("4711") && !shown.contains("4711") && shown.contains(SECRET), "{shown}");
+        }
+        assert!(secrets().are_called_in(r#"{"type":"tool_use","name":"sign_in"}"#));
+        assert!(!secrets().are_called_in(r#"{"text":"I can use sign_in."}"#));
+        let mut other = json!([{"name": "greet", "arguments": {"name": "4711"}}]);
+        let before = other.clone();
+        secrets().hide(&mut other, None);
+        assert_eq!(other, before);
+    }
+
+    #[test]
+    fn tools_of_a_server_go_by_their_name_here() {
+        let secrets = Secrets::default();
+        secrets.learn(&Registry::new(tools![sign_in, greet].prefix("docs__")).unwrap());
+        let call = |name: &str| {
+            let mut call =
+                json!({"params": {"name": name, "arguments": {"user": "ann", "pin": 4711, "name": "x"}}});
+            secrets.hide(&mut call, Some("docs"));
+            call["params"]["arguments"].to_string()
+        };
+        assert_eq!(call("sign_in"), r#"{"user":"ann","pin":"[secret]","name":"[secret]"}"#);
+        assert!(call("greet").contains("4711"));
+        assert_eq!(call("renamed"), r#""[secret]""#);
+    }
+
+    #[test]
+    fn an_edit_keeps_the_secrets_that_it_leaves_alone() {
+        let real = json!({"user": "ann", "pin": 4711, "more": [{"pin": 1}, {"pin": 2}]});
+        let shown = json!({"user": "ann", "pin": SECRET, "more": [{"pin": SECRET}, {"pin": SECRET}]});
+        let edit = |edited: Value| restored(&edited, &shown, &real);
+        assert_eq!(
+            edit(json!({"user": "bob", "pin": SECRET, "more": [{"pin": SECRET}, {"pin": 3}]})),
+            Some(json!({"user": "bob", "pin": 4711, "more": [{"pin": 1}, {"pin": 3}]}))
+        );
+        assert_eq!(edit(json!({"pin": 12})), Some(json!({"pin": 12})));
+        assert_eq!(edit(json!({"user": SECRET})), None);
+        assert_eq!(edit(json!({"new": SECRET})), None);
+    }
+}
