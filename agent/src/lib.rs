@@ -58,6 +58,7 @@ extern crate self as agent;
 pub mod args;
 #[cfg(feature = "durable-restate")]
 pub mod durable;
+mod error_text;
 // Pages to read, and doctests: no build has it.
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;

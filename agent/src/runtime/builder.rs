@@ -50,7 +50,7 @@ const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 /// assert!(error.to_string().contains("two tools are named `count`"));
 /// assert!(error.to_string().contains("add it with `.state(…)`"));
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Tools of one name, state that is missing or given twice: everything at once.
@@ -64,6 +64,8 @@ pub enum BuildError {
         length: usize,
     },
 }
+
+crate::error_text::debug_is_the_sentence!(BuildError);
 
 /// Builds an [`Assistant`].
 ///

@@ -467,7 +467,7 @@ impl fmt::Debug for CheckedCall {
 /// }
 /// # Ok::<(), agent::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// There is no such tool.
@@ -483,3 +483,5 @@ pub enum CallError {
     #[error(transparent)]
     Definition(#[from] DefinitionError),
 }
+
+crate::error_text::debug_is_the_sentence!(CallError);
