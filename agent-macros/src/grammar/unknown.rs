@@ -15,7 +15,7 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
         (
             &["gt", "lt"],
             "range",
-            "write `range(1..=50)`; of whole numbers the ends are values that are taken",
+            "write `range(1..=50)`, which includes both ends",
         ),
         (
             &["min_length", "min_len", "minLength", "min_items", "minItems"],
