@@ -89,10 +89,10 @@ impl Connection {
             Era::Modern => ClientLifecycleMode::Discover { preferred_versions },
             Era::Legacy => ClientLifecycleMode::Initialize,
         };
-        let served = Listener(news.clone())
+        let outcome = Listener(news.clone())
             .serve_with_lifecycle(Tapped::new(transport.into_transport(), tap.clone()), lifecycle)
             .await;
-        let running = match served {
+        let running = match outcome {
             Ok(running) => running,
             Err(error) => {
                 if let Some(log) = log.filter(|_| is_end(config, &error)) {

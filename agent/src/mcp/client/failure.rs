@@ -5,6 +5,7 @@ use super::config::{ClientConfig, Era, HttpPlace, Place, without_query};
 use super::error::{Challenge, ConnectErrorKind as Kind};
 use super::traffic::Tap;
 use http::StatusCode;
+use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, InsufficientScopeError, StreamableHttpError,
@@ -94,7 +95,7 @@ fn handshake(config: &ClientConfig, mut error: &ClientInitializeError) -> Failur
             }
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
-            let versions: Vec<&str> = server_supported.iter().map(|version| version.as_str()).collect();
+            let versions: Vec<&str> = server_supported.iter().map(ProtocolVersion::as_str).collect();
             Failure::new(
                 Kind::Refused,
                 format!("it speaks these versions of MCP only: {}", versions.join(", ")),

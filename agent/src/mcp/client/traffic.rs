@@ -252,7 +252,9 @@ mod tests {
             *sink.lock().unwrap() = format!("{}: {line}", traffic.server);
         });
         let tap = Tap::new(&config, "s");
-        token.into_iter().for_each(|token| tap.hide(token));
+        if let Some(token) = token {
+            tap.hide(token);
+        }
         tap.error_output(line);
         let seen = seen.lock().unwrap();
         seen.clone()
