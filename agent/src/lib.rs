@@ -22,9 +22,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The [guide] has a page for each thing that one wants to do, from [the first tool](guide::tools) to
-//! [crashes](guide::durable); [what the model sees](guide::what_the_model_sees), word by word; pages for who comes
-//! [from elsewhere](guide::migration), and for who stands before [an error message](guide::troubleshooting).
+//! The [guide] has a page for each task, from [the first tool](guide::tools) to [runs that survive a crash](guide::durable).
+//! It shows [what the model sees](guide::what_the_model_sees), word by word, explains
+//! [error messages](guide::troubleshooting), and compares with [other libraries](guide::migration).
 //!
 //! # Where things are
 //!
@@ -48,9 +48,9 @@
 //! * `http`, `sse`: what they stand on, usable alone.
 //! * `store-sql`: records and sessions in SQLite or Postgres; see [`store`]. Needs Rust 1.94.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
-//! * `full-schema`: what a plan does not model of a JSON Schema from elsewhere is checked all the same.
-//! * `mcp-server`, `mcp-client`: tools over the Model Context Protocol, ours for others and others' for us; see `mcp`.
-//! * `testing`: the module `testing`, proofs for the arguments of your own tools. For dev-dependencies.
+//! * `full-schema`: keywords of a foreign JSON Schema that a plan does not model are checked, too, instead of refused.
+//! * `mcp-server`, `mcp-client`: serve your tools over the Model Context Protocol, use the tools of other servers; see `mcp`.
+//! * `testing`: the module `testing`: recorded models, event logs, and proofs for your tools. For dev-dependencies.
 
 // The macros name this crate by its name, also in its own tests.
 extern crate self as agent;
@@ -58,6 +58,7 @@ extern crate self as agent;
 pub mod args;
 #[cfg(feature = "durable-restate")]
 pub mod durable;
+mod error_text;
 // Pages to read, and doctests: no build has it.
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;

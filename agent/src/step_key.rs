@@ -106,11 +106,13 @@ impl fmt::Display for StepKey {
 /// let error = "run-1/tool".parse::<StepKey>().unwrap_err();
 /// assert!(error.to_string().starts_with("`run-1/tool` is no step key"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no step key: the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`")]
 pub struct ParseStepKeyError {
     text: String,
 }
+
+crate::error_text::debug_is_the_sentence!(ParseStepKeyError);
 
 impl FromStr for StepKey {
     type Err = ParseStepKeyError;

@@ -143,7 +143,7 @@ pub trait Steps: Send + Sync {
 /// assert_eq!(error.to_string(), "the engine failed: the journal cannot be reached");
 /// assert!(!matches!(error, StepError::Terminal { .. }));                      // it may be driven on
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
     /// The host wants the run to end: it is for who drives to [`abort`](AgentLoop::abort) it.
@@ -171,6 +171,8 @@ pub enum StepError {
     #[error("a step gave a wrong answer: {0}")]
     Answer(#[from] AnswerError),
 }
+
+crate::error_text::debug_is_the_sentence!(StepError);
 
 impl StepError {
     /// The host wants the run to end.

@@ -190,3 +190,37 @@ async fn a_request_shares_the_conversation_however_long_it_is() {
         serde_json::from_str(&serde_json::to_string(&assistant.messages()).unwrap()).unwrap();
     assert!(again.is_sound() && matches!(again.last(), Some(Message::Assistant(_))));
 }
+
+/// The report of an answer speaks of what the model did: it wrote text, and called nothing.
+#[tokio::test]
+async fn an_answer_in_text_that_does_not_fit_is_told_as_an_answer() {
+    let mut native = Capabilities::default();
+    native.native_output = true;
+    let with_schema = ModelInfo::new("a", "b", "c").with_capabilities(native);
+    let without = ModelInfo::new("a", "b", "c");
+    for (info, end) in [
+        (with_schema, "Answer again with this fixed: with JSON alone, no words around it."),
+        (without, "Give the answer again with this fixed, as arguments of the tool `structured_output`."),
+    ] {
+        let model = ScriptedModel::new([r#"{"name": {}}"#, "Paris, I think", "Really Paris"]).with_info(info);
+        let assistant = Assistant::builder(model.clone()).build().unwrap();
+        let error = assistant.extract::<City>("?").await.unwrap_err();
+        let told: Vec<String> =
+            model.requests()[1..].iter().map(|request| request.messages.last().unwrap().text()).collect();
+        assert!(told[0].starts_with("Invalid answer: 1 problem, attempt 1 of 3.\n1. /name: "), "{}", told[0]);
+        assert!(
+            told[0].ends_with(&format!("\nFields (? = optional):\n  name: string\n{end}")),
+            "{}",
+            told[0]
+        );
+        assert!(
+            told[1].starts_with("Invalid answer: 1 problem, attempt 2 of 3.\n1. (answer): not valid JSON"),
+            "{}",
+            told[1]
+        );
+        // For the developer the faults are enough.
+        let text = error.to_string();
+        assert!(text.starts_with("the answer does not fit: 1. (answer): not valid JSON"), "{text}");
+        assert!(!text.contains("Answer again") && !text.contains("structured_output"), "{text}");
+    }
+}

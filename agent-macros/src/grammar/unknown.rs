@@ -10,24 +10,24 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
     }
     // What other libraries call it.
     let elsewhere = [
-        (&["min", "max", "minimum", "maximum", "ge", "le", "gt", "lt"][..], "range", "write `range(1..=50)`"),
+        (&["min", "minimum", "ge"][..], "range", "write `range(1..)`, or with the other end `range(1..=50)`"),
+        (&["max", "maximum", "le"], "range", "write `range(..=50)`, or with the other end `range(1..=50)`"),
         (
-            &[
-                "min_length",
-                "max_length",
-                "min_len",
-                "max_len",
-                "minLength",
-                "maxLength",
-                "min_items",
-                "max_items",
-                "minItems",
-                "maxItems",
-                "len",
-            ],
-            "length",
-            "write `length(1..=50)`",
+            &["gt", "lt"],
+            "range",
+            "write `range(1..=50)`, which includes both ends",
         ),
+        (
+            &["min_length", "min_len", "minLength", "min_items", "minItems"],
+            "length",
+            "write `length(1..)`, or with the other end `length(1..=50)`",
+        ),
+        (
+            &["max_length", "max_len", "maxLength", "max_items", "maxItems"],
+            "length",
+            "write `length(..=50)`, or with the other end `length(1..=50)`",
+        ),
+        (&["len"], "length", "write `length(5)`, or `length(1..=50)`"),
         (
             &["optional", "required"],
             "default",

@@ -59,6 +59,8 @@ pub(crate) use plan::{
     ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NotTakenOut, NumSpec,
     ObjectSpec, Prop, Rest, StrSpec,
 };
+#[cfg(feature = "runtime")]
+pub(crate) use report::Subject;
 pub(crate) use report::signature;
 pub(crate) use text::{cut, push_index, push_segment};
 

@@ -170,12 +170,14 @@ impl<'de> Deserialize<'de> for CoercionPolicy {
 /// let error = "strikt".parse::<CoercionPolicy>().unwrap_err();
 /// assert!(error.to_string().starts_with(r#"no coercion policy has "strikt", did you mean "strict"?"#));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownPolicy {
     word: String,
     known: String,
     suggestion: Option<String>,
 }
+
+crate::error_text::debug_is_the_sentence!(UnknownPolicy);
 
 impl UnknownPolicy {
     fn new(word: &str, known: &[&str]) -> UnknownPolicy {

@@ -14,7 +14,7 @@
 //! | [mcp] | your tools for other programs, and other programs' tools for you |
 //! | [durable] | records of calls, sessions that survive a crash, what runs twice and what never does |
 //! | [observability] | traces, measurements, and what of a conversation may stand in them |
-//! | [migration] | coming from rig, from the macros of rmcp, from the Vercel AI SDK: side by side |
+//! | [migration] | coming from rig, the macros of rmcp, the Vercel AI SDK or Pydantic AI: side by side |
 //! | [troubleshooting] | error messages of the compiler and of runs, word by word, and what to do |
 //!
 //! ```

@@ -325,7 +325,7 @@ pub enum Note {
 /// let error = run.answer(Answer::Verdict(Verdict::default())).unwrap_err();
 /// assert!(matches!(error, AnswerError::WrongKind { .. }));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
     /// Another answer is wanted.
@@ -355,3 +355,5 @@ pub enum AnswerError {
     #[error("the run is over")]
     Over,
 }
+
+crate::error_text::debug_is_the_sentence!(AnswerError);

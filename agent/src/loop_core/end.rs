@@ -157,8 +157,17 @@ impl LimitReached {
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, allowed, used } = self;
-        write!(f, "the limit of {allowed} {} is reached ({used} used)", limit.words())
+        write!(f, "the limit of {allowed} {} is reached ({} used)", limit.words(), rounded(*used))
     }
+}
+
+/// An amount as it is read: counts are whole, of money and time four digits behind the point, of tiny ones three that count.
+fn rounded(amount: f64) -> f64 {
+    if !amount.is_finite() || amount.fract() == 0.0 {
+        return amount;
+    }
+    let text = if amount.abs() < 0.001 { format!("{amount:.2e}") } else { format!("{amount:.4}") };
+    text.parse().unwrap_or(amount)
 }
 
 macro_rules! limits {
@@ -171,6 +180,8 @@ macro_rules! limits {
         /// let reached = LimitReached::new(Limit::TotalTokens, 1_000.0, 1_200.0);
         /// assert_eq!(reached.limit.as_str(), "total_tokens");
         /// assert_eq!(reached.to_string(), "the limit of 1000 tokens is reached (1200 used)");
+        /// let reached = LimitReached::new(Limit::Cost, 0.3, 0.315_910_165);
+        /// assert_eq!(reached.to_string(), "the limit of 0.3 units of money is reached (0.3159 used)");
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]

@@ -1,12 +1,13 @@
-//! The Model Context Protocol: the same tools for other programs, and other programs' tools as one's own.
+//! The Model Context Protocol: serve your tools to other programs, and use the tools of other programs as your own.
 //!
 //! * [`Server`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over
 //!   standard input and output.
-//! * `Client` (feature `mcp-client`) is one server of others; its tools are ordinary tools.
+//! * `Client` (feature `mcp-client`) is a connection to another server, whose tools become ordinary tools.
 //!
 //! Both speak 2026-07-28, which has no sessions, and 2025-11-25 and older, which begin with `initialize`. The wire format is
 //! that of the official `rmcp` crate, whose types appear in no signature. Where a server is mounted in an application,
 //! types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer` do: that is what such applications are made of.
+//!
 //! ```no_run
 //! # #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -56,9 +56,11 @@ impl Blob {
 /// assert_eq!(error.to_string(), "invalid base64");
 /// assert!(error.source().is_some());
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("invalid base64")]
 pub struct InvalidBase64(#[source] base64::DecodeError);
+
+crate::error_text::debug_is_the_sentence!(InvalidBase64);
 
 impl Deref for Blob {
     type Target = [u8];

@@ -367,28 +367,16 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// What there is of it: this is what `unwrap` and `main` print.
+/// The sentence, and on a line of its own the body that the provider answered with.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, status, code, request_id, retry_after, body, retryable, source } =
-            &*self.inner;
-        let mut shown = f.debug_struct("ModelError");
-        shown.field("kind", kind).field("message", message);
-        let optional: [(&str, Option<&dyn fmt::Debug>); 7] = [
-            ("status", status.as_ref().map(|status| status as _)),
-            ("code", code.as_ref().map(|code| code as _)),
-            ("request_id", request_id.as_ref().map(|id| id as _)),
-            ("retry_after", retry_after.as_ref().map(|pause| pause as _)),
-            ("body", body.as_ref().map(|body| body as _)),
-            ("retryable", retryable.as_ref().map(|retryable| retryable as _)),
-            ("source", source.as_ref().map(|source| source as _)),
-        ];
-        for (name, value) in optional {
-            if let Some(value) = value {
-                shown.field(name, value);
+        crate::error_text::write(self, f)?;
+        match &self.inner.body {
+            Some(body) if !body.is_empty() && *body != self.inner.message => {
+                write!(f, "\nThe body was: {body}")
             }
+            _ => Ok(()),
         }
-        shown.finish()
     }
 }
 

@@ -73,8 +73,8 @@ mod tests;
 /// ```
 ///
 /// # Contract
-/// The stream is independent of `cx` and `request`: take from both what it needs. It must not block. Cancelling
-/// is seen to by [`ModelStream`], which drops what it was made of; nothing else needs to be done for it.
+/// The stream must not borrow from `cx` or `request`: clone what it needs. It must not block. [`ModelStream`] handles
+/// cancelling, by dropping the stream that it was made of.
 pub trait Model: Send + Sync {
     /// Begins one reply.
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;

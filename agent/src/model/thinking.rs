@@ -69,11 +69,13 @@ impl fmt::Display for Thinking {
 /// let error = "hard".parse::<Thinking>().unwrap_err();
 /// assert!(error.to_string().starts_with("`hard` is no thinking level: use none, minimal, low"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no thinking level: use {}, or a number of tokens", words())]
 pub struct ParseThinkingError {
     text: String,
 }
+
+crate::error_text::debug_is_the_sentence!(ParseThinkingError);
 
 fn words() -> String {
     Thinking::LEVELS.map(|(word, _)| word).join(", ")

@@ -26,8 +26,8 @@ use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
 /// A model with tools and a conversation.
 ///
-/// Clones are the same assistant; [`fork`](Self::fork) makes another one. One prompt is answered at a time; the
-/// conversation goes on from prompt to prompt. It needs a tokio runtime with its clock.
+/// A clone is the same assistant, with the same conversation; [`fork`](Self::fork) makes another one. An assistant answers one
+/// prompt at a time, and the conversation goes on from prompt to prompt. It needs a tokio runtime with its clock.
 ///
 /// ```
 /// use agent::Assistant;
@@ -329,7 +329,7 @@ impl Assistant {
         self.state().last_error.clone()
     }
 
-    /// What the model is shown of the tools, in its order.
+    /// What the model is shown of the tools, in the order of registration. Iterate over it with `.iter()`.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.registry().definitions()
     }

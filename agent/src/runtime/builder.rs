@@ -50,7 +50,7 @@ const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 /// assert!(error.to_string().contains("two tools are named `count`"));
 /// assert!(error.to_string().contains("add it with `.state(…)`"));
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Tools of one name, state that is missing or given twice: everything at once.
@@ -64,6 +64,8 @@ pub enum BuildError {
         length: usize,
     },
 }
+
+crate::error_text::debug_is_the_sentence!(BuildError);
 
 /// Builds an [`Assistant`].
 ///
@@ -164,7 +166,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds tools: a [`tools!`](crate::tools) list, a tool, or whatever turns into tools.
+    /// Adds tools: a [`tools!`](crate::tools) list, a single tool, a registry, or the tools of an MCP client.
     pub fn tools(mut self, tools: impl IntoTools) -> Self {
         self.tools.add(tools);
         self
@@ -252,29 +254,28 @@ impl AssistantBuilder {
         self
     }
 
-    /// How long a tool may take that does not say so itself; 300 s by default. A tool that says
-    /// `timeout = "…"` keeps to that.
+    /// The time limit of a call, 300 s by default. A tool with `timeout = "…"` has its own instead.
     pub fn tool_timeout(mut self, after: Duration) -> Self {
         self.tool_timeout = after;
         self
     }
 
-    /// How long a tool may go on after its run was cancelled, before it is dropped; 5 s by default. A tool that
-    /// awaits [`ToolContext::cancelled`] ends at once by itself.
+    /// How long a tool may go on after its run was cancelled; 5 s by default. Then it is dropped. A tool that
+    /// awaits [`ToolContext::cancelled`] can end at once by itself.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
     }
 
-    /// Adds a function that is told of every event, in order. The run waits for it, so it should not block; when it
-    /// panics it is not called again, and the run goes on.
+    /// Adds a function that is called with every event, in order. The run waits for it, so it should not block. After a
+    /// panic it is not called again, and the run goes on.
     pub fn on_event(mut self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.listeners.add(Listener::new(on_event));
         self
     }
 
-    /// Begins with this conversation. One that is not sound is [repaired](Conversation::repair) when the first prompt
-    /// comes.
+    /// Begins with this conversation. A broken one, such as one with a call without its result, is
+    /// [repaired](Conversation::repair) at the first prompt.
     pub fn conversation(mut self, conversation: Conversation) -> Self {
         self.conversation = conversation;
         self
@@ -298,14 +299,15 @@ impl AssistantBuilder {
         self
     }
 
-    /// What is done about a model that makes the same call again and again; `None` switches it off. By default the third
-    /// equal call with an equal result is refused, and the fifth ends the run.
+    /// Stops a model that repeats the same call; `None` switches this off. By default the third equal call with an equal
+    /// result is refused, and the fifth ends the run.
     pub fn loop_guard(mut self, guard: Option<LoopGuard>) -> Self {
         self.rules.loop_guard = guard;
         self
     }
 
-    /// How many more tries a tool gets in a run after bad arguments, where it says nothing itself; 2 by default.
+    /// How many further tries the model has after bad arguments for a tool; 2 by default. A tool with `max_retries = …` has
+    /// its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
@@ -358,13 +360,13 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds hooks. The order in which they are added is the order in which they are asked.
+    /// Adds hooks. Hooks are called in the order in which they were added.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks.push(Arc::new(hooks));
         self
     }
 
-    /// Adds a hook that gives other messages for a request: [`Hooks::transform_context`].
+    /// Adds a hook that chooses the messages of a request: [`Hooks::transform_context`].
     pub fn transform_context<F, Fut>(self, hook: F) -> Self
     where
         F: Fn(MessageList, CancelToken) -> Fut + Send + Sync + 'static,
@@ -427,8 +429,8 @@ impl AssistantBuilder {
         self.hooks(OnTurnEnd(hook))
     }
 
-    /// Says who decides on calls that need approval. All calls of a segment that need it are asked about together,
-    /// before any of them runs. Without it, such calls suspend the run.
+    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
+    /// before one of them runs. Without this function, such calls suspend the run.
     pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
     where
         F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,

@@ -342,7 +342,8 @@ impl Driver {
             return false;
         }
         let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();
-        let Err(report) = wanted.check(&text.unwrap_or_default()) else { return false };
+        let has_schema = self.config.model.info().capabilities.native_output;
+        let Err(report) = wanted.check(&text.unwrap_or_default(), has_schema) else { return false };
         self.asked_again += 1;
         let tries = self.config.rules.max_retries.saturating_add(1);
         let report = report.on_attempt(self.asked_again, tries).to_text();

@@ -23,7 +23,7 @@ use crate::{DuplicateState, RegistryError};
 /// assert!(assistant.prompt("Again?").await.is_ok());   // the conversation is sound
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// Another prompt is being answered. It is not touched.
@@ -93,6 +93,8 @@ pub enum RunError {
         message: String,
     },
 }
+
+crate::error_text::debug_is_the_sentence!(RunError);
 
 impl RunError {
     /// Whether another prompt is being answered.
@@ -174,7 +176,7 @@ impl RunError {
 /// assert!(matches!(opened, Err(OpenError::NoStore)));
 /// # }
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The assistant cannot be built.
@@ -187,3 +189,5 @@ pub enum OpenError {
     #[error("the session cannot be read: {0}")]
     Store(#[from] StoreError),
 }
+
+crate::error_text::debug_is_the_sentence!(OpenError);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Prompt, Run, RunError, RunOutput};
-use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions};
+use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions, Subject};
 use crate::loop_core::{Event, EventKind};
 use crate::model::{ModelEvent, OutputSchema};
 use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
@@ -92,9 +92,14 @@ impl Wanted {
         }
     }
 
-    /// Whether the answer is there: in a call, or as the text of a reply.
-    pub(super) fn check(&self, text: &str) -> Result<(), InvalidArguments> {
-        if self.answer().is_some() { Ok(()) } else { (self.check)(&self.plan, bare(text)) }
+    /// Whether the answer is there: in a call, or as the text of a reply. A model that has no schema for replies was given the
+    /// tool for it.
+    pub(super) fn check(&self, text: &str, has_schema: bool) -> Result<(), InvalidArguments> {
+        if self.answer().is_some() {
+            return Ok(());
+        }
+        let subject = if has_schema { Subject::Answer } else { Subject::AnswerWithoutTool };
+        (self.check)(&self.plan, bare(text)).map_err(|report| report.about(subject))
     }
 
     fn answer(&self) -> Option<String> {
@@ -222,9 +227,14 @@ fn finish<T: Argument>(
         return Err(RunError::Suspended(suspended));
     }
     let answer = wanted.answer().unwrap_or_else(|| run.text());
-    let value =
-        reader.read(bare(&answer)).map_err(|report| RunError::Output { message: report.to_text() })?;
+    let value = reader.read(bare(&answer)).map_err(|report| RunError::Output { message: faults(&report) })?;
     Ok(TypedOutput { value, run })
+}
+
+/// What is wrong with an answer, for a developer: the rest of the report speaks to the model.
+fn faults(report: &InvalidArguments) -> String {
+    let text = report.clone().about(Subject::Answer).to_text();
+    text.lines().skip(1).take_while(|line| !line.starts_with("Fields")).collect::<Vec<_>>().join("\n")
 }
 
 impl<T: Argument> IntoFuture for TypedPrompt<T> {

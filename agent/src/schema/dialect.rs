@@ -83,11 +83,13 @@ impl Serialize for Dialect {
 /// let error = "openai".parse::<Dialect>().unwrap_err();
 /// assert!(error.to_string().contains("openai-strict"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no dialect is called {name:?}: there are {}", Dialect::ALL.map(Dialect::as_str).join(", "))]
 pub struct UnknownDialect {
     name: String,
 }
+
+crate::error_text::debug_is_the_sentence!(UnknownDialect);
 
 impl FromStr for Dialect {
     type Err = UnknownDialect;

@@ -13,12 +13,14 @@ use std::sync::Arc;
 /// assert!(error.is_transient());
 /// assert_eq!(error.to_string(), "the store is busy: somebody else writes");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StoreError {
     kind: StoreErrorKind,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
+
+crate::error_text::debug_is_the_sentence!(StoreError);
 
 /// What kind of trouble it is.
 ///

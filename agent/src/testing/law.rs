@@ -89,7 +89,7 @@ impl fmt::Display for Law {
 /// held?;                                               // an error names the law, the policy and the call
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Disagreement {
     /// What should hold.
@@ -132,5 +132,7 @@ impl fmt::Display for Disagreement {
         Ok(())
     }
 }
+
+crate::error_text::debug_is_the_sentence!(Disagreement);
 
 impl std::error::Error for Disagreement {}

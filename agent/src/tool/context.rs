@@ -16,8 +16,9 @@ use std::time::Duration;
 /// [`cancel_grace`](ToolContextBuilder::cancel_grace) says otherwise.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// What a tool gets beside its arguments. A parameter `cx: &ToolContext` of a `#[tool]` function receives it;
-/// `db: &Database` is [`get::<Database>`](Self::get) spelled as a parameter. Cloning is one reference count.
+/// What a tool gets beside its arguments: state, the ids of the call and its run, progress, cancelling. A parameter
+/// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
+/// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
 ///
 /// ```
 /// use agent::ToolContext;

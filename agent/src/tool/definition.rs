@@ -389,7 +389,7 @@ impl ToolAnnotations {
 /// let error = ToolBuilder::new("get weather").description("The weather.").build(|_: Value, _: ToolContext| async {});
 /// assert!(matches!(error, Err(DefinitionError::Name { name }) if name == "get weather"));
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
     /// The name would be refused by a provider.
@@ -419,6 +419,8 @@ pub enum DefinitionError {
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
+
+crate::error_text::debug_is_the_sentence!(DefinitionError);
 
 fn meant(suggestions: &[String]) -> String {
     match suggestions {

@@ -105,13 +105,15 @@ impl fmt::Display for StrictBudget {
 /// assert_eq!((name, changes[0].path.as_str()), ("label", "/properties/labels"));
 /// # Ok::<(), agent::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(tools.len()), count, listed(tools))]
 pub struct NotExpressible {
     dialect: Dialect,
     count: usize,
     tools: Vec<(String, Vec<Change>)>,
 }
+
+crate::error_text::debug_is_the_sentence!(NotExpressible);
 
 impl NotExpressible {
     /// The tools, by name, and what cannot be expressed of each.

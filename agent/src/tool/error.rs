@@ -18,12 +18,14 @@ use std::sync::Arc;
 /// let error = ToolError::retry("there is no city `Pariss`; use its English name");
 /// assert!(matches!(ToolOutcome::from(error), ToolOutcome::Retry { .. }));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ToolError {
     outcome: Kind,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
+
+crate::error_text::debug_is_the_sentence!(ToolError);
 
 #[derive(Clone, Debug)]
 enum Kind {

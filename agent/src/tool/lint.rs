@@ -187,12 +187,7 @@ impl LintReport {
     }
 }
 
-/// As for people: it is what a test that ends with `?` prints.
-impl fmt::Debug for LintReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::error_text::debug_is_the_sentence!(LintReport);
 
 impl fmt::Display for LintReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

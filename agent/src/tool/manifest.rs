@@ -157,12 +157,14 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
 /// assert!(drift.into_result().unwrap_err().to_string().contains("`add`"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[must_use = "a test fails by `into_result`"]
 pub struct ToolDrift {
     differences: Vec<ToolDifference>,
     more: usize,
 }
+
+crate::error_text::debug_is_the_sentence!(ToolDrift);
 
 impl ToolDrift {
     /// Whether models are shown the same.

@@ -12,8 +12,8 @@ use std::fmt;
 
 /// How a tool call ended.
 ///
-/// A call never fails a run: an unknown name, bad arguments, an error, a panic and a timeout are all outcomes,
-/// and the model is told of each.
+/// A call never fails a run. An unknown name, bad arguments, an error, a panic and a timeout are all outcomes,
+/// and the model reads a text about each.
 ///
 /// ```
 /// use agent::{Registry, ToolContext, ToolOutcome, message::ToolCall, tool, tools};

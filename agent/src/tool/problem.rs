@@ -24,13 +24,15 @@ const LISTED: usize = 40;
 /// assert_eq!((unknown.name(), unknown.suggestions()), ("ad", &["add".to_owned()][..]));
 /// # Ok::<(), agent::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownTool {
     name: String,
     suggestions: Vec<String>,
     known: Vec<String>,
     more: usize,
 }
+
+crate::error_text::debug_is_the_sentence!(UnknownTool);
 
 impl UnknownTool {
     pub(super) fn new<'n>(
@@ -90,10 +92,12 @@ impl std::error::Error for UnknownTool {}
 /// let error = Registry::new(tools![add, { tools![add] }]).unwrap_err();
 /// assert!(matches!(&error.problems()[0], RegistryProblem::Duplicate { name } if name == "add"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RegistryError {
     problems: Vec<RegistryProblem>,
 }
+
+crate::error_text::debug_is_the_sentence!(RegistryError);
 
 impl RegistryError {
     pub(super) fn one(problem: RegistryProblem) -> Self {
@@ -147,7 +151,7 @@ impl std::error::Error for RegistryError {
 /// assert!(state.name().ends_with("Clock"));
 /// # Ok::<(), agent::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryProblem {
     /// Two tools of one name.
@@ -209,6 +213,8 @@ pub enum RegistryProblem {
     #[error(transparent)]
     Unknown(#[from] UnknownTool),
 }
+
+crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
 /// A name out of a model, short enough to be said again.
 fn cut(name: &str) -> String {

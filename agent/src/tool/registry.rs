@@ -21,9 +21,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The tools of an application. Written at the start, then read by many; cloning is one reference count.
+/// The tools of an application. Build it once and share it: a clone costs one reference count.
 ///
-/// The order of registration is kept: it is the order in which models are shown the tools.
+/// Models are shown the tools in the order of registration.
 ///
 /// ```
 /// use agent::{Registry, ToolContext, ToolOutcome, message::ToolCall, tool, tools};
@@ -176,7 +176,17 @@ impl Registry {
         self.inner.definitions.iter().map(ToolDefinition::name)
     }
 
-    /// What a model is shown, in order of registration. Shared, not copied.
+    /// What a model is shown, in order of registration. The list is shared, not copied; iterate over it with `.iter()`.
+    ///
+    /// ```
+    /// # /// Adds.
+    /// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
+    /// # let registry = agent::Registry::new(agent::tools![add])?;
+    /// for tool in registry.definitions().iter() {
+    ///     println!("{}: {}", tool.name(), tool.description());
+    /// }
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.inner.definitions.clone()
     }
@@ -467,7 +477,7 @@ impl fmt::Debug for CheckedCall {
 /// }
 /// # Ok::<(), agent::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// There is no such tool.
@@ -483,3 +493,5 @@ pub enum CallError {
     #[error(transparent)]
     Definition(#[from] DefinitionError),
 }
+
+crate::error_text::debug_is_the_sentence!(CallError);

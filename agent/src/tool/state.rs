@@ -67,9 +67,11 @@ impl fmt::Display for StateKey {
 /// assert_eq!(error.key(), StateKey::of::<u8>());
 /// assert_eq!(error.to_string(), "state of type `u8` is given twice");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("state of type `{0}` is given twice")]
 pub struct DuplicateState(pub(crate) StateKey);
+
+crate::error_text::debug_is_the_sentence!(DuplicateState);
 
 impl DuplicateState {
     /// The type that was given twice.

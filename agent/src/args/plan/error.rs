@@ -15,11 +15,13 @@ use std::sync::Arc;
 /// let error = Plan::compile("redeem", &schema, PlanOptions::default()).unwrap_err();
 /// assert_eq!((error.tool(), error.keyword(), error.pointer()), ("redeem", "pattern", "/properties/code"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SchemaError {
     // Boxed, because it is part of other errors.
     inner: Box<Inner>,
 }
+
+crate::error_text::debug_is_the_sentence!(SchemaError);
 
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("schema of `{tool}` refused at `#{pointer}`: `{keyword}` {reason}")]

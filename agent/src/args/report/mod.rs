@@ -53,6 +53,27 @@ struct Inner {
     count: usize,
     corrected: Option<String>,
     attempt: Option<(u32, u32)>,
+    subject: Subject,
+}
+
+/// What the model did, so that the report speaks of that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// It called a tool.
+    Call,
+    /// It answered in text, as it was to do.
+    #[cfg(feature = "runtime")]
+    Answer,
+    /// It answered in text, and has a tool of the plan's name for answers.
+    #[cfg(feature = "runtime")]
+    AnswerWithoutTool,
+}
+
+impl Subject {
+    /// Of the whole, where a fault has no path.
+    fn root(self) -> &'static str {
+        if self == Self::Call { "(arguments)" } else { "(answer)" }
+    }
 }
 
 impl InvalidArguments {
@@ -63,7 +84,8 @@ impl InvalidArguments {
         corrected: Option<String>,
     ) -> InvalidArguments {
         let count = count.max(issues.len());
-        let inner = Inner { plan: plan.clone(), issues, count, corrected, attempt: None };
+        let inner =
+            Inner { plan: plan.clone(), issues, count, corrected, attempt: None, subject: Subject::Call };
         InvalidArguments { inner: Arc::new(inner) }
     }
 
@@ -84,6 +106,13 @@ impl InvalidArguments {
             }
         }
         inner.corrected = None;
+        self
+    }
+
+    /// The same mistakes, in words for what the model did.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn about(mut self, subject: Subject) -> InvalidArguments {
+        Arc::make_mut(&mut self.inner).subject = subject;
         self
     }
 
@@ -140,19 +169,24 @@ impl InvalidArguments {
 
     /// The report for the model: at most 20 mistakes and 6,000 characters.
     pub fn to_text(&self) -> String {
-        let Inner { plan, issues, count, corrected, attempt } = &*self.inner;
-        let (tool, count) = (plan.name(), *count);
+        let Inner { plan, issues, count, attempt, subject, .. } = &*self.inner;
+        let (tool, count, subject) = (plan.name(), *count, *subject);
+        let is_call = subject == Subject::Call;
         let mut out = String::with_capacity(1024);
         // Writing to a String cannot fail.
         let plural = if count == 1 { "" } else { "s" };
-        let _ = write!(out, "Invalid arguments for `{tool}`: {count} problem{plural}");
+        let _ = match subject {
+            Subject::Call => write!(out, "Invalid arguments for `{tool}`: {count} problem{plural}"),
+            #[cfg(feature = "runtime")]
+            _ => write!(out, "Invalid answer: {count} problem{plural}"),
+        };
         if let Some((number, of)) = attempt {
             let _ = write!(out, ", attempt {number} of {of}");
         }
-        out.push_str(". The tool was not run.\n");
+        out.push_str(if is_call { ". The tool was not run.\n" } else { ".\n" });
         for (i, issue) in issues.iter().take(MAX_ISSUES).enumerate() {
             let _ = write!(out, "{}. ", i + 1);
-            push_line(&mut out, issue);
+            push_line(&mut out, issue, subject);
             out.push('\n');
         }
         let shown = issues.len().min(MAX_ISSUES);
@@ -160,25 +194,44 @@ impl InvalidArguments {
             let _ = writeln!(out, "… and {} more problems.", count - shown);
         }
         let parameters = parameters(plan.graph());
-        out.push_str(if parameters.is_empty() {
-            "Parameters: none, send {}\n"
-        } else {
-            "Parameters (? = optional):\n"
+        out.push_str(match (parameters.is_empty(), is_call) {
+            (true, true) => "Parameters: none, send {}\n",
+            (true, false) => "Fields: none, answer with {}\n",
+            (false, true) => "Parameters (? = optional):\n",
+            (false, false) => "Fields (? = optional):\n",
         });
         for line in parameters {
             out.push_str("  ");
             out.push_str(line);
             out.push('\n');
         }
-        let _ = if attempt.is_some_and(|(number, of)| number >= of) {
-            write!(out, "That was the last attempt: do not call `{tool}` again.")
-        } else if let Some(call) = corrected {
-            write!(out, "If this is what you meant, send: {call}")
-        } else {
-            let these = if count == 1 { "this" } else { "all of these" };
-            write!(out, "Call `{tool}` again with {these} fixed.")
+        let these = if count == 1 { "this" } else { "all of these" };
+        let is_last = attempt.is_some_and(|(number, of)| number >= of);
+        let _ = match subject {
+            Subject::Call if is_last => {
+                write!(out, "That was the last attempt: do not call `{tool}` again.")
+            }
+            #[cfg(feature = "runtime")]
+            _ if is_last => write!(out, "That was the last attempt."),
+            #[cfg(feature = "runtime")]
+            Subject::AnswerWithoutTool => {
+                write!(out, "Give the answer again with {these} fixed, as arguments of the tool `{tool}`.")
+            }
+            _ => self.push_end(&mut out, these),
         };
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
+    }
+
+    /// What to do about it, where there is an attempt left.
+    fn push_end(&self, out: &mut String, these: &str) -> fmt::Result {
+        let Inner { plan, corrected, subject, .. } = &*self.inner;
+        if let Some(call) = corrected {
+            write!(out, "If this is what you meant, send: {call}")
+        } else if *subject == Subject::Call {
+            write!(out, "Call `{}` again with {these} fixed.", plan.name())
+        } else {
+            write!(out, "Answer again with {these} fixed: with JSON alone, no words around it.")
+        }
     }
 
     /// The same for programs:
@@ -195,7 +248,7 @@ impl InvalidArguments {
     /// # Ok::<(), agent::args::SchemaError>(())
     /// ```
     pub fn to_json(&self) -> Value {
-        let Inner { plan, issues, count, corrected, attempt } = &*self.inner;
+        let Inner { plan, issues, count, corrected, attempt, .. } = &*self.inner;
         let issues: Vec<Value> = issues.iter().take(MAX_ISSUES).map(issue_json).collect();
         let mut out = json!({
             "error": "invalid_arguments",
@@ -220,15 +273,7 @@ impl fmt::Display for InvalidArguments {
     }
 }
 
-impl fmt::Debug for InvalidArguments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InvalidArguments")
-            .field("tool", &self.tool())
-            .field("count", &self.inner.count)
-            .field("issues", &self.inner.issues)
-            .finish_non_exhaustive()
-    }
-}
+crate::error_text::debug_is_the_sentence!(InvalidArguments);
 
 impl std::error::Error for InvalidArguments {}
 
@@ -236,16 +281,16 @@ impl fmt::Display for Issue {
     /// The line of the report, without its number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = String::new();
-        push_line(&mut line, self);
+        push_line(&mut line, self, Subject::Call);
         f.write_str(&line)
     }
 }
 
 /// `PATH: PROBLEM[; got RECEIVED][; expected SIGNATURE][; did you mean "A" or "B"?]`
-fn push_line(out: &mut String, issue: &Issue) {
+fn push_line(out: &mut String, issue: &Issue, subject: Subject) {
     let start = out.len();
     if issue.path.is_empty() {
-        out.push_str("(arguments)");
+        out.push_str(subject.root());
     } else {
         push_cut(out, &issue.path, MAX_PATH);
     }

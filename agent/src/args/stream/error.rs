@@ -13,12 +13,14 @@
 /// assert!(!error.is_incomplete());
 /// assert_eq!(error.to_string(), "not valid JSON: expected `true`, `false` or `null` at byte 8");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not valid JSON: {fault} at byte {offset}")]
 pub struct ArgumentStreamError {
     pub(super) fault: Fault,
     pub(super) offset: usize,
 }
+
+crate::error_text::debug_is_the_sentence!(ArgumentStreamError);
 
 impl ArgumentStreamError {
     /// How many bytes of the text are beyond doubt.

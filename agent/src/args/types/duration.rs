@@ -49,9 +49,11 @@ pub struct HumanDuration(Duration);
 /// assert_eq!("90s".parse::<HumanDuration>()?.as_secs(), 90);
 /// # Ok::<(), agent::args::InvalidDuration>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidDuration(Cow<'static, str>);
+
+crate::error_text::debug_is_the_sentence!(InvalidDuration);
 
 impl HumanDuration {
     /// The duration.

@@ -1,7 +1,8 @@
 //! One call of a server's tool.
 
 use super::config::{ChangePolicy, ToolChange};
-use super::connection::{Connection, challenge, told};
+use super::connection::Connection;
+use super::failure::{challenge, told};
 use super::listing::Offered;
 use super::{ClientError, Inner};
 use crate::mcp::content::part;

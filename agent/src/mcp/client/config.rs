@@ -78,8 +78,8 @@ const INHERITED: [&str; 10] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Era {
-    /// The server is asked. A server of the older form over standard input that is silent about what it does not know costs
-    /// ten seconds; one that answers everything with success cannot be told from a new one: say which it is.
+    /// The client finds out. An older server over standard input that does not answer unknown requests costs ten seconds of
+    /// waiting. A server that answers everything with success cannot be told from a new one: name its era.
     #[default]
     Auto,
     /// 2026-07-28 and later, without sessions.
@@ -282,7 +282,7 @@ impl ClientConfig {
     }
 
     /// Believes what the server says of its tools: that one changes nothing, or that a call may be repeated. A server can
-    /// say anything; without this nobody is told its hints.
+    /// say anything, so its hints are ignored without this.
     pub fn trust_hints(mut self) -> Self {
         self.trusts_hints = true;
         self
@@ -360,7 +360,7 @@ impl ClientConfig {
         self.over_stdio(|place| place.env.push((name.into(), value.into())))
     }
 
-    /// Gives the command a variable of this program's environment.
+    /// Passes a variable of this program's environment on to the command.
     pub fn inherit_env(self, name: impl Into<OsString>) -> Self {
         self.over_stdio(|place| place.inherited.push(name.into()))
     }

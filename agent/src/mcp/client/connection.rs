@@ -1,35 +1,35 @@
 //! One connection to a server: a request's way there, or a child process.
 
 use super::ClientError;
-use super::config::{ClientConfig, CommandPlace, Era, HttpPlace, Place, without_query};
-use super::error::Challenge;
+use super::config::{ClientConfig, CommandPlace, Era, HttpPlace, Place};
+use super::error::ConnectErrorKind as Kind;
+use super::failure::{Failure, is_end, refused};
 use super::news::{Listener, News};
 use super::traffic::{Tap, Tapped};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
-use rmcp::service::{
-    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService,
-    ServiceError,
-};
+use rmcp::service::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransport,
-    StreamableHttpClientTransportConfig,
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use rmcp::transport::{IntoTransport, TokioChildProcess};
 use rmcp::{Peer, RoleClient};
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 /// A line of a child's errors in the log; the rest is left out.
 const LOG_LINE: usize = 4 << 10;
 /// How long a child may take to end: its input is closed, then it is asked, then it is killed.
 const END: Duration = Duration::from_secs(10);
+/// How long the last words of a child that ended are waited for; somebody else may hold its output.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Redirects within the server's own origin.
 const REDIRECTS: usize = 5;
 
@@ -48,38 +48,36 @@ impl Connection {
         news: &Arc<News>,
     ) -> Result<Self, ClientError> {
         let limit = config.connect_limit();
+        let tap = Tap::new(config, server);
         let opening = async {
             match &config.place {
                 Place::Http(place) => {
-                    let refused = |reason| ClientError::Connect { server: server.to_owned(), reason };
-                    let token = token(place).await.map_err(refused)?;
-                    let tap = Tap::new(config, server, token.as_deref());
-                    let transport = over_http(place, config, limit, token).await.map_err(refused)?;
-                    Self::start(config, server, news, (transport, tap), Vec::new()).await
+                    let unusable = |what| Failure::new(Kind::Configuration, what).error(config, server, &tap);
+                    let token = token(place).await.map_err(unusable)?;
+                    if let Some(token) = &token {
+                        tap.hide(token);
+                    }
+                    let transport = over_http(place, config, limit, token).await.map_err(unusable)?;
+                    Self::start(config, server, news, (transport, &tap), None).await
                 }
                 Place::Command(place) => {
-                    let tap = Tap::new(config, server, None);
-                    let (transport, log) =
-                        command(place, server, &tap).map_err(|error| ClientError::Connect {
-                            server: server.to_owned(),
-                            reason: format!("the command cannot be started: {error}"),
-                        })?;
-                    Self::start(config, server, news, (transport, tap), vec![log]).await
+                    let (transport, log) = command(place, &tap)
+                        .map_err(|error| not_started(place, &error).error(config, server, &tap))?;
+                    Self::start(config, server, news, (transport, &tap), Some(log)).await
                 }
             }
         };
-        tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| {
-            let reason = format!("it did not answer within {} s{}", limit.as_secs(), advice(config));
-            Err(ClientError::Connect { server: server.to_owned(), reason })
-        })
+        tokio::time::timeout(limit, opening)
+            .await
+            .unwrap_or_else(|_| Err(Failure::timeout(limit).error(config, server, &tap)))
     }
 
     async fn start<T, E, A>(
         config: &ClientConfig,
         server: &str,
         news: &Arc<News>,
-        (transport, tap): (T, Tap),
-        mut helpers: Vec<AbortHandle>,
+        (transport, tap): (T, &Tap),
+        log: Option<JoinHandle<()>>,
     ) -> Result<Self, ClientError>
     where
         T: IntoTransport<RoleClient, E, A>,
@@ -91,14 +89,22 @@ impl Connection {
             Era::Modern => ClientLifecycleMode::Discover { preferred_versions },
             Era::Legacy => ClientLifecycleMode::Initialize,
         };
-        let running = Listener(news.clone())
-            .serve_with_lifecycle(Tapped::new(transport.into_transport(), tap), lifecycle)
-            .await
-            .map_err(|error| refused(config, server, &error))?;
+        let outcome = Listener(news.clone())
+            .serve_with_lifecycle(Tapped::new(transport.into_transport(), tap.clone()), lifecycle)
+            .await;
+        let running = match outcome {
+            Ok(running) => running,
+            Err(error) => {
+                if let Some(log) = log.filter(|_| is_end(config, &error)) {
+                    let _ = tokio::time::timeout(LAST_WORDS, log).await;
+                }
+                return Err(refused(config, server, tap, &error));
+            }
+        };
         let peer = running.peer().clone();
         // Lists are kept here, and asked for when they are needed.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
-        helpers.extend(listen(&peer, news));
+        let helpers = listen(&peer, news).into_iter().chain(log.map(|log| log.abort_handle())).collect();
         Ok(Self { peer, since: Instant::now(), running: tokio::sync::Mutex::new(running), helpers })
     }
 
@@ -153,57 +159,6 @@ fn listen(peer: &Peer<RoleClient>, news: &Arc<News>) -> Option<AbortHandle> {
     Some(task.abort_handle())
 }
 
-fn refused(config: &ClientConfig, server: &str, error: &ClientInitializeError) -> ClientError {
-    let server = server.to_owned();
-    if let Some(challenge) = error.auth_challenge() {
-        return ClientError::Unauthorized { server, challenge: Challenge::parse(challenge) };
-    }
-    let reason = format!("{}{}", told(config, error), advice(config));
-    ClientError::Connect { server, reason }
-}
-
-/// A server of the older form can be taken for a new one.
-fn advice(config: &ClientConfig) -> &'static str {
-    match config.era {
-        Era::Auto => "; if it speaks 2025-11-25 or older, say so with `.era(Era::Legacy)`",
-        Era::Modern | Era::Legacy => "",
-    }
-}
-
-/// An error with its sources, without the secrets of a URL, and of bounded length.
-pub(super) fn told(config: &ClientConfig, error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    if let Place::Http(place) = &config.place {
-        text = text.replace(&place.url, without_query(&place.url));
-    }
-    text.chars().take(600).collect()
-}
-
-/// What a server wants before it does anything, if that is why a request failed.
-pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
-    let ServiceError::TransportSend(error) = error else { return None };
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&*error.error);
-    while let Some(cause) = source {
-        if let Some(required) = cause.downcast_ref::<AuthRequiredError>() {
-            return Some(Challenge::parse(&required.www_authenticate_header));
-        }
-        if let Some(scope) = cause.downcast_ref::<InsufficientScopeError>() {
-            return Some(Challenge::parse(&scope.www_authenticate_header));
-        }
-        source = cause.source();
-    }
-    None
-}
-
 /// The token for a new connection, where one is to be sent.
 async fn token(place: &HttpPlace) -> Result<Option<String>, String> {
     match &place.token {
@@ -218,7 +173,15 @@ async fn over_http(
     limit: Duration,
     token: Option<String>,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
-    let url = reqwest::Url::parse(&place.url).map_err(|error| format!("the URL cannot be read: {error}"))?;
+    let url = reqwest::Url::parse(&place.url).map_err(|error| {
+        format!("the URL cannot be read ({error}): write it in full, like `http://127.0.0.1:8080/mcp`")
+    })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!(
+            "the URL begins with `{}:`, and MCP is spoken over `http:` or `https:`",
+            url.scheme()
+        ));
+    }
     let mut client = reqwest::Client::builder()
         .connect_timeout(limit)
         .read_timeout(config.limits.longest_call)
@@ -305,11 +268,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-fn command(
-    place: &CommandPlace,
-    server: &str,
-    tap: &Tap,
-) -> std::io::Result<(TokioChildProcess, AbortHandle)> {
+fn command(place: &CommandPlace, tap: &Tap) -> std::io::Result<(TokioChildProcess, JoinHandle<()>)> {
     let mut command = tokio::process::Command::new(&place.program);
     command.args(&place.args).env_clear().kill_on_drop(true);
     for name in &place.inherited {
@@ -322,22 +281,43 @@ fn command(
         command.current_dir(folder);
     }
     let (transport, errors) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn()?;
-    let (server, tap) = (server.to_owned(), tap.clone());
+    let tap = tap.clone();
     let log = tokio::spawn(async move {
         if let Some(errors) = errors {
-            log_lines(errors, &server, &tap).await;
+            log_lines(errors, &tap).await;
         }
     });
-    Ok((transport, log.abort_handle()))
+    Ok((transport, log))
+}
+
+/// The system says the same of a program and of a folder that are not there.
+fn not_started(place: &CommandPlace, error: &std::io::Error) -> Failure {
+    let hint = match (&place.folder, error.kind()) {
+        (Some(folder), _) if !folder.is_dir() => format!("; there is no folder `{}`", folder.display()),
+        (_, ErrorKind::NotFound) if place.program.to_string_lossy().contains(char::is_whitespace) => {
+            "; give the program alone, and what follows it by `.args([…])`".to_owned()
+        }
+        (_, ErrorKind::NotFound) => {
+            "; check its name, and that it is installed where `PATH` looks".to_owned()
+        }
+        (_, ErrorKind::PermissionDenied) => {
+            "; check that the file is a program, and may be executed".to_owned()
+        }
+        _ => String::new(),
+    };
+    Failure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
 }
 
 /// Each line of a child's errors into the log, as far as it is not too long.
-async fn log_lines(errors: impl AsyncRead + Unpin, server: &str, tap: &Tap) {
+async fn log_lines(errors: impl AsyncRead + Unpin, tap: &Tap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     loop {
         let Ok(read) = errors.fill_buf().await else { return };
         if read.is_empty() {
+            if !line.is_empty() {
+                tap.error_output(&String::from_utf8_lossy(&line));
+            }
             return;
         }
         let end = read.iter().position(|byte| *byte == b'\n');
@@ -346,9 +326,7 @@ async fn log_lines(errors: impl AsyncRead + Unpin, server: &str, tap: &Tap) {
         let length = part.len() + usize::from(end.is_some());
         errors.consume(length);
         if end.is_some() {
-            let text = String::from_utf8_lossy(&line);
-            tracing::debug!(%server, line = %text, "a server says on its error output");
-            tap.error_output(&text);
+            tap.error_output(&String::from_utf8_lossy(&line));
             line.clear();
         }
     }
@@ -384,12 +362,5 @@ mod tests {
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
-    }
-
-    #[test]
-    fn errors_keep_the_secrets_of_a_url() {
-        let config = ClientConfig::http("https://x.example/mcp?key=s3cret");
-        let error = std::io::Error::other("cannot reach https://x.example/mcp?key=s3cret");
-        assert_eq!(told(&config, &error), "cannot reach https://x.example/mcp");
     }
 }

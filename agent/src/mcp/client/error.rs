@@ -1,26 +1,30 @@
 //! Why a server cannot be used.
 
-/// A server cannot be used. Its text holds no secret.
+/// A server cannot be used. Its text says what happened and what to try, and holds no secret.
 ///
 /// ```
-/// use agent::mcp::{Client, client::{ClientConfig, ClientError}};
+/// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let error = Client::connect(ClientConfig::command("no-such-program-here")).await.unwrap_err();
-/// assert!(matches!(error, ClientError::Connect { .. }));
-/// assert!(error.to_string().contains("no-such-program-here"));
+/// assert!(matches!(error, ClientError::Connect { kind: ConnectErrorKind::NotStarted, .. }));
+/// let text = error.to_string();
+/// assert!(text.starts_with("cannot connect to no-such-program-here: the program cannot be started ("), "{text}");
+/// assert!(text.ends_with("check its name, and that it is installed where `PATH` looks"), "{text}");
 /// # }
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// It cannot be reached, or does not speak the protocol.
+    /// There is no connection.
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
     Connect {
-        /// Which.
+        /// Which: its name, or else its URL or program.
         server: String,
-        /// Why, and what to try.
+        /// What happened, in a word.
+        kind: ConnectErrorKind,
+        /// What happened, with the system's words, and what to try.
         reason: String,
     },
     /// It wants to know who asks, or for more than the token allows.
@@ -54,6 +58,46 @@ pub enum ClientError {
         /// The other one.
         second: String,
     },
+}
+
+crate::error_text::debug_is_the_sentence!(ClientError);
+
+/// Why there is no connection to a server.
+///
+/// ```
+/// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
+///
+/// # async fn example() -> Result<(), ClientError> {
+/// match Client::connect(ClientConfig::http("http://127.0.0.1:8080/mcp")).await {
+///     // It may be starting: worth another try.
+///     Err(ClientError::Connect { kind: ConnectErrorKind::Unreachable | ConnectErrorKind::Timeout, .. }) => {}
+///     connected => drop(connected?),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectErrorKind {
+    /// The URL, a header or the token cannot be used; nothing was sent.
+    Configuration,
+    /// Nothing listens there, its name is unknown, or there is no secure connection.
+    Unreachable,
+    /// It answered with this status of HTTP. (With 401 it is [`ClientError::Unauthorized`].)
+    Status(u16),
+    /// It sends the request to another origin, which is not followed.
+    Redirected,
+    /// What answers is no MCP server.
+    NotMcp,
+    /// It is an MCP server, and refused: it has no version of the protocol in common, or said so.
+    Refused,
+    /// The program cannot be started.
+    NotStarted,
+    /// The program ended before it answered.
+    Ended,
+    /// There was no answer within [`ClientLimits::connect`](super::ClientLimits::connect).
+    Timeout,
+    /// A server that was used before was tried again too often.
+    GivenUp,
 }
 
 /// What a server says with a 401 or 403: the parameters of `WWW-Authenticate`.
@@ -131,7 +175,7 @@ impl std::fmt::Display for Challenge {
             [("error", &self.error), ("scope", &self.scope), ("resource metadata", &self.resource_metadata)];
         let mut told = parts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).peekable();
         if told.peek().is_none() {
-            return f.write_str("set a token");
+            return f.write_str("give a token by `ClientConfig::bearer_token`, or another one");
         }
         for (n, (name, value)) in told.enumerate() {
             write!(f, "{}{name} {value}", if n == 0 { "" } else { ", " })?;
@@ -155,7 +199,7 @@ mod tests {
         for nothing in ["", "Bearer", "Basic realm=\"x\"", "=", "Bearer =\""] {
             assert_eq!(Challenge::parse(nothing), Challenge::default(), "{nothing}");
         }
-        assert_eq!(Challenge::default().to_string(), "set a token");
+        assert!(Challenge::default().to_string().starts_with("give a token by `ClientConfig::bearer_token`"));
         assert_eq!(Challenge::parse("Bearer scope=a").to_string(), "scope a");
     }
 }

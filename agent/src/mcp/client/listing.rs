@@ -1,6 +1,7 @@
 //! What a server offers, as far as it is used.
 
 use super::config::ClientConfig;
+use super::failure::told;
 use super::names::{exposed, shown};
 use super::{ClientError, LeftOut, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
@@ -83,7 +84,7 @@ async fn pages(
     let (mut tools, mut bytes, mut ttl) = (Vec::new(), 0_usize, None::<u64>);
     let (mut cursor, mut seen) = (None::<String>, HashSet::new());
     for _ in 0..limits.pages {
-        let page = page(peer, cursor.take()).await.map_err(|error| error.to_string())?;
+        let page = page(peer, cursor.take()).await.map_err(|error| told(config, &error))?;
         ttl = match (ttl, page.ttl_ms.filter(|ttl| *ttl > 0)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

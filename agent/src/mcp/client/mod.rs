@@ -26,6 +26,7 @@ mod call;
 mod config;
 mod connection;
 mod error;
+mod failure;
 mod listing;
 mod names;
 mod news;
@@ -33,7 +34,7 @@ mod tool;
 mod traffic;
 
 pub use config::{ChangePolicy, ClientConfig, ClientLimits, Era, ToolChange};
-pub use error::{Challenge, ClientError};
+pub use error::{Challenge, ClientError, ConnectErrorKind};
 pub use traffic::{Traffic, TrafficKind};
 
 use crate::ToolSet;
@@ -281,7 +282,11 @@ impl Inner {
         if slot.tries >= TRIES {
             if slot.last_try.is_none_or(|at| at.elapsed() < GOOD) {
                 let reason = format!("it was tried {TRIES} times; the next try is in a minute");
-                return Err(ClientError::Connect { server: self.server(), reason });
+                return Err(ClientError::Connect {
+                    server: self.server(),
+                    kind: ConnectErrorKind::GivenUp,
+                    reason,
+                });
             }
             slot.tries = 0;
         }

@@ -2,10 +2,13 @@
 
 use super::config::{ClientConfig, Place};
 use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One thing that goes to a server or comes back, as [`ClientConfig::on_traffic`] is told of it.
 ///
@@ -79,54 +82,103 @@ const REDACTED: &str = "[redacted]";
 /// Parts of names that are those of secrets.
 const SECRET: [&str; 7] = ["auth", "cookie", "credential", "key", "pass", "secret", "token"];
 
-/// Tells of one connection, where somebody listens.
-#[derive(Clone)]
-pub(super) struct Tap(Option<Arc<Listener>>);
+/// Lines of a program's error output that are kept for an error, and characters of each.
+const KEPT_LINES: usize = 3;
+const KEPT_LENGTH: usize = 200;
 
-struct Listener {
-    on_traffic: OnTraffic,
+/// What is known of one connection while it is used: tells of it, where somebody listens, and hides its secrets.
+#[derive(Clone)]
+pub(super) struct Tap(Arc<Wire>);
+
+struct Wire {
+    on_traffic: Option<OnTraffic>,
     server: String,
-    /// As they are, and as they stand in JSON; longest first, so that of two that begin alike the whole is taken out.
-    secrets: Vec<String>,
+    secrets: Mutex<Secrets>,
+    /// Whether a server of the older form was greeted.
+    tried_legacy: AtomicBool,
+    last_lines: Mutex<VecDeque<String>>,
+}
+
+/// As they are, and as they stand in JSON; longest first, so that of two that begin alike the whole is taken out.
+#[derive(Default)]
+struct Secrets(Vec<String>);
+
+impl Secrets {
+    fn add(&mut self, secret: String) {
+        let json = serde_json::Value::from(secret.as_str()).to_string();
+        self.0.push(json[1..json.len() - 1].to_owned());
+        self.0.push(secret);
+        self.0.retain(|secret| !secret.trim().is_empty());
+        self.0.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        self.0.dedup();
+    }
+
+    fn mask(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, secret| text.replace(secret, REDACTED))
+    }
 }
 
 impl Tap {
-    /// `token` is the one that this connection sends.
-    pub(super) fn new(config: &ClientConfig, server: &str, token: Option<&str>) -> Self {
-        let Some(on_traffic) = config.on_traffic.clone() else { return Self(None) };
-        let mut secrets: Vec<String> = token.map(str::to_owned).into_iter().collect();
+    pub(super) fn new(config: &ClientConfig, server: &str) -> Self {
+        let mut secrets = Secrets::default();
         let text = |value: &OsStr| value.to_string_lossy().into_owned();
         match &config.place {
             Place::Http(place) => {
                 let named = place.headers.iter().filter(|(name, _)| is_secret(name));
-                secrets.extend(named.map(|(_, value)| value.clone()));
+                named.for_each(|(_, value)| secrets.add(value.clone()));
             }
             Place::Command(place) => {
                 let named = place.env.iter().filter(|(name, _)| is_secret(&name.to_string_lossy()));
-                secrets.extend(named.map(|(_, value)| text(value)));
+                named.for_each(|(_, value)| secrets.add(text(value)));
                 let inherited = place.inherited.iter().filter(|name| is_secret(&name.to_string_lossy()));
-                secrets.extend(inherited.filter_map(std::env::var_os).map(|value| text(&value)));
+                inherited.filter_map(std::env::var_os).for_each(|value| secrets.add(text(&value)));
             }
         }
-        let in_json = |secret: &String| {
-            let json = serde_json::Value::from(secret.as_str()).to_string();
-            json[1..json.len() - 1].to_owned()
-        };
-        secrets.extend(secrets.iter().map(in_json).collect::<Vec<_>>());
-        secrets.retain(|secret| !secret.trim().is_empty());
-        secrets.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        secrets.dedup();
-        Self(Some(Arc::new(Listener { on_traffic, server: server.to_owned(), secrets })))
+        Self(Arc::new(Wire {
+            on_traffic: config.on_traffic.clone(),
+            server: server.to_owned(),
+            secrets: Mutex::new(secrets),
+            tried_legacy: AtomicBool::new(false),
+            last_lines: Mutex::default(),
+        }))
+    }
+
+    /// The token that this connection sends.
+    pub(super) fn hide(&self, token: &str) {
+        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token.to_owned());
+    }
+
+    /// A text without the secrets of this connection.
+    pub(super) fn masked(&self, text: &str) -> String {
+        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text.to_owned())
+    }
+
+    pub(super) fn has_tried_legacy(&self) -> bool {
+        self.0.tried_legacy.load(Ordering::Acquire)
+    }
+
+    /// The last lines of a program's error output.
+    pub(super) fn last_error_output(&self) -> Vec<String> {
+        self.0.last_lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub(super) fn error_output(&self, line: &str) {
-        self.tell(|| line.to_owned(), |line| TrafficKind::ErrorOutput { line });
+        let line = self.masked(line.trim_end());
+        tracing::debug!(server = %self.0.server, %line, "a server says on its error output");
+        if !line.trim().is_empty() {
+            let mut last = self.0.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.len() == KEPT_LINES {
+                last.pop_front();
+            }
+            last.push_back(line.chars().take(KEPT_LENGTH).collect());
+        }
+        self.tell(|| line, |line| TrafficKind::ErrorOutput { line });
     }
 
     fn tell(&self, text: impl FnOnce() -> String, kind: impl FnOnce(&str) -> TrafficKind<'_>) {
-        let Some(listener) = &self.0 else { return };
-        let text = listener.secrets.iter().fold(text(), |text, secret| text.replace(secret, REDACTED));
-        (listener.on_traffic)(&Traffic { server: &listener.server, kind: kind(&text) });
+        let Some(on_traffic) = &self.0.on_traffic else { return };
+        let text = self.masked(&text());
+        on_traffic(&Traffic { server: &self.0.server, kind: kind(&text) });
     }
 }
 
@@ -158,6 +210,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &message
+            && matches!(request.request, ClientRequest::InitializeRequest(_))
+        {
+            self.tap.0.tried_legacy.store(true, Ordering::Release);
+        }
         self.tap.tell(|| text(&message), |message| TrafficKind::Sent { message });
         let (sending, tap) = (self.transport.send(message), self.tap.clone());
         async move {
@@ -186,7 +243,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
     fn told(config: ClientConfig, token: Option<&str>, line: &str) -> String {
         let seen = Arc::new(Mutex::new(String::new()));
@@ -195,7 +251,11 @@ mod tests {
             let TrafficKind::ErrorOutput { line } = traffic.kind else { panic!("{traffic:?}") };
             *sink.lock().unwrap() = format!("{}: {line}", traffic.server);
         });
-        Tap::new(&config, "s", token).error_output(line);
+        let tap = Tap::new(&config, "s");
+        if let Some(token) = token {
+            tap.hide(token);
+        }
+        tap.error_output(line);
         let seen = seen.lock().unwrap();
         seen.clone()
     }
@@ -241,7 +301,9 @@ mod tests {
         let sink = seen.clone();
         let config = ClientConfig::http("https://x.example")
             .on_traffic(move |traffic| sink.lock().unwrap().push(format!("{:?}", traffic.kind)));
-        let mut tapped = Tapped::new(Broken, Tap::new(&config, "s", Some("t0k")));
+        let tap = Tap::new(&config, "s");
+        tap.hide("t0k");
+        let mut tapped = Tapped::new(Broken, tap);
         let message = serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert!(tapped.send(serde_json::from_value(message).unwrap()).await.is_err());
         assert!(tapped.receive().await.is_none());

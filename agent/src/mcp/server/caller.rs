@@ -214,7 +214,7 @@ pub trait Authenticator: Send + Sync + 'static {
 /// assert_eq!(AuthRefusal::no_token().to_string(), "not authorized");
 /// assert_eq!(AuthRefusal::needs_scope("admin").to_string(), r#"the scope "admin" is needed"#);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthRefusal {
     /// 401, with a challenge: there is no token, or it is no good.
@@ -241,6 +241,8 @@ pub enum AuthRefusal {
         reason: String,
     },
 }
+
+crate::error_text::debug_is_the_sentence!(AuthRefusal);
 
 impl AuthRefusal {
     /// No token came.

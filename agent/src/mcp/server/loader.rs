@@ -77,9 +77,11 @@ impl ToolLoader for Fixed {
 /// let server = Server::with_loader(|caller: &Caller| Err(LoadError::new(format!("nobody knows {}", caller.id()))));
 /// assert_eq!(LoadError::new("no database").to_string(), "the tools cannot be loaded: no database");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the tools cannot be loaded: {0}")]
 pub struct LoadError(#[source] Box<dyn Error + Send + Sync>);
+
+crate::error_text::debug_is_the_sentence!(LoadError);
 
 impl LoadError {
     /// For this reason: a text or an error.

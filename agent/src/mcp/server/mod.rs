@@ -437,7 +437,7 @@ pub use self::http::BoundServer;
 /// assert!(matches!(error, ServerError::Anonymous { .. }));
 /// # }
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// Something is wrong with the tools, or with what they lack.
@@ -488,3 +488,5 @@ pub enum ServerError {
         reason: String,
     },
 }
+
+crate::error_text::debug_is_the_sentence!(ServerError);

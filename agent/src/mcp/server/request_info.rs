@@ -78,9 +78,11 @@ impl fmt::Display for ClientCapability {
 ///     Ok("…".into())
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client lacks the capability `{}`", .0.as_str())]
 pub struct MissingCapability(ClientCapability);
+
+crate::error_text::debug_is_the_sentence!(MissingCapability);
 
 impl MissingCapability {
     /// What is missing.

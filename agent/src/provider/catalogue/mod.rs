@@ -240,13 +240,15 @@ pub fn protocols() -> impl Iterator<Item = &'static str> {
 /// let error = Catalogue::default().model("acme/large-1").unwrap_err();
 /// assert!(matches!(&error, BuildModelError::Unknown(unknown) if unknown.to_string().contains("acme")));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}{}{}", advice(known), hint(suggestion.as_deref()))]
 pub struct UnknownModel {
     problem: String,
     known: String,
     suggestion: Option<String>,
 }
+
+crate::error_text::debug_is_the_sentence!(UnknownModel);
 
 fn advice(known: &str) -> String {
     if known.is_empty() {

@@ -54,7 +54,7 @@ pub(super) struct Inner {
 /// let error = HttpModel::builder("no-such-provider/large").build().unwrap_err();
 /// assert!(matches!(error, BuildModelError::Unknown(_)));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildModelError {
     /// Nobody knows the name.
@@ -89,6 +89,8 @@ pub enum BuildModelError {
     #[error(transparent)]
     Client(ModelError),
 }
+
+crate::error_text::debug_is_the_sentence!(BuildModelError);
 
 /// Makes an [`HttpModel`].
 ///

@@ -104,11 +104,13 @@ pub struct SseEvent<'a> {
 /// let error = SseParser::new().with_max_event(8).push(b"data: far too long\n\n", |_| {}).unwrap_err();
 /// assert_eq!(error.to_string(), "an event of the stream is longer than 8 bytes");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is longer than {max} bytes")]
 pub struct SseError {
     max: usize,
 }
+
+crate::error_text::debug_is_the_sentence!(SseError);
 
 /// What the current chunk said of the event it is in.
 #[derive(Default)]

@@ -25,7 +25,7 @@ use crate::runtime::records::Left;
 /// assert!(matches!(error.as_resume_error(), Some(ResumeError::Undecided { .. })));
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
     /// There is nothing to go on with.
@@ -43,8 +43,12 @@ pub enum ResumeError {
         /// The request.
         request_id: String,
     },
-    /// The decision was made on something else than what waits, or one of the two was tampered with.
-    #[error("the decision on `{request_id}` does not count: its {what} is not what waits for approval")]
+    /// The decision was made on something else than what waits, or one of the two was tampered with. Where `what` is `signature`,
+    /// the run may also have been suspended without an approval key, or with another one.
+    #[error(
+        "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
+        if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
+    )]
     #[non_exhaustive]
     ApprovalMismatch {
         /// The request.
@@ -59,14 +63,14 @@ pub enum ResumeError {
         /// The request.
         request_id: String,
     },
-    /// Somebody could have changed the stored run.
+    /// Somebody could have changed the stored run: the assistant has no key to see whether.
     #[error(
-        "the run was stored, and approvals leave their process only signed: give the assistant an approval key (`AssistantBuilder::approval_key`, feature `approvals-signed`)"
+        "the suspended run was stored, and a stored run is resumed only where its calls are signed: the assistant has no approval key. Give the same one to the assistant that suspends and to the one that resumes (`AssistantBuilder::approval_key`, feature `approvals-signed`); a run that was suspended without a key is resumed in its own process, or prompted anew"
     )]
     NotSigned,
     /// A call that may run unasked does not carry the assistant's signature.
     #[error(
-        "the stored run was tampered with, or signed with another key: call `{call_id}` is not as it was when the run was suspended"
+        "call `{call_id}` of the stored run does not have this assistant's signature: the run was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
     )]
     #[non_exhaustive]
     Tampered {
@@ -95,6 +99,8 @@ pub enum ResumeError {
         call_id: String,
     },
 }
+
+crate::error_text::debug_is_the_sentence!(ResumeError);
 
 /// How a run goes on: decisions in the order of the requests, results by position.
 #[derive(Default)]

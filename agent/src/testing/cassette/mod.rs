@@ -404,12 +404,7 @@ pub enum CassetteError {
     },
 }
 
-/// As for people: it is what a test that ends with `?` prints.
-impl fmt::Debug for CassetteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::error_text::debug_is_the_sentence!(CassetteError);
 
 impl CassetteError {
     fn format(path: &Path, reason: impl Into<String>) -> Self {

@@ -1,0 +1,65 @@
+//! What is read of an error first. `main` and tests that end with `?` print `Debug`, so `Debug` of the public errors is their
+//! sentence, with the causes that it does not name itself.
+
+use std::error::Error;
+use std::fmt;
+
+/// Causes of causes that are said; a chain that is longer, or goes in circles, is cut.
+const DEEPEST: usize = 16;
+
+/// `Debug` for errors: what [`write()`] says.
+macro_rules! debug_is_the_sentence {
+    ($($error:ty),+ $(,)?) => {$(
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::error_text::write(self, f)
+            }
+        }
+    )+};
+}
+pub(crate) use debug_is_the_sentence;
+
+/// The error's text, then each source that is not in it yet.
+pub(crate) fn write(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&with_sources(error))
+}
+
+/// The error's text, then each source that is not in it yet.
+pub(crate) fn with_sources(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()).take(DEEPEST) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(thiserror::Error)]
+    enum Outer {
+        #[error("no coffee")]
+        Hidden(#[source] Inner),
+        #[error("no tea: {0}")]
+        Named(#[source] Inner),
+    }
+
+    #[derive(thiserror::Error)]
+    #[error("the kettle is broken")]
+    struct Inner;
+
+    debug_is_the_sentence!(Outer, Inner);
+
+    #[test]
+    fn each_cause_is_said_once() {
+        assert_eq!(format!("{:?}", Outer::Hidden(Inner)), "no coffee: the kettle is broken");
+        assert_eq!(format!("{:?}", Outer::Named(Inner)), "no tea: the kettle is broken");
+        let boxed: Box<dyn Error> = Outer::Hidden(Inner).into();
+        assert_eq!(format!("{boxed:#?}"), "no coffee: the kettle is broken");
+    }
+}

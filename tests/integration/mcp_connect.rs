@@ -1,0 +1,237 @@
+//! Connections that are not made: each says what happened, in the system's words too, and one thing to try.
+
+use super::mcp_support::run;
+use agent::mcp::client::{ClientConfig, ClientError, ClientLimits, ConnectErrorKind as Kind, Era};
+use agent::mcp::server::{Bearer, Caller};
+use agent::mcp::{Client, Server};
+use agent::{tool, tools};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+const ERAS: [Era; 3] = [Era::Auto, Era::Modern, Era::Legacy];
+
+/// Doubles a number.
+#[tool]
+fn double(n: i64) -> i64 {
+    n * 2
+}
+
+/// Answers every request like this. It ends with the test's runtime.
+async fn answers(status: &'static str, headers: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/api", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 8192]).await;
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            });
+        }
+    });
+    url
+}
+
+/// A port where nothing listens, or somebody who is silent.
+async fn port(is_silent: bool) -> (String, Option<TcpListener>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    (format!("http://{}/mcp", listener.local_addr().unwrap()), is_silent.then_some(listener))
+}
+
+/// The kind and the text of a refusal, which holds for `Debug` and names no type of the transport.
+async fn refusal(config: ClientConfig) -> (Kind, String) {
+    let error = Client::connect(config).await.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(format!("{error:?}"), text);
+    assert!(
+        !text.contains("::") || text.contains("`ClientLimits::connect`") || text.contains("`.era("),
+        "{text}"
+    );
+    for word in ["rmcp", "reqwest", "Transport", "discover"] {
+        assert!(!text.contains(word), "{text}");
+    }
+    let ClientError::Connect { kind, .. } = error else { panic!("{text}") };
+    (kind, text)
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there() {
+    let (url, _) = port(false).await;
+    for era in ERAS {
+        let (kind, text) = refusal(ClientConfig::http(&url).era(era)).await;
+        assert_eq!(kind, Kind::Unreachable);
+        assert!(text.starts_with(&format!("cannot connect to {url}: nothing listens there (")), "{text}");
+        assert!(
+            text.contains("os error") && text.ends_with("; check that the server runs, and host and port"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_path() {
+    let server = run(Server::new(tools![double])).await;
+    let url = server.url().replace("/mcp", "/");
+    for era in ERAS {
+        let (kind, text) = refusal(ClientConfig::http(&url).era(era)).await;
+        assert_eq!(kind, Kind::Status(404));
+        assert_eq!(
+            text,
+            format!(
+                "cannot connect to {url}: it answered with HTTP status 404 Not Found: There is nothing here; check the path of the URL: for most servers it is `/mcp`"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_answers_is_no_mcp_server() {
+    let page = answers("200 OK", "content-type: text/html\r\n", "<!doctype html><p>Hello").await;
+    let json = answers("200 OK", "content-type: application/json\r\n", r#"{"ok": true}"#).await;
+    let bare = answers("200 OK", "", "Hello").await;
+    let empty = answers("202 Accepted", "", "").await;
+    for (url, what) in [
+        (&page, "it answered with `text/html`, not with a message of MCP"),
+        (&json, "it answered with JSON that is no message of MCP"),
+        (&bare, "it answered with something that is no message of MCP"),
+        (&empty, "it ended the connection without an answer"),
+    ] {
+        for era in ERAS {
+            let (kind, text) = refusal(ClientConfig::http(url).era(era)).await;
+            assert_eq!(kind, Kind::NotMcp, "{text}");
+            assert_eq!(
+                text,
+                format!(
+                    "cannot connect to {url}: {what}; check the path of the URL: for most servers it is `/mcp`"
+                )
+            );
+        }
+    }
+    // It does not even speak HTTP.
+    let (kind, text) = refusal(ClientConfig::http(answers("nonsense", "", "").await)).await;
+    assert_eq!(kind, Kind::NotMcp, "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_to_know_who_asks() {
+    let ours =
+        run(Server::new(tools![double]).authenticator(Bearer::new([("t0ken", Caller::new("ann"))]))).await;
+    let bare = answers("401 Unauthorized", "", "").await;
+    for url in [ours.url(), bare] {
+        for era in ERAS {
+            let error = Client::connect(ClientConfig::http(&url).era(era)).await.unwrap_err();
+            assert!(matches!(error, ClientError::Unauthorized { .. }), "{error}");
+            assert!(error.to_string().starts_with(&format!("{url} wants authorization: ")), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_status_says_is_told() {
+    let forbidden = answers("403 Forbidden", "content-type: text/html\r\n", "<html>").await;
+    let failing = answers("503 Service Unavailable", "retry-after: 7\r\n", "").await;
+    let busy = answers("429 Too Many Requests", "", "").await;
+    let elsewhere = answers("302 Found", "location: https://login.example/\r\n", "").await;
+    for (url, kind, text) in [
+        (
+            forbidden,
+            Kind::Status(403),
+            "it answered with HTTP status 403 Forbidden; check the token and what it allows",
+        ),
+        (
+            failing,
+            Kind::Status(503),
+            "it answered with HTTP status 503 Service Unavailable; the server failed: its log says why",
+        ),
+        (busy, Kind::Status(429), "it answered with HTTP status 429 Too Many Requests; try again later"),
+        (
+            elsewhere,
+            Kind::Redirected,
+            "it sends the request elsewhere (a redirect to another origin); give the URL that it leads to",
+        ),
+    ] {
+        let refused = refusal(ClientConfig::http(&url)).await;
+        assert_eq!(refused, (kind, format!("cannot connect to {url}: {text}")));
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_is_none() {
+    for (url, what) in [
+        ("127.0.0.1:8080/mcp", "write it in full, like `http://127.0.0.1:8080/mcp`"),
+        ("ftp://127.0.0.1/mcp", "MCP is spoken over `http:` or `https:`"),
+    ] {
+        let (kind, text) = refusal(ClientConfig::http(url)).await;
+        assert_eq!(kind, Kind::Configuration);
+        assert!(text.contains(what), "{text}");
+    }
+    // Without TLS on the other side.
+    let url = answers("404 Not Found", "", "").await.replace("http:", "https:");
+    let (kind, text) = refusal(ClientConfig::http(&url)).await;
+    assert_eq!(kind, Kind::Unreachable, "{text}");
+    assert!(text.contains("without it the URL begins with `http:`"), "{text}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there() {
+    let config = || ClientConfig::command("no-such-program-here");
+    for (config, what) in [
+        (config(), "check its name, and that it is installed where `PATH` looks"),
+        (config().folder("/no/such/folder"), "there is no folder `/no/such/folder`"),
+        (
+            ClientConfig::command("npx -y server"),
+            "give the program alone, and what follows it by `.args([…])`",
+        ),
+    ] {
+        let (kind, text) = refusal(config).await;
+        assert_eq!(kind, Kind::NotStarted);
+        assert!(text.contains(": the program cannot be started (") && text.contains("os error"), "{text}");
+        assert!(text.ends_with(what), "{text}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_that_ends_at_once_says_its_last_words() {
+    for era in ERAS {
+        // The last line has no end, and a secret in it.
+        let script = "echo starting >&2; printf 'no database for %s' \"$DB_PASSWORD\" >&2; exit 3";
+        let config = ClientConfig::command("sh").args(["-c", script]).env("DB_PASSWORD", "tulip").era(era);
+        let (kind, text) = refusal(config).await;
+        assert_eq!(kind, Kind::Ended);
+        assert_eq!(
+            text,
+            "cannot connect to sh: the program ended before it answered; its last words on standard error: starting / no database for [redacted]"
+        );
+        let (kind, text) = refusal(ClientConfig::command("true").era(era)).await;
+        assert_eq!(kind, Kind::Ended, "{text}");
+        assert_eq!(
+            text,
+            "cannot connect to true: the program ended before it answered; run the command by hand to see why"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_that_is_silent() {
+    let (url, _listener) = port(true).await;
+    let limits = || ClientLimits { connect: Some(Duration::from_millis(500)), ..ClientLimits::default() };
+    let command = || ClientConfig::command("sh").args(["-c", "echo loading >&2; exec sleep 600"]);
+    let words = "it did not answer within 0.5 s";
+    for (era, hint) in
+        [(Era::Auto, "say so with `.era(Era::Legacy)`"), (Era::Legacy, "with `ClientLimits::connect`")]
+    {
+        let (kind, text) = refusal(ClientConfig::http(&url).era(era).limits(limits())).await;
+        assert_eq!(kind, Kind::Timeout);
+        assert!(text.contains(words) && text.ends_with(hint), "{text}");
+        let (kind, text) = refusal(command().era(era).limits(limits())).await;
+        assert_eq!(kind, Kind::Timeout);
+        assert!(text.contains(words) && text.ends_with(hint), "{text}");
+    }
+}
