@@ -12,11 +12,7 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
     let elsewhere = [
         (&["min", "minimum", "ge"][..], "range", "write `range(1..)`, or with the other end `range(1..=50)`"),
         (&["max", "maximum", "le"], "range", "write `range(..=50)`, or with the other end `range(1..=50)`"),
-        (
-            &["gt", "lt"],
-            "range",
-            "write `range(1..=50)`, which includes both ends",
-        ),
+        (&["gt", "lt"], "range", "write `range(1..=50)`, which includes both ends"),
         (
             &["min_length", "min_len", "minLength", "min_items", "minItems"],
             "length",

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// assert!(matches!(Service::new(&assistant), Ok(_) | Err(ServiceError::NoTimeLimit { .. })));
 /// # Ok::<(), agent::BuildError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
     /// It has what cannot be done step by step.
@@ -57,7 +57,7 @@ pub enum ServiceError {
 /// assert!(error.source().is_some());                   // that the address is in use
 /// # Ok(()) }
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the service cannot listen at this address")]
 pub struct ServeError(#[from] pub(super) std::io::Error);
 
@@ -69,7 +69,7 @@ pub struct ServeError(#[from] pub(super) std::io::Error);
 /// let error = Client::new("the engine").unwrap_err();
 /// assert!(matches!(error, ClientError::Address { .. }));
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The address of the engine is no URL.
@@ -111,3 +111,5 @@ pub enum ClientError {
     #[error("too many messages wait for the run")]
     Full,
 }
+
+crate::error_text::debug_is_the_sentence!(ServiceError, ServeError, ClientError);
