@@ -58,7 +58,6 @@ struct Answer {
 const MAX_NAME: usize = 200;
 
 /// An engine that failed tries again; all else ends the invocation.
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
 fn handler_error(error: StepError) -> HandlerError {
     match error {
         StepError::Engine { message } => HandlerError::from(message),
