@@ -92,6 +92,16 @@ impl<'c> Ears<'c> {
         })
     }
 
+    /// Hears what is there.
+    async fn listen(&mut self, context: &'c WorkflowContext<'c>) -> Result<(), TerminalError> {
+        if self.has_stepped {
+            while let Said::News = self.next().await? {
+                self.take(context).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// What the slot holds, which is there or waited for. True when the run closed it.
     async fn take(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
         let news = (&mut self.news).await?;
@@ -296,14 +306,11 @@ impl RunJournal for RunInvocation<'_> {
     fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>> {
         Box::pin(async move {
             let Some(mut ears) = self.ears().take() else { return Ok(Heard::default()) };
-            if ears.has_stepped {
-                while let Said::News = ears.next().await.map_err(step_error)? {
-                    ears.take(self.context).await.map_err(step_error)?;
-                }
-            }
-            let heard = std::mem::take(&mut ears.heard);
+            let listened = ears.listen(self.context).await;
+            let heard = if listened.is_ok() { std::mem::take(&mut ears.heard) } else { Heard::default() };
+            // Whatever came of it: at its end the run closes what they wait for.
             *self.ears() = Some(ears);
-            Ok(heard)
+            listened.map(|()| heard).map_err(step_error)
         })
     }
 
@@ -316,12 +323,12 @@ impl RunJournal for RunInvocation<'_> {
             let Some(mut ears) = self.ears().take() else { return Ok(true) };
             let closed = News { what: What::Closed, by: self.context.invocation_id().to_owned() };
             self.context.resolve_promise(ears.slot.name(), Json(closed));
-            let is_closed = ears.take(self.context).await.map_err(step_error)?;
-            if is_closed && ears.has_inbox {
+            let is_closed = ears.take(self.context).await;
+            if matches!(is_closed, Ok(true)) && ears.has_inbox {
                 drop(self.context.request::<_, ()>(inbox(&self.run, "forget"), ()).send());
             }
             *self.ears() = Some(ears);
-            Ok(is_closed)
+            is_closed.map_err(step_error)
         })
     }
 
