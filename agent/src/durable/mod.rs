@@ -25,7 +25,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! and whoever starts runs and talks to them: [`Client`]. `examples/durable.rs` is both; the README says how to install the server.
+//! and whoever starts runs and talks to them: [`Client`]. `examples/durable` is both; the README says how to install the server.
 //!
 //! # What holds
 //!
