@@ -5,29 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::approval::{Approver, Decision, Signer};
+use super::approval::{Approver, Signer};
 use super::assistant::Config;
-use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
 use super::records::Keeper;
 use super::spill::{READ_RESULT, Spill};
 use super::turn_tools::Preparer;
-use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
-use crate::loop_core::{
-    ApprovalRequest, Event, LoopConfig, LoopGuard, Signature, SteeringPolicy, ToolEntry, TurnSummary,
-    UsageLimits,
-};
-use crate::message::{Conversation, CustomMessage, MessageList, Part};
+use super::{Assistant, Hooks, QueueMode};
+use crate::loop_core::{Event, LoopConfig, Signature, ToolEntry};
+use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
 use crate::tool::trace::Capture;
-use crate::{
-    CancelToken, Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition,
-    ToolOutcome, ToolSet,
-};
+use crate::{Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition, ToolSet};
 
 /// How long a tool may take that does not say so itself.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -95,14 +88,14 @@ pub struct AssistantBuilder {
     problems: Vec<RegistryProblem>,
     pub(super) listeners: Listeners,
     conversation: Conversation,
-    rules: LoopConfig,
+    pub(super) rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
-    approver: Option<Approver>,
-    signer: Option<Arc<Signer>>,
+    pub(super) approver: Option<Approver>,
+    pub(super) signer: Option<Arc<Signer>>,
     /// A key that is too short, by its length.
-    short_key: Option<usize>,
-    steering_mode: QueueMode,
-    follow_up_mode: QueueMode,
+    pub(super) short_key: Option<usize>,
+    pub(super) steering_mode: QueueMode,
+    pub(super) follow_up_mode: QueueMode,
     cache: bool,
     spill: Option<Spill>,
     pub(super) preparers: Vec<Preparer>,
@@ -241,12 +234,6 @@ impl AssistantBuilder {
         self
     }
 
-    /// How many replies a prompt may take; 50 by default, at least 1.
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.rules.max_turns = turns.max(1);
-        self
-    }
-
     /// How many calls of one reply run at the same time; 16 by default, at least 1. Results keep the order of
     /// the calls.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
@@ -281,73 +268,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// What a run may use: requests, tool calls, tokens, time, money. Nothing is limited by default.
-    ///
-    /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, UsageLimits};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).limits(limits).build()?;
-    /// let error = assistant.prompt("Hi").await.unwrap_err();
-    /// assert!(error.to_string().starts_with("the limit of 0 requests is reached"));
-    /// # Ok(()) }
-    /// ```
-    pub fn limits(mut self, limits: UsageLimits) -> Self {
-        self.rules.limits = limits;
-        self
-    }
-
-    /// Stops a model that repeats the same call; `None` switches this off. By default the third equal call with an equal
-    /// result is refused, and the fifth ends the run.
-    pub fn loop_guard(mut self, guard: Option<LoopGuard>) -> Self {
-        self.rules.loop_guard = guard;
-        self
-    }
-
-    /// How many further tries the model has after bad arguments for a tool; 2 by default. A tool with `max_retries = …` has
-    /// its own number.
-    pub fn max_retries(mut self, tries: u32) -> Self {
-        self.rules.max_retries = tries;
-        self
-    }
-
-    /// Runs the calls of a reply one after the other.
-    pub fn sequential(mut self) -> Self {
-        self.rules.sequential = true;
-        self
-    }
-
-    /// What a steering message does to the calls of the turn it arrives in.
-    pub fn steering_policy(mut self, policy: SteeringPolicy) -> Self {
-        self.rules.steering = policy;
-        self
-    }
-
-    /// How many steering messages a turn begins with; one by default.
-    pub fn steering_mode(mut self, mode: QueueMode) -> Self {
-        self.steering_mode = mode;
-        self
-    }
-
-    /// How many follow-ups a turn begins with; one by default.
-    pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
-        self.follow_up_mode = mode;
-        self
-    }
-
     /// Keeps completed results for calls of the same tool with the same arguments, until the assistant is
     /// [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
-        self
-    }
-
-    /// How many bytes of text a result has in the conversation, where its tool says nothing itself; 64 KiB by default. Of
-    /// longer ones the middle is left out, and a line says so.
-    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
-        self.rules.max_result_bytes = bytes;
         self
     }
 
@@ -363,123 +287,6 @@ impl AssistantBuilder {
     /// Adds hooks. Hooks are called in the order in which they were added.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks.push(Arc::new(hooks));
-        self
-    }
-
-    /// Adds a hook that chooses the messages of a request: [`Hooks::transform_context`].
-    pub fn transform_context<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(MessageList, CancelToken) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<MessageList, HookError>> + Send + 'static,
-    {
-        self.hooks(TransformContext(hook))
-    }
-
-    /// Adds a hook that says what a model is sent of the application's own messages: [`Hooks::convert`].
-    pub fn convert(self, hook: impl Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync + 'static) -> Self {
-        self.hooks(Convert(hook))
-    }
-
-    /// Adds a hook that changes a request: [`Hooks::before_request`].
-    pub fn before_request<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
-    {
-        self.hooks(BeforeRequest(hook))
-    }
-
-    /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].
-    ///
-    /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, BeforeCall};
-    ///
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
-    ///     .before_tool_call(|call| async move {
-    ///         let is_fine = call.args()["path"].as_str().is_none_or(|path| !path.starts_with('/'));
-    ///         Ok(if is_fine { BeforeCall::Continue } else { BeforeCall::block("only relative paths") })
-    ///     })
-    ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn before_tool_call<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ToolCallInfo) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<BeforeCall, HookError>> + Send + 'static,
-    {
-        self.hooks(BeforeToolCall(hook))
-    }
-
-    /// Adds a hook that changes results: [`Hooks::after_tool_call`].
-    pub fn after_tool_call<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ToolCallInfo, ToolOutcome) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<AfterCall, HookError>> + Send + 'static,
-    {
-        self.hooks(AfterToolCall(hook))
-    }
-
-    /// Adds a hook that says whether a run goes on: [`Hooks::on_turn_end`].
-    pub fn on_turn_end<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(TurnSummary) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Option<bool>, HookError>> + Send + 'static,
-    {
-        self.hooks(OnTurnEnd(hook))
-    }
-
-    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
-    /// before one of them runs. Without this function, such calls suspend the run.
-    pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
-    where
-        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Decision> + Send + 'static,
-    {
-        self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
-        self
-    }
-
-    /// Signs calls that wait for approval, so that a suspended run can be stored and resumed in another process. At least
-    /// 32 bytes, from a secret store; the key is in no snapshot.
-    ///
-    /// The signature (HMAC-SHA256) binds run, turn, position, call id, tool, schema and arguments together. A stored run
-    /// where any of them is another one does not go on, and a decision counts for the call it was made on alone. What is
-    /// not bound is the conversation: keep snapshots where you keep conversations.
-    ///
-    /// ```
-    /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, tool, tools};
-    ///
-    /// /// Closes an account.
-    /// #[tool(approval = "always")]
-    /// fn close_account(number: u32) -> String {
-    ///     format!("{number} is closed")
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let key = [7; 32]; // of your secret store
-    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.prompt("Close account 5.").await?;
-    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
-    ///
-    /// // Another process, tomorrow.
-    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let requests = suspended.approval_requests();
-    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
-    /// assert_eq!(output.text(), "It is closed.");
-    /// # Ok(()) }
-    /// ```
-    #[cfg(feature = "approvals-signed")]
-    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
-        let key = key.as_ref();
-        self.signer = Signer::new(key).map(Arc::new);
-        self.short_key = self.signer.is_none().then_some(key.len());
         self
     }
 

@@ -263,35 +263,3 @@ pub struct AfterCall {
     /// Whether the run goes on.
     pub control: Option<Control>,
 }
-
-macro_rules! closures {
-    ($($name:ident: $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
-        pub(super) struct $name<F>(pub(super) F);
-
-        impl<F, Fut> Hooks for $name<F>
-        where
-            F: Fn($($type),*) -> Fut + Send + Sync,
-            Fut: Future<Output = Result<$out, HookError>> + Send + 'static,
-        {
-            fn $method(&self, $($arg: $type),*) -> BoxFuture<'_, Result<$out, HookError>> {
-                Box::pin((self.0)($($arg),*))
-            }
-        }
-    )*};
-}
-
-closures! {
-    TransformContext: transform_context(messages: MessageList, cancel: CancelToken) -> MessageList;
-    BeforeRequest: before_request(request: ModelRequest) -> ModelRequest;
-    BeforeToolCall: before_tool_call(call: ToolCallInfo) -> BeforeCall;
-    AfterToolCall: after_tool_call(call: ToolCallInfo, outcome: ToolOutcome) -> AfterCall;
-    OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
-}
-
-pub(super) struct Convert<F>(pub(super) F);
-
-impl<F: Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync> Hooks for Convert<F> {
-    fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
-        (self.0)(message)
-    }
-}

@@ -6,6 +6,7 @@ mod assistant;
 mod begin;
 mod builder;
 mod cache;
+mod closures;
 mod drive;
 mod error;
 mod executor;
@@ -20,6 +21,7 @@ mod prompt;
 mod queue;
 mod record;
 mod records;
+mod rules;
 mod segment;
 mod spill;
 #[cfg(feature = "durable-restate")]
