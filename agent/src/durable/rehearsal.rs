@@ -46,6 +46,7 @@ use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 /// assert!(outcome.messages[2].text().starts_with("No result of this call was recorded."));
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/rehearsal.md")]
 pub struct Rehearsal {
     served: Arc<Served>,
     request: RunRequest,
@@ -66,6 +67,12 @@ pub struct Rehearsal {
 /// assert!(rehearsal.play(Some(Crash::before_step(1))).await?.is_none());
 /// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello!");
 /// assert_eq!(model.requests().len(), 1);               // what was remembered is not asked again
+///
+/// let model = ScriptedModel::new(["Hello!", "Hello again!"]);
+/// let service = Service::new(&Assistant::builder(model).build()?)?;
+/// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
+/// assert!(rehearsal.play(Some(Crash::after("greeting/1/model/0"))).await?.is_none());
+/// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello again!");     // nobody remembers the first reply
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +165,7 @@ impl Rehearsal {
         }
     }
 
-    /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel).
+    /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel) does. One that has not begun ends behind its first step.
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
         let reason: Arc<str> = reason.into();
@@ -197,7 +204,7 @@ impl Rehearsal {
         }
     }
 
-    /// The steps that were not remembered before the last play, in their order.
+    /// The names of the steps that the last play remembered anew, in their order.
     pub fn steps(&self) -> Vec<String> {
         lock(&self.shared.names).clone()
     }

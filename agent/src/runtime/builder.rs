@@ -167,6 +167,18 @@ impl AssistantBuilder {
 
     /// Lets the provider run a tool itself: a search of the web, code, pictures. A provider that has no such tool refuses the
     /// requests.
+    ///
+    /// ```
+    /// use agent::model::ManagedTool;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Nothing new."]);
+    /// let assistant = Assistant::builder(model.clone()).managed_tool(ManagedTool::web_search()).build()?;
+    /// assistant.prompt("What is new?").await?;
+    /// assert_eq!(model.requests()[0].managed_tools, [ManagedTool::web_search()]);
+    /// # Ok(()) }
+    /// ```
     pub fn managed_tool(mut self, tool: ManagedTool) -> Self {
         self.request.managed_tools.push(tool);
         self
@@ -216,7 +228,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds a value that `&T` parameters of tools receive.
+    /// Adds a value that `&T` parameters of tools receive. [`state_per_prompt`](Self::state_per_prompt) has an example.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))
     }
@@ -229,6 +241,48 @@ impl AssistantBuilder {
 
     /// Promises that every prompt brings a `T` of its own, by [`with_state`](super::Prompt::with_state): then
     /// [`build`](Self::build) does not ask for one. A prompt that does not is an error.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+    /// use std::sync::Arc;
+    ///
+    /// trait Clock: Send + Sync {
+    ///     fn weekday(&self) -> &'static str;
+    /// }
+    ///
+    /// struct Fixed;
+    ///
+    /// impl Clock for Fixed {
+    ///     fn weekday(&self) -> &'static str {
+    ///         "Monday"
+    ///     }
+    /// }
+    ///
+    /// struct Prices {
+    ///     tea: u32,
+    /// }
+    ///
+    /// struct Customer(&'static str);
+    ///
+    /// /// Says what tea costs today.
+    /// #[tool(read_only)]
+    /// fn price_of_tea(prices: &Prices, clock: &dyn Clock, customer: &Customer) -> String {
+    ///     format!("{} for {} on a {}", prices.tea, customer.0, clock.weekday())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("price_of_tea", "{}"), reply().text("Four.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![price_of_tea])
+    ///     .state(Prices { tea: 4 })                                // the assistant's own
+    ///     .shared_state::<dyn Clock>(Arc::new(Fixed))              // shared, known by a trait
+    ///     .state_per_prompt::<Customer>()                          // brought by each prompt
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Tea?").await.unwrap_err().code(), "missing_state");
+    /// assistant.prompt("Tea?").with_state(Customer("Ann")).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "4 for Ann on a Monday");
+    /// # Ok(()) }
+    /// ```
     pub fn state_per_prompt<T: ?Sized + 'static>(mut self) -> Self {
         self.state_per_prompt.push(StateKey::of::<T>());
         self
@@ -263,6 +317,20 @@ impl AssistantBuilder {
 
     /// Begins with this conversation. A broken one, such as one with a call without its result, is
     /// [repaired](Conversation::repair) at the first prompt.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, Message};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let before = Conversation::from_iter([Message::user("I am Ann."), Message::assistant("Hello Ann.")]);
+    /// let model = ScriptedModel::new(["You are Ann."]);
+    /// let assistant = Assistant::builder(model.clone()).conversation(before).build()?;
+    /// assistant.prompt("Who am I?").await?;
+    /// assert_eq!(model.requests()[0].messages[0].text(), "I am Ann.");
+    /// assert_eq!(assistant.messages().len(), 4);
+    /// # Ok(()) }
+    /// ```
     pub fn conversation(mut self, conversation: Conversation) -> Self {
         self.conversation = conversation;
         self
@@ -285,6 +353,29 @@ impl AssistantBuilder {
     }
 
     /// Adds hooks. Hooks are called in the order in which they were added.
+    ///
+    /// ```
+    /// use agent::message::{CustomMessage, Part};
+    /// use agent::{Assistant, Hooks, ScriptedModel, json};
+    ///
+    /// /// Tells the model which page the user looks at.
+    /// struct Pages;
+    ///
+    /// impl Hooks for Pages {
+    ///     fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
+    ///         let is_page = message.kind == "page";
+    ///         is_page.then(|| vec![Part::text(format!("The user looks at {}.", message.data["name"]))])
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["It is the list of orders."]);
+    /// let assistant = Assistant::builder(model.clone()).hooks(Pages).build()?;
+    /// let page = CustomMessage::new("page", json!({"name": "orders"}));
+    /// assistant.prompt("What is this?").with_message(page).await?;
+    /// assert_eq!(model.requests()[0].messages.last().unwrap().text(), r#"The user looks at "orders"."#);
+    /// # Ok(()) }
+    /// ```
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks.push(Arc::new(hooks));
         self

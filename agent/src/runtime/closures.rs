@@ -40,6 +40,25 @@ impl<F: Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync> Hooks for Convert
 
 impl AssistantBuilder {
     /// Adds a hook that chooses the messages of a request: [`Hooks::transform_context`].
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["One.", "Two.", "Three."]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .transform_context(|messages, _cancel| async move {
+    ///         let forgotten = messages.len().saturating_sub(3);        // the model sees the last three
+    ///         Ok(messages.iter().skip(forgotten).cloned().collect())
+    ///     })
+    ///     .build()?;
+    /// for question in ["One?", "Two?", "Three?"] {
+    ///     assistant.prompt(question).await?;
+    /// }
+    /// let shown: Vec<_> = model.requests().iter().map(|request| request.messages.len()).collect();
+    /// assert_eq!((shown, assistant.messages().len()), (vec![1, 3, 3], 6));
+    /// # Ok(()) }
+    /// ```
     pub fn transform_context<F, Fut>(self, hook: F) -> Self
     where
         F: Fn(MessageList, CancelToken) -> Fut + Send + Sync + 'static,
@@ -49,11 +68,45 @@ impl AssistantBuilder {
     }
 
     /// Adds a hook that says what a model is sent of the application's own messages: [`Hooks::convert`].
+    ///
+    /// ```
+    /// use agent::message::{CustomMessage, Part};
+    /// use agent::{Assistant, ScriptedModel, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["It is a list of prices."]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .convert(|message| match message.kind.as_str() {
+    ///         "open_file" => Some(vec![Part::text(format!("The user opened {}.", message.data["path"]))]),
+    ///         _ => None,
+    ///     })
+    ///     .build()?;
+    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"}));
+    /// assistant.prompt("What is this?").with_message(open).await?;
+    /// assert_eq!(model.requests()[0].messages.last().unwrap().text(), r#"The user opened "prices.csv"."#);
+    /// # Ok(()) }
+    /// ```
     pub fn convert(self, hook: impl Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync + 'static) -> Self {
         self.hooks(Convert(hook))
     }
 
     /// Adds a hook that changes a request: [`Hooks::before_request`].
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .before_request(|request| async move {
+    ///         let is_long = request.messages.len() > 20;
+    ///         Ok(request.with_temperature(if is_long { 0.0 } else { 0.7 }))
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Hi").await?;
+    /// assert_eq!(model.requests()[0].temperature, Some(0.7));
+    /// # Ok(()) }
+    /// ```
     pub fn before_request<F, Fut>(self, hook: F) -> Self
     where
         F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
@@ -85,6 +138,31 @@ impl AssistantBuilder {
     }
 
     /// Adds a hook that changes results: [`Hooks::after_tool_call`].
+    ///
+    /// ```
+    /// use agent::message::OutcomeKind;
+    /// use agent::{AfterCall, Assistant, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Runs a command.
+    /// #[tool]
+    /// fn run(command: String) -> String {
+    ///     format!("{command}: command not found")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("run", r#"{"command": "sl"}"#), reply().text("There is no sl.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![run])
+    ///     .after_tool_call(|_call, outcome| async move {
+    ///         let has_failed = outcome.text().ends_with("command not found");
+    ///         Ok(AfterCall { is_error: has_failed.then_some(true), ..AfterCall::default() })
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Run sl.").await?;
+    /// let messages = assistant.messages();
+    /// assert_eq!(messages.get(2).and_then(|message| message.as_tool_result()).unwrap().outcome, OutcomeKind::Failed);
+    /// # Ok(()) }
+    /// ```
     pub fn after_tool_call<F, Fut>(self, hook: F) -> Self
     where
         F: Fn(ToolCallInfo, ToolOutcome) -> Fut + Send + Sync + 'static,
@@ -94,6 +172,26 @@ impl AssistantBuilder {
     }
 
     /// Adds a hook that says whether a run goes on: [`Hooks::on_turn_end`].
+    ///
+    /// ```
+    /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Turns the page.
+    /// #[tool]
+    /// fn next_page() -> &'static str {
+    ///     "another page"
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::from_fn(|_| reply().tool_call("next_page", "{}"));
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![next_page])
+    ///     .on_turn_end(|turn| async move { Ok((turn.turn == 2).then_some(false)) })
+    ///     .build()?;
+    /// let output = assistant.prompt("Read on.").await?;
+    /// assert_eq!((output.turns, output.stop), (2, RunStop::Terminated));
+    /// # Ok(()) }
+    /// ```
     pub fn on_turn_end<F, Fut>(self, hook: F) -> Self
     where
         F: Fn(TurnSummary) -> Fut + Send + Sync + 'static,

@@ -29,6 +29,23 @@ use tokio::runtime::Handle;
 /// assert_eq!(prompt.await?.text(), "Hello!");
 /// # Ok(()) }
 /// ```
+///
+/// Awaited, it gives the output alone. It can also be read as a stream of events, or driven by a task of its own:
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bye!"])).build()?;
+/// let mut run = assistant.prompt("Hi").session_id("ann").stream();
+/// assert!(run.next().await.is_some());
+/// assert_eq!(run.output().await?.text(), "Hello!");
+///
+/// assistant.prompt("Bye").session_id("ann").start()?;
+/// assistant.wait_until_idle().await;
+/// assert_eq!(assistant.messages().last().unwrap().text(), "Bye!");
+/// # Ok(()) }
+/// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct Prompt {
     assistant: Assistant,
@@ -122,6 +139,36 @@ impl Prompt {
     }
 
     /// Gives tools a shared value for this prompt alone; `T` may be a trait.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+    /// use std::sync::Arc;
+    ///
+    /// trait Mailer: Send + Sync {
+    ///     fn send(&self, to: &str) -> String;
+    /// }
+    ///
+    /// struct DryRun;
+    ///
+    /// impl Mailer for DryRun {
+    ///     fn send(&self, to: &str) -> String {
+    ///         format!("would be sent to {to}")
+    ///     }
+    /// }
+    ///
+    /// /// Sends the invoice.
+    /// #[tool]
+    /// fn send_invoice(to: String, mailer: &dyn Mailer) -> String {
+    ///     mailer.send(&to)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("send_invoice", r#"{"to": "Ann"}"#), reply().text("Done.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![send_invoice]).state_per_prompt::<dyn Mailer>().build()?;
+    /// assistant.prompt("Send it to Ann.").with_shared_state::<dyn Mailer>(Arc::new(DryRun)).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "would be sent to Ann");
+    /// # Ok(()) }
+    /// ```
     pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         self.context = self.context.shared_state(value);
         self
@@ -271,6 +318,7 @@ impl fmt::Debug for Prompt {
 /// let mut run = assistant.run("Hi");
 /// let first = run.next().await.expect("a run has events");
 /// assert_eq!((first.seq, first.turn), (1, 0));
+/// assert_eq!(run.handle().run_id(), &*first.run_id);
 /// assert_eq!(run.output().await?.text(), "Hello!");            // reads the rest
 /// # Ok(()) }
 /// ```
@@ -288,7 +336,7 @@ impl Run {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// What can be done to the run from elsewhere.
+    /// What can be done to the run from elsewhere, while it is read here. [`RunHandle::snapshot`] has an example.
     pub fn handle(&self) -> RunHandle {
         self.handle.clone()
     }
@@ -345,6 +393,22 @@ impl fmt::Debug for Run {
 /// assert!(!assistant.is_busy());
 /// # Ok(()) }
 /// ```
+///
+/// Others speak to the run through it:
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bonjour !"])).build()?;
+/// let run = assistant.start("Say hello.")?;
+/// run.steer("Be brief.");
+/// run.follow_up("And in French?");
+/// assistant.wait_until_idle().await;
+/// let said: Vec<_> = assistant.messages().iter().map(|message| message.text()).collect();
+/// assert_eq!(said, ["Say hello.", "Be brief.", "Hello!", "And in French?", "Bonjour !"]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RunHandle {
     assistant: Assistant,
@@ -358,7 +422,7 @@ impl RunHandle {
         &self.run_id
     }
 
-    /// Ends the run. The first reason counts.
+    /// Ends the run, whose prompt fails with [`RunError::Aborted`]. The first reason counts.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         self.cancel.cancel(reason);
     }
@@ -374,6 +438,24 @@ impl RunHandle {
     }
 
     /// The run as it stands, to be stored; none when it is not the one that goes on.
+    ///
+    /// ```
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
+    /// let mut run = assistant.run("Hi");
+    /// let handle = run.handle();
+    /// run.next().await.expect("a run has events");
+    /// let stored = serde_json::to_string(&handle.snapshot().expect("it goes on"))?;
+    /// assert_eq!(**serde_json::from_str::<AgentLoop>(&stored)?.run_id(), *handle.run_id());
+    ///
+    /// handle.cancel("the process ends");
+    /// assert!(run.output().await.unwrap_err().is_aborted());
+    /// assert!(handle.snapshot().is_none());
+    /// # Ok(()) }
+    /// ```
     pub fn snapshot(&self) -> Option<AgentLoop> {
         self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()
     }

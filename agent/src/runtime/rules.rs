@@ -30,6 +30,26 @@ impl AssistantBuilder {
 
     /// Stops a model that repeats the same call; `None` switches this off. By default the third equal call with an equal
     /// result is refused, and the fifth ends the run.
+    ///
+    /// ```
+    /// use agent::loop_core::Limit;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, LoopGuard, tool, tools};
+    ///
+    /// /// Says whether the build is done.
+    /// #[tool(read_only)]
+    /// fn is_done() -> bool {
+    ///     false
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::from_fn(|_| reply().tool_call("is_done", "{}"));
+    /// let guard = LoopGuard { refuse_at: 2, end_at: 3 };
+    /// let assistant = Assistant::builder(model).tools(tools![is_done]).loop_guard(Some(guard)).build()?;
+    /// let error = assistant.prompt("Is it done?").await.unwrap_err();
+    /// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::RepeatedCalls));
+    /// # Ok(()) }
+    /// ```
     pub fn loop_guard(mut self, guard: Option<LoopGuard>) -> Self {
         self.rules.loop_guard = guard;
         self
@@ -42,25 +62,88 @@ impl AssistantBuilder {
         self
     }
 
-    /// Runs the calls of a reply one after the other.
+    /// Runs the calls of a reply one after the other, in their order. By default they run side by side.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// type Log = Mutex<Vec<String>>;
+    ///
+    /// /// Copies a folder.
+    /// #[tool]
+    /// async fn copy(folder: String, log: &Log) {
+    ///     log.lock().unwrap().push(format!("{folder} begins"));
+    ///     tokio::task::yield_now().await;
+    ///     log.lock().unwrap().push(format!("{folder} ends"));
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("copy", r#"{"folder": "a"}"#).tool_call("copy", r#"{"folder": "b"}"#),
+    ///     reply().text("Done."),
+    /// ]);
+    /// let log = Arc::new(Log::default());
+    /// let assistant = Assistant::builder(model).tools(tools![copy]).shared_state(log.clone()).sequential().build()?;
+    /// assistant.prompt("Copy a and b.").await?;
+    /// assert_eq!(*log.lock().unwrap(), ["a begins", "a ends", "b begins", "b ends"]);
+    /// # Ok(()) }
+    /// ```
     pub fn sequential(mut self) -> Self {
         self.rules.sequential = true;
         self
     }
 
-    /// What a steering message does to the calls of the turn it arrives in.
+    /// What a steering message does to the calls of the turn it arrives in; by default nothing
+    /// ([`SteeringPolicy::AfterBatch`]).
+    ///
+    /// ```
+    /// use agent::{Assistant, EventKind, ScriptedModel, SteeringPolicy, model::reply, tool, tools};
+    ///
+    /// /// Sends a letter.
+    /// #[tool]
+    /// fn send(to: String) -> String {
+    ///     format!("sent to {to}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann"}"#), reply().text("I did not send it.")]);
+    /// let assistant =
+    ///     Assistant::builder(model).tools(tools![send]).steering_policy(SteeringPolicy::SkipUnstarted).build()?;
+    /// let mut run = assistant.run("Write to Ann.");
+    /// while let Some(event) = run.next().await {
+    ///     if let EventKind::ToolExecutionStart { .. } = &event.kind {
+    ///         assistant.steer("No, don't.");
+    ///     }
+    /// }
+    /// assert!(assistant.messages().get(2).unwrap().text().starts_with("The call was not run"));
+    /// # Ok(()) }
+    /// ```
     pub fn steering_policy(mut self, policy: SteeringPolicy) -> Self {
         self.rules.steering = policy;
         self
     }
 
-    /// How many steering messages a turn begins with; one by default.
+    /// How many of the steering messages that wait a turn begins with; one by default.
     pub fn steering_mode(mut self, mode: QueueMode) -> Self {
         self.steering_mode = mode;
         self
     }
 
-    /// How many follow-ups a turn begins with; one by default.
+    /// How many of the follow-ups that wait a turn begins with; one by default.
+    ///
+    /// ```
+    /// use agent::{Assistant, QueueMode, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["One.", "Two and three."]);
+    /// let assistant = Assistant::builder(model).follow_up_mode(QueueMode::All).build()?;
+    /// assistant.follow_up("And two?");
+    /// assistant.follow_up("And three?");
+    /// let output = assistant.prompt("One?").await?;
+    /// assert_eq!((output.turns, output.messages.len()), (2, 5));
+    /// # Ok(()) }
+    /// ```
     pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
         self.follow_up_mode = mode;
         self
