@@ -84,6 +84,7 @@ use crate::{BoxFuture, StepKey};
 ///     }
 /// }
 /// ```
+#[doc = include_str!("docs/steps.md")]
 #[expect(unused_variables, reason = "the defaults do nothing")]
 pub trait Steps: Send + Sync {
     /// One reply of the model. A streamed one is read within the step.
@@ -142,6 +143,11 @@ pub trait Steps: Send + Sync {
 /// let error = StepError::engine("the journal cannot be reached");
 /// assert_eq!(error.to_string(), "the engine failed: the journal cannot be reached");
 /// assert!(!matches!(error, StepError::Terminal { .. }));                      // it may be driven on
+///
+/// let stop = StepError::cancelled("the user left");
+/// assert_eq!(stop.to_string(), "the step was cancelled: the user left");
+/// let no_tools = StepError::terminal("there are no tools");
+/// assert_eq!(no_tools.to_string(), "the step failed for good: there are no tools");
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

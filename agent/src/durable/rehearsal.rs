@@ -46,6 +46,7 @@ use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 /// assert!(outcome.messages[2].text().starts_with("No result of this call was recorded."));
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/rehearsal.md")]
 pub struct Rehearsal {
     served: Arc<Served>,
     request: RunRequest,
@@ -60,12 +61,13 @@ pub struct Rehearsal {
 /// use agent::{Assistant, ScriptedModel};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = ScriptedModel::new(["Hello!"]);
+/// let model = ScriptedModel::new(["Hello!", "Hello again!"]);
 /// let service = Service::new(&Assistant::builder(model.clone()).build()?)?;
 /// let rehearsal = Rehearsal::new(service, RunRequest::new("greeting", "Hi"));
+/// assert!(rehearsal.play(Some(Crash::after("greeting/1/model/0"))).await?.is_none());     // the first reply is lost
 /// assert!(rehearsal.play(Some(Crash::before_step(1))).await?.is_none());
-/// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello!");
-/// assert_eq!(model.requests().len(), 1);               // what was remembered is not asked again
+/// assert_eq!(rehearsal.play(None).await?.unwrap().text(), "Hello again!");
+/// assert_eq!(model.requests().len(), 2);               // what was remembered is not asked again
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +160,7 @@ impl Rehearsal {
         }
     }
 
-    /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel).
+    /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel) does. One that has not begun ends behind its first step.
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
         let reason: Arc<str> = reason.into();
@@ -197,7 +199,7 @@ impl Rehearsal {
         }
     }
 
-    /// The steps that were not remembered before the last play, in their order.
+    /// The names of the steps that the last play remembered anew, in their order.
     pub fn steps(&self) -> Vec<String> {
         lock(&self.shared.names).clone()
     }

@@ -47,13 +47,32 @@ impl RunRequest {
         Self { run: run.into(), prompt: prompt.into(), ..Self::default() }
     }
 
-    /// Adds a message behind the prompt.
+    /// Adds a message behind the prompt, of the user or of the application. [`with_history`](Self::with_history) has an example.
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         self.messages.push(message.into());
         self
     }
 
-    /// Goes on from this conversation.
+    /// Goes on from this conversation, instead of that of the assistant that is served.
+    ///
+    /// ```
+    /// use agent::durable::{Rehearsal, RunRequest, Service};
+    /// use agent::message::Message;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["I cancelled it.", "It was order 7."]);
+    /// let service = || Service::new(&Assistant::builder(model.clone()).build().unwrap());
+    /// let first = RunRequest::new("order-7", "Cancel order 7").with_message(Message::user("It is urgent."));
+    /// let earlier = Rehearsal::new(service()?, first).play(None).await?.expect("nothing fails");
+    ///
+    /// let second = RunRequest::new("question-1", "Which one was it?").with_history(earlier.messages);
+    /// let answer = Rehearsal::new(service()?, second).play(None).await?.expect("nothing fails");
+    /// assert_eq!(answer.text(), "It was order 7.");
+    /// let heard: Vec<_> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
+    /// assert_eq!(heard, ["Cancel order 7", "It is urgent.", "I cancelled it.", "Which one was it?"]);
+    /// # Ok(()) }
+    /// ```
     pub fn with_history(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         self.history = messages.into_iter().collect();
         self
@@ -98,7 +117,7 @@ impl fmt::Debug for RunRequest {
 /// let service = Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build()?)?;
 /// let outcome: Option<Outcome> = Rehearsal::new(service, RunRequest::new("greeting", "Hi")).play(None).await?;
 /// let outcome = outcome.expect("nothing fails");
-/// assert!(outcome.is_completed());
+/// assert!(outcome.is_completed() && outcome.text() == "Hello!");
 /// assert_eq!((&*outcome.run, outcome.messages.len(), outcome.turns), ("greeting", 2, 1));
 /// # Ok(()) }
 /// ```

@@ -85,6 +85,21 @@ impl Service {
     }
 
     /// How long the engine keeps a run that is over, and its outcome; 24 hours by default.
+    ///
+    /// ```
+    /// use agent::durable::Service;
+    /// use agent::{Assistant, ScriptedModel};
+    /// use std::time::Duration;
+    ///
+    /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let service = Service::new(&assistant)?
+    ///     .patience(7 * DAY)                                       // for whoever decides
+    ///     .retention(30 * DAY);                                    // for whoever asks what came of it
+    /// assert!(format!("{service:?}").contains("2592000s"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn retention(mut self, retention: Duration) -> Self {
         self.settings.retention = retention;
         self
@@ -92,6 +107,16 @@ impl Service {
 
     /// Answers only to the server whose requests are signed with this key, as its documentation says
     /// (`publickeyv1_…`). Without it whoever reaches the address can run the tools: then listen on loopback.
+    ///
+    /// ```
+    /// use agent::durable::{Service, ServiceError};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let error = Service::new(&assistant)?.identity_key("the key").unwrap_err();
+    /// assert!(matches!(error, ServiceError::IdentityKey { .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// It is no such key.
@@ -111,6 +136,23 @@ impl Service {
 
     /// Listens until the token is cancelled. Runs that are under way get ten seconds to come to the end of a step; whatever they
     /// come to, they go on in the next process.
+    ///
+    /// ```
+    /// use agent::durable::Service;
+    /// use agent::{Assistant, CancelToken, ScriptedModel};
+    /// use std::net::TcpListener;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let (address, stop) = (listener.local_addr()?, CancelToken::new());
+    /// let served = tokio::spawn(Service::new(&assistant)?.serve_until(listener, stop.clone()));
+    /// println!("tell the engine of http://{address}");
+    ///
+    /// stop.cancel("the process is told to stop");
+    /// served.await??;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The listener cannot be used.

@@ -280,7 +280,7 @@ impl AgentLoop {
         self.stop(End::aborted(reason), reason);
     }
 
-    /// Ends the run because a limit is reached that the driver measures.
+    /// Ends the run as [`abort`](Self::abort) does, because a limit is reached that the driver measures: time.
     pub fn abort_by_limit(&mut self, reached: LimitReached) {
         self.stop(End::Limit(reached), &reached.to_string());
     }
@@ -306,7 +306,7 @@ impl AgentLoop {
         self.finish(end);
     }
 
-    /// Ends the run because the driver cannot go on: a hook failed, for example.
+    /// Ends the run as [`abort`](Self::abort) does, because the driver cannot go on: a hook failed, for example.
     pub fn fail(&mut self, message: &str) {
         self.stop(End::error(message), message);
     }
@@ -318,7 +318,7 @@ impl AgentLoop {
         }
     }
 
-    /// The next event that nobody has taken.
+    /// Takes the oldest event that nobody has taken.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -331,7 +331,7 @@ impl AgentLoop {
         }
     }
 
-    /// Whether events are made. They are counted either way.
+    /// Whether events are left out from now on. They are counted either way.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
     }
@@ -356,7 +356,7 @@ impl AgentLoop {
         &self.conversation
     }
 
-    /// The conversation, when the loop is not needed any more.
+    /// Gives the conversation away, when the loop is not needed any more.
     pub fn into_conversation(self) -> Conversation {
         self.conversation
     }
@@ -366,7 +366,7 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// What was changed in the arguments of calls so that they fit.
+    /// What was changed in the arguments of calls so that they fit, for each call where anything was.
     pub fn coercions(&self) -> &[CallCoercions] {
         &self.coercions
     }

@@ -401,7 +401,7 @@ impl AgentLoop {
         }
     }
 
-    /// The calls that have begun and not ended: id and tool.
+    /// The calls that have begun and not ended, each as id and tool, in call order.
     pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
         let begun = self.batch.current().iter();
         let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));

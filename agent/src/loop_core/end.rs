@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// let end = End::aborted("the user left");
 /// assert_eq!((end.stop(), end.detail()), (RunStop::Aborted, Some("the user left")));
+/// assert_eq!(End::error("the key is not valid").stop(), RunStop::Error);
+/// assert!(End::Completed.is_completed() && !end.is_completed());
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
@@ -83,6 +85,7 @@ impl End {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let output = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?.prompt("Hi").await?;
 /// assert_eq!(output.stop, RunStop::Completed);
+/// assert_eq!(output.stop.as_str(), "completed");
 /// assert_eq!(output.stop.to_string(), "completed");
 /// # Ok(()) }
 /// ```

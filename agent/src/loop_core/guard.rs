@@ -18,7 +18,9 @@ use crate::ToolOutcome;
 ///
 /// let one = Signature::of("add", &json!({"a": 1, "b": 2}));
 /// assert_eq!(one, Signature::of("add", &json!({"b": 2, "a": 1})));
-/// assert_ne!(one, Signature::of("add", &json!({"b": 1, "a": 2})));
+/// let other = Signature::of("add", &json!({"b": 1, "a": 2}));
+/// assert_ne!(one, other);
+/// assert_ne!(one.short(), other.short());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signature(u128);
@@ -32,7 +34,7 @@ impl Signature {
         Self(hash.0)
     }
 
-    /// The lower half.
+    /// The lower half of the hash, where 64 bits are enough.
     #[expect(clippy::cast_possible_truncation, reason = "the half is what is wanted")]
     pub fn short(self) -> u64 {
         self.0 as u64

@@ -40,6 +40,7 @@ use crate::{Argument, CancelToken, Registry, ToolDefinition};
 /// assert_eq!(assistant.messages().len(), 4);
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/assistant.md")]
 #[derive(Clone)]
 pub struct Assistant {
     shared: Arc<Shared>,
@@ -266,7 +267,7 @@ impl Assistant {
         receipt
     }
 
-    /// Says something that is heard when the run would end.
+    /// Says something that is heard when the run would end. While idle it waits for the end of the next run.
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
         self.state().follow_ups.push(message.into())
     }
@@ -281,7 +282,7 @@ impl Assistant {
         self.state().queue(queue).clear();
     }
 
-    /// Takes the message of this id out of its queue; says whether it was there.
+    /// Takes the message of this [id](Receipt::id) out of its queue, and its receipt says so. False when it waits in neither.
     pub fn remove_queued(&self, id: &str) -> bool {
         let mut state = self.state();
         state.steering.remove(id) || state.follow_ups.remove(id)
@@ -317,14 +318,14 @@ impl Assistant {
         self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
     }
 
-    /// The calls that have begun and not ended: id and tool.
+    /// The calls of the run that have begun and not ended, each as id and tool, in call order.
     pub fn pending_calls(&self) -> Vec<(String, String)> {
         let state = self.state();
         let calls = state.active.iter().flat_map(|active| active.core.running_calls());
         calls.map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
     }
 
-    /// Why the last run failed, until the next one begins.
+    /// Why the last run failed, or the limit that ended it, until the next one begins. A run that was cancelled did not fail.
     pub fn last_error(&self) -> Option<String> {
         self.state().last_error.clone()
     }
@@ -334,7 +335,7 @@ impl Assistant {
         self.registry().definitions()
     }
 
-    /// The tools.
+    /// The tools with the state that they share, to call them without a model.
     pub fn registry(&self) -> &Registry {
         &self.shared.config.registry
     }
@@ -411,7 +412,7 @@ impl Assistant {
         self.subscribe_listener(Listener::asynchronous(on_event))
     }
 
-    /// The events from now on, to be read elsewhere; it ends after the next `agent_end`.
+    /// A stream of the events from now on, to be read elsewhere; it ends after the next `agent_end`.
     pub fn events(&self) -> EventStream {
         EventStream::pair(|listener| self.subscribe_listener(listener))
     }

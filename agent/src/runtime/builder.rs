@@ -5,29 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::approval::{Approver, Decision, Signer};
+use super::approval::{Approver, Signer};
 use super::assistant::Config;
-use super::hooks::{AfterToolCall, BeforeRequest, BeforeToolCall, Convert, OnTurnEnd, TransformContext};
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
 use super::records::Keeper;
 use super::spill::{READ_RESULT, Spill};
 use super::turn_tools::Preparer;
-use super::{AfterCall, Assistant, BeforeCall, HookError, Hooks, QueueMode, ToolCallInfo};
-use crate::loop_core::{
-    ApprovalRequest, Event, LoopConfig, LoopGuard, Signature, SteeringPolicy, ToolEntry, TurnSummary,
-    UsageLimits,
-};
-use crate::message::{Conversation, CustomMessage, MessageList, Part};
+use super::{Assistant, Hooks, QueueMode};
+use crate::loop_core::{Event, LoopConfig, Signature, ToolEntry};
+use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
 use crate::tool::trace::Capture;
-use crate::{
-    CancelToken, Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition,
-    ToolOutcome, ToolSet,
-};
+use crate::{Registry, RegistryError, RegistryProblem, StateKey, Tool, ToolContext, ToolDefinition, ToolSet};
 
 /// How long a tool may take that does not say so itself.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -95,14 +88,14 @@ pub struct AssistantBuilder {
     problems: Vec<RegistryProblem>,
     pub(super) listeners: Listeners,
     conversation: Conversation,
-    rules: LoopConfig,
+    pub(super) rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
-    approver: Option<Approver>,
-    signer: Option<Arc<Signer>>,
+    pub(super) approver: Option<Approver>,
+    pub(super) signer: Option<Arc<Signer>>,
     /// A key that is too short, by its length.
-    short_key: Option<usize>,
-    steering_mode: QueueMode,
-    follow_up_mode: QueueMode,
+    pub(super) short_key: Option<usize>,
+    pub(super) steering_mode: QueueMode,
+    pub(super) follow_up_mode: QueueMode,
     cache: bool,
     spill: Option<Spill>,
     pub(super) preparers: Vec<Preparer>,
@@ -174,6 +167,18 @@ impl AssistantBuilder {
 
     /// Lets the provider run a tool itself: a search of the web, code, pictures. A provider that has no such tool refuses the
     /// requests.
+    ///
+    /// ```
+    /// use agent::model::ManagedTool;
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Nothing new."]);
+    /// let assistant = Assistant::builder(model.clone()).managed_tool(ManagedTool::web_search()).build()?;
+    /// assistant.prompt("What is new?").await?;
+    /// assert_eq!(model.requests()[0].managed_tools, [ManagedTool::web_search()]);
+    /// # Ok(()) }
+    /// ```
     pub fn managed_tool(mut self, tool: ManagedTool) -> Self {
         self.request.managed_tools.push(tool);
         self
@@ -223,7 +228,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds a value that `&T` parameters of tools receive.
+    /// Adds a value that `&T` parameters of tools receive. [`state_per_prompt`](Self::state_per_prompt) has an example.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))
     }
@@ -236,14 +241,50 @@ impl AssistantBuilder {
 
     /// Promises that every prompt brings a `T` of its own, by [`with_state`](super::Prompt::with_state): then
     /// [`build`](Self::build) does not ask for one. A prompt that does not is an error.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+    /// use std::sync::Arc;
+    ///
+    /// trait Clock: Send + Sync {
+    ///     fn weekday(&self) -> &'static str;
+    /// }
+    ///
+    /// struct Fixed;
+    ///
+    /// impl Clock for Fixed {
+    ///     fn weekday(&self) -> &'static str {
+    ///         "Monday"
+    ///     }
+    /// }
+    ///
+    /// struct Prices {
+    ///     tea: u32,
+    /// }
+    ///
+    /// struct Customer(&'static str);
+    ///
+    /// /// Says what tea costs today.
+    /// #[tool(read_only)]
+    /// fn price_of_tea(prices: &Prices, clock: &dyn Clock, customer: &Customer) -> String {
+    ///     format!("{} for {} on a {}", prices.tea, customer.0, clock.weekday())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("price_of_tea", "{}"), reply().text("Four.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![price_of_tea])
+    ///     .state(Prices { tea: 4 })                                // the assistant's own
+    ///     .shared_state::<dyn Clock>(Arc::new(Fixed))              // shared, known by a trait
+    ///     .state_per_prompt::<Customer>()                          // brought by each prompt
+    ///     .build()?;
+    /// assert_eq!(assistant.prompt("Tea?").await.unwrap_err().code(), "missing_state");
+    /// assistant.prompt("Tea?").with_state(Customer("Ann")).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "4 for Ann on a Monday");
+    /// # Ok(()) }
+    /// ```
     pub fn state_per_prompt<T: ?Sized + 'static>(mut self) -> Self {
         self.state_per_prompt.push(StateKey::of::<T>());
-        self
-    }
-
-    /// How many replies a prompt may take; 50 by default, at least 1.
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.rules.max_turns = turns.max(1);
         self
     }
 
@@ -276,64 +317,22 @@ impl AssistantBuilder {
 
     /// Begins with this conversation. A broken one, such as one with a call without its result, is
     /// [repaired](Conversation::repair) at the first prompt.
-    pub fn conversation(mut self, conversation: Conversation) -> Self {
-        self.conversation = conversation;
-        self
-    }
-
-    /// What a run may use: requests, tool calls, tokens, time, money. Nothing is limited by default.
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, UsageLimits};
+    /// use agent::message::{Conversation, Message};
+    /// use agent::{Assistant, ScriptedModel};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).limits(limits).build()?;
-    /// let error = assistant.prompt("Hi").await.unwrap_err();
-    /// assert!(error.to_string().starts_with("the limit of 0 requests is reached"));
+    /// let before = Conversation::from_iter([Message::user("I am Ann."), Message::assistant("Hello Ann.")]);
+    /// let model = ScriptedModel::new(["You are Ann."]);
+    /// let assistant = Assistant::builder(model.clone()).conversation(before).build()?;
+    /// assistant.prompt("Who am I?").await?;
+    /// assert_eq!(model.requests()[0].messages[0].text(), "I am Ann.");
+    /// assert_eq!(assistant.messages().len(), 4);
     /// # Ok(()) }
     /// ```
-    pub fn limits(mut self, limits: UsageLimits) -> Self {
-        self.rules.limits = limits;
-        self
-    }
-
-    /// Stops a model that repeats the same call; `None` switches this off. By default the third equal call with an equal
-    /// result is refused, and the fifth ends the run.
-    pub fn loop_guard(mut self, guard: Option<LoopGuard>) -> Self {
-        self.rules.loop_guard = guard;
-        self
-    }
-
-    /// How many further tries the model has after bad arguments for a tool; 2 by default. A tool with `max_retries = …` has
-    /// its own number.
-    pub fn max_retries(mut self, tries: u32) -> Self {
-        self.rules.max_retries = tries;
-        self
-    }
-
-    /// Runs the calls of a reply one after the other.
-    pub fn sequential(mut self) -> Self {
-        self.rules.sequential = true;
-        self
-    }
-
-    /// What a steering message does to the calls of the turn it arrives in.
-    pub fn steering_policy(mut self, policy: SteeringPolicy) -> Self {
-        self.rules.steering = policy;
-        self
-    }
-
-    /// How many steering messages a turn begins with; one by default.
-    pub fn steering_mode(mut self, mode: QueueMode) -> Self {
-        self.steering_mode = mode;
-        self
-    }
-
-    /// How many follow-ups a turn begins with; one by default.
-    pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
-        self.follow_up_mode = mode;
+    pub fn conversation(mut self, conversation: Conversation) -> Self {
+        self.conversation = conversation;
         self
     }
 
@@ -341,13 +340,6 @@ impl AssistantBuilder {
     /// [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
-        self
-    }
-
-    /// How many bytes of text a result has in the conversation, where its tool says nothing itself; 64 KiB by default. Of
-    /// longer ones the middle is left out, and a line says so.
-    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
-        self.rules.max_result_bytes = bytes;
         self
     }
 
@@ -361,125 +353,31 @@ impl AssistantBuilder {
     }
 
     /// Adds hooks. Hooks are called in the order in which they were added.
-    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
-        self.hooks.push(Arc::new(hooks));
-        self
-    }
-
-    /// Adds a hook that chooses the messages of a request: [`Hooks::transform_context`].
-    pub fn transform_context<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(MessageList, CancelToken) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<MessageList, HookError>> + Send + 'static,
-    {
-        self.hooks(TransformContext(hook))
-    }
-
-    /// Adds a hook that says what a model is sent of the application's own messages: [`Hooks::convert`].
-    pub fn convert(self, hook: impl Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync + 'static) -> Self {
-        self.hooks(Convert(hook))
-    }
-
-    /// Adds a hook that changes a request: [`Hooks::before_request`].
-    pub fn before_request<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
-    {
-        self.hooks(BeforeRequest(hook))
-    }
-
-    /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, BeforeCall};
+    /// use agent::message::{CustomMessage, Part};
+    /// use agent::{Assistant, Hooks, ScriptedModel, json};
     ///
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
-    ///     .before_tool_call(|call| async move {
-    ///         let is_fine = call.args()["path"].as_str().is_none_or(|path| !path.starts_with('/'));
-    ///         Ok(if is_fine { BeforeCall::Continue } else { BeforeCall::block("only relative paths") })
-    ///     })
-    ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
-    /// ```
-    pub fn before_tool_call<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ToolCallInfo) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<BeforeCall, HookError>> + Send + 'static,
-    {
-        self.hooks(BeforeToolCall(hook))
-    }
-
-    /// Adds a hook that changes results: [`Hooks::after_tool_call`].
-    pub fn after_tool_call<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(ToolCallInfo, ToolOutcome) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<AfterCall, HookError>> + Send + 'static,
-    {
-        self.hooks(AfterToolCall(hook))
-    }
-
-    /// Adds a hook that says whether a run goes on: [`Hooks::on_turn_end`].
-    pub fn on_turn_end<F, Fut>(self, hook: F) -> Self
-    where
-        F: Fn(TurnSummary) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Option<bool>, HookError>> + Send + 'static,
-    {
-        self.hooks(OnTurnEnd(hook))
-    }
-
-    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
-    /// before one of them runs. Without this function, such calls suspend the run.
-    pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
-    where
-        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Decision> + Send + 'static,
-    {
-        self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
-        self
-    }
-
-    /// Signs calls that wait for approval, so that a suspended run can be stored and resumed in another process. At least
-    /// 32 bytes, from a secret store; the key is in no snapshot.
+    /// /// Tells the model which page the user looks at.
+    /// struct Pages;
     ///
-    /// The signature (HMAC-SHA256) binds run, turn, position, call id, tool, schema and arguments together. A stored run
-    /// where any of them is another one does not go on, and a decision counts for the call it was made on alone. What is
-    /// not bound is the conversation: keep snapshots where you keep conversations.
-    ///
-    /// ```
-    /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, tool, tools};
-    ///
-    /// /// Closes an account.
-    /// #[tool(approval = "always")]
-    /// fn close_account(number: u32) -> String {
-    ///     format!("{number} is closed")
+    /// impl Hooks for Pages {
+    ///     fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
+    ///         let is_page = message.kind == "page";
+    ///         is_page.then(|| vec![Part::text(format!("The user looks at {}.", message.data["name"]))])
+    ///     }
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let key = [7; 32]; // of your secret store
-    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.prompt("Close account 5.").await?;
-    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
-    ///
-    /// // Another process, tomorrow.
-    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let requests = suspended.approval_requests();
-    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
-    /// assert_eq!(output.text(), "It is closed.");
+    /// let model = ScriptedModel::new(["It is the list of orders."]);
+    /// let assistant = Assistant::builder(model.clone()).hooks(Pages).build()?;
+    /// let page = CustomMessage::new("page", json!({"name": "orders"}));
+    /// assistant.prompt("What is this?").with_message(page).await?;
+    /// assert_eq!(model.requests()[0].messages.last().unwrap().text(), r#"The user looks at "orders"."#);
     /// # Ok(()) }
     /// ```
-    #[cfg(feature = "approvals-signed")]
-    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
-        let key = key.as_ref();
-        self.signer = Signer::new(key).map(Arc::new);
-        self.short_key = self.signer.is_none().then_some(key.len());
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.hooks.push(Arc::new(hooks));
         self
     }
 

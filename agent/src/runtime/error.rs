@@ -98,11 +98,37 @@ crate::error_text::debug_is_the_sentence!(RunError);
 
 impl RunError {
     /// Whether another prompt is being answered.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
+    /// let run = assistant.start("Hi")?;
+    /// let error = assistant.prompt("Me too").await.unwrap_err();
+    /// assert!(error.is_busy());
+    /// assert_eq!(error.code(), "busy");
+    /// # drop(run);
+    /// # Ok(()) }
+    /// ```
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy)
     }
 
     /// Whether the run was cancelled.
+    ///
+    /// ```
+    /// use agent::{Assistant, CancelToken, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let hang_up = CancelToken::new();
+    /// hang_up.cancel("the user left");
+    /// let error = assistant.prompt("Hi").cancel(hang_up).await.unwrap_err();
+    /// assert!(error.is_aborted() && !error.is_limit());
+    /// assert_eq!(error.to_string(), "the run was aborted: the user left");
+    /// # Ok(()) }
+    /// ```
     pub fn is_aborted(&self) -> bool {
         matches!(self, Self::Aborted { .. })
     }
@@ -113,6 +139,25 @@ impl RunError {
     }
 
     /// The limit that ended the run, if one did.
+    ///
+    /// ```
+    /// use agent::loop_core::Limit;
+    /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Looks once more.
+    /// #[tool(read_only)]
+    /// fn look() -> &'static str {
+    ///     "nothing yet"
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::from_fn(|_| reply().tool_call("look", "{}"));
+    /// let assistant = Assistant::builder(model).tools(tools![look]).max_turns(2).build()?;
+    /// let error = assistant.prompt("Wait for it.").await.unwrap_err();
+    /// assert!(error.is_limit());
+    /// assert_eq!(error.as_limit().map(|reached| (reached.limit, reached.allowed)), Some((Limit::Turns, 2.0)));
+    /// # Ok(()) }
+    /// ```
     pub fn as_limit(&self) -> Option<&LimitReached> {
         match self {
             Self::Limit(reached) => Some(reached),
@@ -121,6 +166,20 @@ impl RunError {
     }
 
     /// Why a suspended run could not go on, if that was it.
+    ///
+    /// ```
+    /// use agent::loop_core::{AgentLoop, LoopConfig};
+    /// use agent::message::{Conversation, Message};
+    /// use agent::{Assistant, Decisions, ResumeError, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let mut run = AgentLoop::new("run-1", LoopConfig::default(), Conversation::new(), [Message::user("Hi")]);
+    /// run.abort("the user left");
+    /// let error = assistant.resume(&run, Decisions::new()).await.unwrap_err();
+    /// assert_eq!(error.as_resume_error(), Some(&ResumeError::Over));
+    /// # Ok(()) }
+    /// ```
     pub fn as_resume_error(&self) -> Option<&ResumeError> {
         match self {
             Self::Resume(error) => Some(error),
@@ -137,6 +196,18 @@ impl RunError {
     }
 
     /// The error of the store, if it was one.
+    ///
+    /// ```
+    /// use agent::store::{MemoryStore, StoreError, StoreErrorKind};
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = MemoryStore::with_room_for(1);
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).store(store).session("ann").await?;
+    /// let error = assistant.prompt("Hi").await.unwrap_err();
+    /// assert_eq!(error.as_store_error().map(StoreError::kind), Some(StoreErrorKind::Full));
+    /// # Ok(()) }
+    /// ```
     pub fn as_store_error(&self) -> Option<&StoreError> {
         match self {
             Self::Store { error, .. } => Some(error),
@@ -144,7 +215,7 @@ impl RunError {
         }
     }
 
-    /// The error in a word.
+    /// The error in a word of a closed set, for logs and measurements: that of its variant, in snake case.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Busy => "busy",

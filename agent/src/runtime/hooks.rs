@@ -60,6 +60,7 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 /// assert_eq!(assistant.messages().get(2).unwrap().text(), "ask the owner first");
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/hooks.md")]
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
     /// Other messages for this request; the conversation is not changed. What it gives is made
@@ -109,15 +110,30 @@ pub trait Hooks: Send + Sync {
 /// One call, as hooks see it. Cloning is one reference count.
 ///
 /// ```
-/// use agent::{Assistant, BeforeCall, ScriptedModel, ToolCallInfo};
+/// use agent::message::Message;
+/// use agent::{Assistant, BeforeCall, ScriptedModel, ToolCallInfo, json, model::reply, tool, tools};
 ///
-/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+/// /// Adds two numbers.
+/// #[tool(inline)]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().text("I add.").tool_call("add", r#"{"a": "1", "b": 2}"#), reply().text("3")]);
+/// let assistant = Assistant::builder(model)
+///     .tools(tools![add])
 ///     .before_tool_call(|call: ToolCallInfo| async move {
-///         println!("{} of run {:?}: {}", call.call().name, call.context().run_id(), call.args());
-///         Ok(BeforeCall::Continue)
+///         let is_known = call.context().run_id().is_some()
+///             && call.assistant().map(Message::text).as_deref() == Some("I add.")
+///             && call.call().args.text() == r#"{"a": "1", "b": 2}"#                // as the model sent them
+///             && *call.args() == json!({"a": 1, "b": 2});                         // as they will run
+///         Ok(if is_known { BeforeCall::Continue } else { BeforeCall::block("unknown") })
 ///     })
 ///     .build()?;
-/// # Ok::<(), agent::BuildError>(())
+/// assistant.prompt("1 + 2?").await?;
+/// assert_eq!(assistant.messages().get(2).unwrap().text(), "3");
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct ToolCallInfo {
@@ -141,7 +157,7 @@ impl ToolCallInfo {
         Self { inner: Arc::new(CallInner { assistant, call, args, context }) }
     }
 
-    /// The reply that asks for it.
+    /// The reply that asks for it; none where the call was not made by a model.
     pub fn assistant(&self) -> Option<&Message> {
         self.inner.assistant.as_deref()
     }
@@ -221,7 +237,37 @@ impl BeforeCall {
         Self::Block { reason: reason.into(), control: Control::Continue }
     }
 
-    /// It does not run, and the run ends if every result of the turn says so, or at once.
+    /// It does not run, and the run goes on or ends as `control` says: at once, or if every result of the turn says so.
+    ///
+    /// ```
+    /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Deletes a file.
+    /// #[tool]
+    /// fn delete(path: String) -> String {
+    ///     format!("{path} is gone")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("delete", r#"{"path": "notes.txt"}"#),
+    ///     reply().tool_call("delete", r#"{"path": "/etc/passwd"}"#),
+    /// ]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![delete])
+    ///     .before_tool_call(|call| async move {
+    ///         Ok(match call.args()["path"].as_str() {
+    ///             Some(path) if path.starts_with('/') => BeforeCall::block_and("only relative paths", Control::EndNow),
+    ///             _ => BeforeCall::block("ask the owner first"),
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// let output = assistant.prompt("Clean up.").await?;
+    /// assert_eq!((output.turns, output.stop), (2, RunStop::Terminated));
+    /// assert_eq!(output.messages[2].text(), "ask the owner first");
+    /// assert_eq!(output.messages[4].text(), "only relative paths");
+    /// # Ok(()) }
+    /// ```
     pub fn block_and(reason: impl Into<String>, control: Control) -> Self {
         Self::Block { reason: reason.into(), control }
     }
@@ -262,36 +308,4 @@ pub struct AfterCall {
     pub is_error: Option<bool>,
     /// Whether the run goes on.
     pub control: Option<Control>,
-}
-
-macro_rules! closures {
-    ($($name:ident: $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
-        pub(super) struct $name<F>(pub(super) F);
-
-        impl<F, Fut> Hooks for $name<F>
-        where
-            F: Fn($($type),*) -> Fut + Send + Sync,
-            Fut: Future<Output = Result<$out, HookError>> + Send + 'static,
-        {
-            fn $method(&self, $($arg: $type),*) -> BoxFuture<'_, Result<$out, HookError>> {
-                Box::pin((self.0)($($arg),*))
-            }
-        }
-    )*};
-}
-
-closures! {
-    TransformContext: transform_context(messages: MessageList, cancel: CancelToken) -> MessageList;
-    BeforeRequest: before_request(request: ModelRequest) -> ModelRequest;
-    BeforeToolCall: before_tool_call(call: ToolCallInfo) -> BeforeCall;
-    AfterToolCall: after_tool_call(call: ToolCallInfo, outcome: ToolOutcome) -> AfterCall;
-    OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
-}
-
-pub(super) struct Convert<F>(pub(super) F);
-
-impl<F: Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync> Hooks for Convert<F> {
-    fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
-        (self.0)(message)
-    }
 }

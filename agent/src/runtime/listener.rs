@@ -100,7 +100,26 @@ impl Subscription {
         Self { end: Some(Box::new(end)) }
     }
 
-    /// Goes on as long as the assistant.
+    /// Goes on as long as the assistant, with nobody who could end it.
+    ///
+    /// ```
+    /// use agent::{Assistant, EventKind, ScriptedModel};
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::sync::Arc;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bye!"])).build()?;
+    /// let ends = Arc::new(AtomicUsize::new(0));
+    /// let count = ends.clone();
+    /// let subscription = assistant.subscribe(move |event| {
+    ///     count.fetch_add(usize::from(matches!(event.kind, EventKind::AgentEnd { .. })), Ordering::Relaxed);
+    /// });
+    /// subscription.forever();                                      // instead of keeping it somewhere
+    /// assistant.prompt("Hi").await?;
+    /// assistant.prompt("Bye").await?;
+    /// assert_eq!(ends.load(Ordering::Relaxed), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn forever(mut self) {
         self.end = None;
     }

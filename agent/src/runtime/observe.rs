@@ -230,6 +230,55 @@ impl AssistantBuilder {
 
     /// Puts what is said into the traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), arguments and results of
     /// calls, and the values of coercions. Without it they have names and numbers only.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    /// # use std::sync::{Arc, Mutex};
+    /// # use tracing::field::{Field, Visit};
+    /// # use tracing::span::{Attributes, Id, Record};
+    /// # #[derive(Clone, Default)]
+    /// # struct Traces(Arc<Mutex<String>>);
+    /// # impl Traces {
+    /// #     fn text(&self) -> String {
+    /// #         self.0.lock().unwrap().clone()
+    /// #     }
+    /// # }
+    /// # impl Visit for Traces {
+    /// #     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+    /// #         *self.0.lock().unwrap() += &format!("{field}={value:?} ");
+    /// #     }
+    /// # }
+    /// # impl tracing::Subscriber for Traces {
+    /// #     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+    /// #         true
+    /// #     }
+    /// #     fn new_span(&self, span: &Attributes<'_>) -> Id {
+    /// #         span.record(&mut self.clone());
+    /// #         Id::from_u64(1)
+    /// #     }
+    /// #     fn record(&self, _: &Id, values: &Record<'_>) {
+    /// #         values.record(&mut self.clone());
+    /// #     }
+    /// #     fn event(&self, event: &tracing::Event<'_>) {
+    /// #         event.record(&mut self.clone());
+    /// #     }
+    /// #     fn record_follows_from(&self, _: &Id, _: &Id) {}
+    /// #     fn enter(&self, _: &Id) {}
+    /// #     fn exit(&self, _: &Id) {}
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let traces = Traces::default();                              // a subscriber of `tracing` that keeps all of it
+    /// let _guard = tracing::subscriber::set_default(traces.clone());
+    /// let plain = Assistant::builder(ScriptedModel::new(["Hello Ann."])).build()?;
+    /// plain.prompt("I am Ann.").await?;
+    /// assert!(traces.text().contains("gen_ai.request.model") && !traces.text().contains("Ann"));
+    ///
+    /// let captured = Assistant::builder(ScriptedModel::new(["Hello Bob."])).capture_content().build()?;
+    /// captured.prompt("I am Bob.").await?;
+    /// assert!(traces.text().contains("I am Bob.") && traces.text().contains("Hello Bob."));
+    /// # Ok(()) }
+    /// ```
     pub fn capture_content(mut self) -> Self {
         self.capture.get_or_insert_default();
         self

@@ -167,6 +167,27 @@ impl Tool for Handle {
 /// assert_eq!((output.value.stars, output.run.turns), (4, 1));
 /// # Ok(()) }
 /// ```
+///
+/// Read as a stream, it shows the answer as far as it has come:
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel, ToolArgs, model::reply};
+///
+/// #[derive(ToolArgs)]
+/// struct Verdict { stars: u8, reason: String }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"stars": 4, "reason": "It is short."}"#)]);
+/// let assistant = Assistant::builder(model).build()?;
+/// let mut run = assistant.prompt("Your verdict?").output::<Verdict>().stream()?;
+/// let mut seen = Vec::new();
+/// while run.next().await.is_some() {
+///     seen.extend(run.partial().map(|answer| answer["reason"].as_str().unwrap_or_default().len()));
+/// }
+/// assert!(seen.is_sorted() && seen.contains(&0));
+/// assert_eq!(run.output().await?.value.reason, "It is short.");
+/// # Ok(()) }
+/// ```
 #[must_use = "a prompt does nothing until it is awaited"]
 pub struct TypedPrompt<T> {
     prompt: Prompt,

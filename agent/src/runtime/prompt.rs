@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::begin::Begin;
 use super::drive::{Driver, Watcher};
 use super::output::Wanted;
-use super::{Assistant, Receipt, RunError, TypedPrompt};
+use super::{Assistant, RunError, RunHandle, TypedPrompt};
 use crate::loop_core::{AgentLoop, CallCoercions, Event, RunStop};
-use crate::message::{Message, Usage, UserMessage};
+use crate::message::{Message, Usage};
 use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBuilder};
 use futures_core::Stream;
 use tokio::runtime::Handle;
@@ -27,6 +27,23 @@ use tokio::runtime::Handle;
 /// let hang_up = CancelToken::new();
 /// let prompt = assistant.prompt("Hi").cancel(hang_up.clone());
 /// assert_eq!(prompt.await?.text(), "Hello!");
+/// # Ok(()) }
+/// ```
+///
+/// Awaited, it gives the output alone. It can also be read as a stream of events, or driven by a task of its own:
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bye!"])).build()?;
+/// let mut run = assistant.prompt("Hi").session_id("ann").stream();
+/// assert!(run.next().await.is_some());
+/// assert_eq!(run.output().await?.text(), "Hello!");
+///
+/// assistant.prompt("Bye").session_id("ann").start()?;
+/// assistant.wait_until_idle().await;
+/// assert_eq!(assistant.messages().last().unwrap().text(), "Bye!");
 /// # Ok(()) }
 /// ```
 #[must_use = "a prompt does nothing until it is awaited"]
@@ -122,6 +139,36 @@ impl Prompt {
     }
 
     /// Gives tools a shared value for this prompt alone; `T` may be a trait.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
+    /// use std::sync::Arc;
+    ///
+    /// trait Mailer: Send + Sync {
+    ///     fn send(&self, to: &str) -> String;
+    /// }
+    ///
+    /// struct DryRun;
+    ///
+    /// impl Mailer for DryRun {
+    ///     fn send(&self, to: &str) -> String {
+    ///         format!("would be sent to {to}")
+    ///     }
+    /// }
+    ///
+    /// /// Sends the invoice.
+    /// #[tool]
+    /// fn send_invoice(to: String, mailer: &dyn Mailer) -> String {
+    ///     mailer.send(&to)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("send_invoice", r#"{"to": "Ann"}"#), reply().text("Done.")]);
+    /// let assistant = Assistant::builder(model).tools(tools![send_invoice]).state_per_prompt::<dyn Mailer>().build()?;
+    /// assistant.prompt("Send it to Ann.").with_shared_state::<dyn Mailer>(Arc::new(DryRun)).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "would be sent to Ann");
+    /// # Ok(()) }
+    /// ```
     pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         self.context = self.context.shared_state(value);
         self
@@ -271,6 +318,7 @@ impl fmt::Debug for Prompt {
 /// let mut run = assistant.run("Hi");
 /// let first = run.next().await.expect("a run has events");
 /// assert_eq!((first.seq, first.turn), (1, 0));
+/// assert_eq!(run.handle().run_id(), &*first.run_id);
 /// assert_eq!(run.output().await?.text(), "Hello!");            // reads the rest
 /// # Ok(()) }
 /// ```
@@ -288,7 +336,7 @@ impl Run {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// What can be done to the run from elsewhere.
+    /// What can be done to the run from elsewhere, while it is read here. [`RunHandle::snapshot`] has an example.
     pub fn handle(&self) -> RunHandle {
         self.handle.clone()
     }
@@ -328,60 +376,6 @@ impl Stream for Run {
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("run_id", &self.handle.run_id).finish_non_exhaustive()
-    }
-}
-
-/// What can be done to a run from elsewhere.
-///
-/// ```
-/// use agent::model::{ScriptedModel, reply};
-/// use agent::{Assistant, RunHandle};
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
-/// let run: RunHandle = assistant.start("Hi")?;
-/// run.cancel("the user left");
-/// assistant.wait_until_idle().await;
-/// assert!(!assistant.is_busy());
-/// # Ok(()) }
-/// ```
-#[derive(Clone)]
-pub struct RunHandle {
-    assistant: Assistant,
-    run_id: Arc<str>,
-    cancel: CancelToken,
-}
-
-impl RunHandle {
-    /// The run's id, as in its events.
-    pub fn run_id(&self) -> &str {
-        &self.run_id
-    }
-
-    /// Ends the run. The first reason counts.
-    pub fn cancel(&self, reason: impl Into<Arc<str>>) {
-        self.cancel.cancel(reason);
-    }
-
-    /// As [`Assistant::steer`].
-    pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
-        self.assistant.steer(message)
-    }
-
-    /// As [`Assistant::follow_up`].
-    pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
-        self.assistant.follow_up(message)
-    }
-
-    /// The run as it stands, to be stored; none when it is not the one that goes on.
-    pub fn snapshot(&self) -> Option<AgentLoop> {
-        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()
-    }
-}
-
-impl fmt::Debug for RunHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunHandle").field("run_id", &self.run_id).finish_non_exhaustive()
     }
 }
 

@@ -88,13 +88,20 @@ pub enum NotDelivered {
 /// or cannot be any more. Dropping it changes nothing.
 ///
 /// ```
-/// # use agent::{Assistant, Delivery};
-/// # async fn example(assistant: Assistant) {
-/// let receipt = assistant.steer("Stop that, and look at the logs instead.");
-/// if let Delivery::Delivered { turn, .. } = receipt.delivered().await {
-///     println!("heard in turn {turn}");
-/// }
-/// # }
+/// use agent::loop_core::Queue;
+/// use agent::message::Message;
+/// use agent::{Assistant, Delivery, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+/// let receipt = assistant.steer("Be brief.");
+/// assert_eq!(receipt.status(), None);                      // it waits
+/// let waiting = assistant.queued(Queue::Steering);
+/// assert!(matches!(&*waiting[0], Message::User(user) if user.id.as_deref() == Some(receipt.id())));
+///
+/// assistant.prompt("Hi").await?;
+/// assert!(matches!(receipt.delivered().await, Delivery::Delivered { turn: 1, .. }));
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct Receipt {
@@ -103,19 +110,19 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The message's id in the queue.
+    /// The message's id: its own, or the one that it was given with its place in the queue.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What is known now.
+    /// What is known now; none while the message waits.
     pub fn status(&self) -> Option<Delivery> {
         let known = self.state.borrow().clone();
         let closed = || self.state.has_changed().is_err();
         known.or_else(|| closed().then_some(Delivery::NotDelivered(NotDelivered::Closed)))
     }
 
-    /// Waits until it is known.
+    /// Waits until the message is delivered, or cannot be any more.
     pub async fn delivered(&self) -> Delivery {
         let mut state = self.state.clone();
         let known = state.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());

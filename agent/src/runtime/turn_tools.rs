@@ -50,7 +50,7 @@ pub struct TurnTools {
 }
 
 impl TurnTools {
-    /// Those of which `keep` says so, in the same order.
+    /// Keeps the tools of which `keep` says so, in the same order.
     pub fn filter(mut self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
         let mut keep = |tool: &ToolDefinition| *tool.name() == *self.added || keep(tool);
         let kept: Vec<bool> = self.tools.iter().map(&mut keep).collect();
@@ -78,7 +78,38 @@ impl TurnTools {
         self.turn
     }
 
-    /// The context of the run: state of the prompt and of the assistant, source, ids.
+    /// The context of the run: the state of the prompt and of the assistant, its source, its ids.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel, TurnTools, tool, tools};
+    ///
+    /// struct Admin;
+    ///
+    /// /// Lists the users.
+    /// #[tool(read_only)]
+    /// fn list_users() {}
+    ///
+    /// /// Deletes a user.
+    /// #[tool]
+    /// fn delete_user(name: String) {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Hello!", "Hello!"]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .tools(tools![list_users, delete_user])
+    ///     .prepare_tools(|turn: TurnTools| async move {
+    ///         let (is_admin, asked) = (turn.context().get::<Admin>().is_some(), turn.messages().len());
+    ///         let chosen = turn.filter(|tool| tool.name() != "delete_user" || (is_admin && asked > 1));
+    ///         assert!(!chosen.definitions().is_empty());
+    ///         Ok(chosen)
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Hi").with_state(Admin).await?;             // nothing is deleted by the first prompt
+    /// assistant.prompt("Hi again").with_state(Admin).await?;
+    /// let shown: Vec<_> = model.requests().iter().map(|request| request.tools.len()).collect();
+    /// assert_eq!(shown, [1, 2]);
+    /// # Ok(()) }
+    /// ```
     pub fn context(&self) -> &ToolContext {
         &self.context
     }

@@ -13,6 +13,25 @@ use std::sync::Arc;
 /// assert!(error.is_transient());
 /// assert_eq!(error.to_string(), "the store is busy: somebody else writes");
 /// ```
+///
+/// A store of one's own has words for what went wrong beneath it:
+///
+/// ```
+/// use agent::store::{StoreError, StoreErrorKind};
+/// use std::error::Error;
+///
+/// let broken = serde_json::from_str::<u64>("{").unwrap_err();
+/// let error = StoreError::corrupt("entry 7 of session `ann`", broken);
+/// assert_eq!((error.kind(), error.message()), (StoreErrorKind::Corrupt, "entry 7 of session `ann`"));
+/// assert!(error.source().is_some());
+///
+/// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+/// let error = StoreError::new(StoreErrorKind::Unavailable, "the disk of the host").with_source(refused);
+/// assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("connection refused"));
+///
+/// let error = StoreError::conflict("ann", 7);
+/// assert!(error.is_conflict() && !error.is_transient());
+/// ```
 #[derive(Clone)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -92,13 +111,13 @@ impl StoreError {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// Adds what it came from.
+    /// Adds the error that it came from: its [source](Error::source).
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// The session is not where its writer left it.
+    /// A conflict: the session is not at the entry where its writer left it.
     pub fn conflict(session: &str, expected: u64) -> Self {
         Self::new(
             StoreErrorKind::Conflict,
@@ -106,7 +125,7 @@ impl StoreError {
         )
     }
 
-    /// What is stored under this name cannot be read.
+    /// What is stored cannot be read: `what` names it, the source says why.
     pub fn corrupt(what: &str, source: impl Error + Send + Sync + 'static) -> Self {
         Self::new(StoreErrorKind::Corrupt, what).with_source(source)
     }
@@ -116,7 +135,7 @@ impl StoreError {
         self.kind
     }
 
-    /// More exactly.
+    /// What more is known than the kind.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -58,6 +58,17 @@ impl MemoryStore {
     }
 
     /// An empty store that holds so many records and entries at most; then it is [full](StoreErrorKind::Full).
+    ///
+    /// ```
+    /// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore as _, StoreErrorKind};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+    /// let store = MemoryStore::with_room_for(1);
+    /// store.append("ann", 0, vec![SessionEntry::new(EntryKind::RunBegin)]).await?;
+    /// let more = store.append("ann", 1, vec![SessionEntry::new(EntryKind::run_end("completed"))]).await;
+    /// assert_eq!(more.unwrap_err().kind(), StoreErrorKind::Full);
+    /// # Ok(()) }
+    /// ```
     pub fn with_room_for(count: usize) -> Self {
         Self { inner: Arc::default(), room: Some(count) }
     }

@@ -116,6 +116,29 @@ use crate::{BoxFuture, StepKey};
 /// assert_eq!(record.result().unwrap().text_content(), "3");
 /// # Ok(()) }
 /// ```
+///
+/// What an operator asks: which calls were lost, which are waited for, and what may be deleted.
+///
+/// ```
+/// use agent::store::{InvocationEnd, InvocationQuery, InvocationStore, MemoryStore, NewInvocation};
+/// use agent::{StepKey, StepKind, ToolOutput, json};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let keys = [0, 1, 2].map(|ord| StepKey::new("run-1", 1, StepKind::Tool, ord));
+/// for (key, tool) in keys.iter().zip(["add", "translate", "send"]) {
+///     store.begin(NewInvocation::new(key.clone(), format!("call_{}", key.ord), tool, json!({})).at(1_000)).await?;
+/// }
+/// store.finish(&keys[0], InvocationEnd::new(ToolOutput::text("3").into(), 2_000)).await?;
+/// assert!(store.defer(&keys[1], "order 7").await?);            // its result comes from outside
+/// assert!(!store.defer(&keys[0], "order 8").await?);           // it has ended
+///
+/// let lost = store.pending_before(5_000, 10).await?;
+/// assert_eq!(lost.iter().map(|record| record.call.tool.as_str()).collect::<Vec<_>>(), ["send"]);
+/// assert_eq!(store.delete_finished_before(5_000).await?, 1);
+/// assert_eq!(store.list(InvocationQuery::new()).await?.records.len(), 2);
+/// # Ok(()) }
+/// ```
 pub trait InvocationStore: Send + Sync {
     /// Inserts a pending record unless there is one of that key, and says what is there. A pending one that is found has
     /// its attempt counted up.
@@ -127,14 +150,14 @@ pub trait InvocationStore: Send + Sync {
     /// Notes that the result of a pending record comes from outside; false when there is no such record.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The record of a key.
+    /// The record of a key, if there is one.
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>>;
 
-    /// Some records, oldest first.
+    /// The records that a query asks for, oldest first, a page at a time.
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>>;
 
-    /// The oldest pending records that began before a time (milliseconds since 1970): what may have been lost. Those whose
-    /// results come from outside are not among them.
+    /// The oldest pending records that began before a time (milliseconds since 1970), at most `limit`: what may have been lost.
+    /// Those whose results come from outside are not among them.
     fn pending_before(
         &self,
         at: i64,
@@ -157,6 +180,32 @@ pub trait InvocationStore: Send + Sync {
 /// assert_eq!(store.append("ann", 0, vec![entry.clone()]).await?, 1);
 /// assert!(store.append("ann", 0, vec![entry]).await.unwrap_err().is_conflict());      // somebody was faster
 /// assert_eq!(store.load("ann", 0, 100).await?.len(), 1);
+/// # Ok(()) }
+/// ```
+///
+/// The inbox of a session is for messages from other processes:
+///
+/// ```
+/// use agent::message::UserMessage;
+/// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore};
+/// use agent::{StepKey, StepKind};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
+/// let store = MemoryStore::new();
+/// let mut message = UserMessage::from("Look at the logs, too.");
+/// message.id = Some("msg-1".into());
+/// assert!(store.push_steering("ann", message.clone()).await?);
+/// assert!(!store.push_steering("ann", message).await?);        // it was put there before
+///
+/// let poll = StepKey::new("run-1", 1, StepKind::Poll, 1);
+/// assert_eq!(store.take_steering("ann", &poll, 10).await?.len(), 1);
+/// assert_eq!(store.take_steering("ann", &poll, 10).await?.len(), 1);           // the same step gets the same
+/// let next = StepKey::new("run-1", 2, StepKind::Poll, 1);
+/// assert!(store.take_steering("ann", &next, 10).await?.is_empty());
+///
+/// store.append("ann", 0, vec![SessionEntry::new(EntryKind::RunBegin)]).await?;
+/// assert_eq!(store.delete_session("ann").await?, 1);
+/// assert!(store.load("ann", 0, 100).await?.is_empty());
 /// # Ok(()) }
 /// ```
 pub trait SessionStore: Send + Sync {

@@ -197,6 +197,7 @@ impl fmt::Display for InvocationStatus {
 /// assert_eq!(record.call_message().tool_calls().next().unwrap().args.text(), r#"{"a":1}"#);
 /// assert!(record.result_message().is_none());
 /// ```
+#[doc = include_str!("../docs/invocation_record.md")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct InvocationRecord {
@@ -218,12 +219,12 @@ impl InvocationRecord {
         Self { call, status: InvocationStatus::Pending, attempt: 1, handle: None, end: None }
     }
 
-    /// Names the call.
+    /// Names the call: the step that it is.
     pub fn key(&self) -> &StepKey {
         &self.call.key
     }
 
-    /// How it ended.
+    /// How it ended; none while it is pending.
     pub fn outcome(&self) -> Option<&ToolOutcome> {
         self.end.as_ref().map(|end| &end.outcome)
     }
@@ -246,17 +247,17 @@ impl InvocationRecord {
         self.outcome().filter(|outcome| outcome.is_error()).map(|outcome| outcome.text().into_owned())
     }
 
-    /// What the tool said to the application.
+    /// What the tool of a completed call said to the application.
     pub fn metadata(&self) -> Option<&Map<String, Value>> {
         self.result().map(|output| &output.metadata)
     }
 
-    /// When it completed.
+    /// When it completed, in milliseconds since 1970; none where it did not.
     pub fn completed_at(&self) -> Option<i64> {
         self.ended(InvocationStatus::Completed)
     }
 
-    /// When it failed.
+    /// When it failed, in milliseconds since 1970; none where it did not.
     pub fn failed_at(&self) -> Option<i64> {
         self.ended(InvocationStatus::Failed)
     }
@@ -287,14 +288,18 @@ impl InvocationRecord {
 /// What a call finds that begins.
 ///
 /// ```
-/// use agent::store::{Begin, InvocationStore as _, MemoryStore, NewInvocation};
+/// use agent::store::{Begin, InvocationRecord, InvocationStore as _, MemoryStore, NewInvocation};
 /// use agent::{StepKey, StepKind, json};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::store::StoreError> {
 /// let store = MemoryStore::new();
 /// let call = NewInvocation::new(StepKey::new("run-1", 1, StepKind::Tool, 0), "call_1", "add", json!({}));
 /// assert_eq!(store.begin(call.clone()).await?, Begin::Fresh);
-/// assert!(matches!(store.begin(call).await?, Begin::Retry(record) if record.attempt == 2));
+/// assert!(matches!(store.begin(call.clone()).await?, Begin::Retry(record) if record.attempt == 2));
+///
+/// // A store of one's own says what it found by the record's status.
+/// let found = Begin::found(InvocationRecord::begun(call));
+/// assert!(matches!(found, Begin::Retry(record) if record.attempt == 1));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -329,6 +334,7 @@ impl Begin {
 /// let failed = InvocationQuery::new().tool("send").status(InvocationStatus::Failed).limit(20);
 /// assert_eq!(failed.limit, 20);
 /// ```
+#[doc = include_str!("../docs/invocation_query.md")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvocationQuery {
@@ -392,25 +398,26 @@ impl InvocationQuery {
         self
     }
 
-    /// Those that stand so.
+    /// Those of this status.
     pub fn status(mut self, status: InvocationStatus) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Those that began in this time, the end not included.
+    /// Those that began in this time, in milliseconds since 1970, the end not included.
     pub fn between(mut self, from: i64, until: i64) -> Self {
         (self.from, self.until) = (Some(from), Some(until));
         self
     }
 
-    /// Those that come after an earlier page.
+    /// Those that come after an earlier page, by its [end](InvocationPage::next). A text that is no such end is an error of
+    /// [`list`](super::InvocationStore::list).
     pub fn after(mut self, cursor: impl Into<String>) -> Self {
         self.after = Some(cursor.into());
         self
     }
 
-    /// At most so many.
+    /// At most so many on a page, 1 to 1,000; 100 by default.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self

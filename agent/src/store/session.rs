@@ -48,6 +48,10 @@ pub struct SessionEntry {
 /// let kind = EntryKind::message(Message::user("Hi"));
 /// assert!(matches!(&kind, EntryKind::Message { message, .. } if message.text() == "Hi"));
 /// assert!(matches!(EntryKind::run_end("completed"), EntryKind::RunEnd { stop, .. } if stop == "completed"));
+///
+/// // A reply whose call lacks its secret arguments.
+/// let kind = EntryKind::message_without(Message::assistant("I log in."), vec!["call_1".into()], false);
+/// assert!(matches!(&kind, EntryKind::Message { withheld, is_cut: false, .. } if withheld == &["call_1"]));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -124,12 +128,13 @@ impl EntryKind {
         Self::Message { message: message.into(), withheld: Vec::new(), is_cut: false }
     }
 
-    /// A message, of which something was left out.
+    /// A message of which something was left out: `withheld` are the ids of the calls whose secret arguments are missing, and
+    /// `is_cut` says whether the reply was cut by its token limit.
     pub fn message_without(message: impl Into<Arc<Message>>, withheld: Vec<String>, is_cut: bool) -> Self {
         Self::Message { message: message.into(), withheld, is_cut }
     }
 
-    /// The end of a run.
+    /// The end of a run, with how it ended in a word.
     pub fn run_end(stop: impl Into<String>) -> Self {
         Self::RunEnd { stop: stop.into() }
     }

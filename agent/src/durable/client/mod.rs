@@ -61,7 +61,18 @@ impl Client {
         self.start_request(&RunRequest::new(run, prompt)).await
     }
 
-    /// The same, with whatever a request may have.
+    /// Starts a run as [`start`](Self::start) does, with whatever a request may have.
+    ///
+    /// ```no_run
+    /// use agent::durable::{Client, RunRequest};
+    /// use agent::message::Message;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let request = RunRequest::new("order-7", "Cancel order 7").with_message(Message::user("It is urgent."));
+    /// let run = Client::new("http://127.0.0.1:8080")?.start_request(&request).await?;
+    /// assert_eq!(run.name(), "order-7");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -70,7 +81,15 @@ impl Client {
         Ok(self.run(&*request.run))
     }
 
-    /// A run that was started before, here or elsewhere.
+    /// A run that was started before, here or elsewhere, by its name. The engine is not asked whether there is one.
+    ///
+    /// ```
+    /// use agent::durable::Client;
+    ///
+    /// let engine = Client::new("http://127.0.0.1:8080")?;
+    /// assert_eq!(engine.run("order-7").name(), "order-7");
+    /// # Ok::<(), agent::durable::ClientError>(())
+    /// ```
     pub fn run(&self, run: impl Into<Arc<str>>) -> DurableRun {
         DurableRun { client: self.clone(), run: run.into() }
     }
@@ -85,13 +104,24 @@ impl fmt::Debug for Client {
 /// A run on the engine. Dropping it changes nothing.
 ///
 /// ```no_run
-/// use agent::durable::{Client, DurableRun};
+/// use agent::durable::{Client, DurableRun, PendingAsk};
+/// use agent::{Decision, ToolOutput};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// // A run that was started elsewhere, by its name.
 /// let run: DurableRun = Client::new("http://127.0.0.1:8080")?.run("order-7");
+/// run.steer("Be polite about it.").await?;
 /// run.follow_up("And send the invoice.").await?;
-/// println!("{}", run.outcome().await?.text());
+/// for ask in run.pending().await? {
+///     match ask {
+///         PendingAsk::Approval { request, .. } => run.decide(&request, Decision::Allow).await?,
+///         PendingAsk::Deferred { handle, .. } => run.deliver(&handle, ToolOutput::text("1,200 rows")).await?,
+///         other => println!("{} waits for {}", run.name(), other.id()),
+///     }
+/// }
+/// if run.outcome().await?.is_completed() {
+///     assert!(!run.cancel("nobody needs it any more").await?);     // it is over
+/// }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
@@ -101,7 +131,7 @@ pub struct DurableRun {
 }
 
 impl DurableRun {
-    /// Its name.
+    /// Its name, as it was given when it was started.
     pub fn name(&self) -> &str {
         &self.run
     }

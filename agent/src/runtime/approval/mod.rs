@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::AssistantBuilder;
 use crate::loop_core::ApprovalRequest;
 use crate::{BoxFuture, ToolOutcome};
 
@@ -150,11 +151,35 @@ impl Decisions {
     }
 
     /// The call does not run; the model is told why.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decision, Decisions, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Sends a letter.
+    /// #[tool(approval = "always")]
+    /// fn send(to: String) -> String {
+    ///     format!("sent to {to}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("send", r#"{"to": "Ann"}"#).tool_call("send", r#"{"to": "Bob"}"#),
+    ///     reply().text("Ann has it, Bob does not."),
+    /// ]);
+    /// let assistant = Assistant::builder(model).tools(tools![send]).build()?;
+    /// let suspended = assistant.prompt("Write to both.").await?.snapshot.expect("it waits");
+    /// let [ann, bob] = &suspended.approval_requests()[..] else { unreachable!() };
+    /// let decisions = Decisions::new().decide(ann, Decision::Allow).deny(bob, "he has moved");
+    /// assistant.resume(&suspended, decisions).await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "sent to Ann");
+    /// assert!(assistant.messages().get(3).unwrap().text().contains("he has moved"));
+    /// # Ok(()) }
+    /// ```
     pub fn deny(self, request: &ApprovalRequest, reason: impl Into<String>) -> Self {
         self.decide(request, Decision::Deny(reason.into()))
     }
 
-    /// Any decision.
+    /// What somebody decided, for a [`Decision`] that is there as a value. With [`Decision::Later`] the run goes on waiting.
     pub fn decide(mut self, request: &ApprovalRequest, decision: Decision) -> Self {
         self.made.push(Made { request: request.clone(), decision });
         self
@@ -183,6 +208,92 @@ impl Decisions {
     /// ```
     pub fn deliver(mut self, call_id: impl Into<String>, outcome: impl Into<ToolOutcome>) -> Self {
         self.arrived.push(Arrived { call_id: call_id.into(), outcome: outcome.into() });
+        self
+    }
+}
+
+impl AssistantBuilder {
+    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
+    /// before one of them runs. Without this function, such calls suspend the run.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Sends money.
+    /// #[tool(approval = "always")]
+    /// fn send(amount: u64) -> String {
+    ///     format!("{amount} sent")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("send", r#"{"amount": 20}"#).tool_call("send", r#"{"amount": 500}"#),
+    ///     reply().text("I sent 20."),
+    /// ]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![send])
+    ///     .on_approval(|request| async move {
+    ///         match request.call.args.value().and_then(|args| args["amount"].as_u64()) {
+    ///             Some(0..=100) => Decision::Allow,
+    ///             _ => Decision::Deny("more than 100 needs a signature".into()),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Send 20, and 500.").await?;
+    /// let results: Vec<_> = assistant.messages().iter().skip(2).take(2).map(|message| message.text()).collect();
+    /// assert_eq!(results[0], "20 sent");
+    /// assert!(results[1].contains("more than 100 needs a signature"));
+    /// # Ok(()) }
+    /// ```
+    pub fn on_approval<F, Fut>(mut self, decide: F) -> Self
+    where
+        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Decision> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
+        self
+    }
+
+    /// Signs calls that wait for approval, so that a suspended run can be stored and resumed in another process. At least
+    /// 32 bytes, from a secret store; the key is in no snapshot.
+    ///
+    /// The signature (HMAC-SHA256) binds run, turn, position, call id, tool, schema and arguments together. A stored run
+    /// where any of them is another one does not go on, and a decision counts for the call it was made on alone. What is
+    /// not bound is the conversation: keep snapshots where you keep conversations.
+    ///
+    /// ```
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, Decisions, tool, tools};
+    ///
+    /// /// Closes an account.
+    /// #[tool(approval = "always")]
+    /// fn close_account(number: u32) -> String {
+    ///     format!("{number} is closed")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let key = [7; 32]; // of your secret store
+    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
+    /// let output = assistant.prompt("Close account 5.").await?;
+    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
+    ///
+    /// // Another process, tomorrow.
+    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
+    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
+    /// let requests = suspended.approval_requests();
+    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
+    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
+    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
+    /// assert_eq!(output.text(), "It is closed.");
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "approvals-signed")]
+    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
+        let key = key.as_ref();
+        self.signer = Signer::new(key).map(Arc::new);
+        self.short_key = self.signer.is_none().then_some(key.len());
         self
     }
 }

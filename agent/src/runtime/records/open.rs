@@ -32,6 +32,38 @@ impl AssistantBuilder {
 
     /// How long the store may take for one request; 10 s by default. When the run is cancelled or out of time, a request has
     /// 1 s, or this time if that is shorter. Call it after [`store`](Self::store).
+    ///
+    /// ```
+    /// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
+    /// use agent::{Assistant, ScriptedModel, json, model::reply, tool, tools};
+    /// use std::time::Duration;
+    ///
+    /// /// Logs in.
+    /// #[tool]
+    /// fn log_in(user: String, #[arg(secret)] password: String) -> String {
+    ///     format!("{user} is in")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// for keeps_secrets in [false, true] {
+    ///     let store = MemoryStore::new();
+    ///     let model = ScriptedModel::new([
+    ///         reply().tool_call("log_in", r#"{"user": "ann", "password": "hunter2"}"#),
+    ///         reply().text("You are in."),
+    ///     ]);
+    ///     let mut builder =
+    ///         Assistant::builder(model).tools(tools![log_in]).store(store.clone()).store_timeout(Duration::from_secs(2));
+    ///     if keeps_secrets {
+    ///         builder = builder.store_secrets();
+    ///     }
+    ///     builder.build()?.prompt("Log me in.").await?;
+    ///     let page = store.list(InvocationQuery::new()).await?;
+    ///     let record = &page.records[0].call;
+    ///     assert_eq!(record.is_withheld, !keeps_secrets);
+    ///     assert_eq!(record.args["password"] == json!("hunter2"), keeps_secrets);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn store_timeout(mut self, after: Duration) -> Self {
         if let Some(keeper) = &mut self.keeper {
             keeper.patience = after;

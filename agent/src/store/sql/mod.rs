@@ -70,6 +70,25 @@ impl SqlStore {
 
     /// A database by its URL: `postgres://…`, or `sqlite://…` with the options of SQLite's URIs (`?mode=ro`).
     ///
+    /// ```
+    /// use agent::store::{SessionStore as _, SqlStore};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = std::env::temp_dir().join(format!("agent-connect-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("agent.db");
+    /// // On Postgres: `postgres://user:password@host/database`.
+    /// let store = SqlStore::connect(&format!("sqlite://{}?mode=rwc", path.display())).await?;
+    /// assert!(store.load("ann", 0, 100).await?.is_empty());
+    /// store.close().await;
+    /// assert!(store.load("ann", 0, 100).await.is_err());
+    ///
+    /// let error = SqlStore::connect("mysql://user:hunter2@host/database").await.unwrap_err();
+    /// assert_eq!(error.message(), "the URL is neither of Postgres nor of SQLite");
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The database cannot be reached or brought up to date. The URL is in no error.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
@@ -108,7 +127,7 @@ impl SqlStore {
         Ok(store)
     }
 
-    /// Closes all connections; whoever has the store gets errors from then on.
+    /// Closes all connections and waits until that is done; whoever has the store gets errors from then on.
     pub async fn close(&self) {
         self.pool.close().await;
     }

@@ -1,0 +1,202 @@
+//! Single hooks, given to the builder as closures.
+
+use super::{AfterCall, AssistantBuilder, BeforeCall, HookError, Hooks, ToolCallInfo};
+use crate::loop_core::TurnSummary;
+use crate::message::{CustomMessage, MessageList, Part};
+use crate::model::ModelRequest;
+use crate::{BoxFuture, CancelToken, ToolOutcome};
+
+macro_rules! closures {
+    ($($name:ident: $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
+        struct $name<F>(F);
+
+        impl<F, Fut> Hooks for $name<F>
+        where
+            F: Fn($($type),*) -> Fut + Send + Sync,
+            Fut: Future<Output = Result<$out, HookError>> + Send + 'static,
+        {
+            fn $method(&self, $($arg: $type),*) -> BoxFuture<'_, Result<$out, HookError>> {
+                Box::pin((self.0)($($arg),*))
+            }
+        }
+    )*};
+}
+
+closures! {
+    TransformContext: transform_context(messages: MessageList, cancel: CancelToken) -> MessageList;
+    BeforeRequest: before_request(request: ModelRequest) -> ModelRequest;
+    BeforeToolCall: before_tool_call(call: ToolCallInfo) -> BeforeCall;
+    AfterToolCall: after_tool_call(call: ToolCallInfo, outcome: ToolOutcome) -> AfterCall;
+    OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
+}
+
+struct Convert<F>(F);
+
+impl<F: Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync> Hooks for Convert<F> {
+    fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
+        (self.0)(message)
+    }
+}
+
+impl AssistantBuilder {
+    /// Adds a hook that chooses the messages of a request: [`Hooks::transform_context`].
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["One.", "Two.", "Three."]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .transform_context(|messages, _cancel| async move {
+    ///         let forgotten = messages.len().saturating_sub(3);        // the model sees the last three
+    ///         Ok(messages.iter().skip(forgotten).cloned().collect())
+    ///     })
+    ///     .build()?;
+    /// for question in ["One?", "Two?", "Three?"] {
+    ///     assistant.prompt(question).await?;
+    /// }
+    /// let shown: Vec<_> = model.requests().iter().map(|request| request.messages.len()).collect();
+    /// assert_eq!((shown, assistant.messages().len()), (vec![1, 3, 3], 6));
+    /// # Ok(()) }
+    /// ```
+    pub fn transform_context<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(MessageList, CancelToken) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<MessageList, HookError>> + Send + 'static,
+    {
+        self.hooks(TransformContext(hook))
+    }
+
+    /// Adds a hook that says what a model is sent of the application's own messages: [`Hooks::convert`].
+    ///
+    /// ```
+    /// use agent::message::{CustomMessage, Part};
+    /// use agent::{Assistant, ScriptedModel, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["It is a list of prices."]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .convert(|message| match message.kind.as_str() {
+    ///         "open_file" => Some(vec![Part::text(format!("The user opened {}.", message.data["path"]))]),
+    ///         _ => None,
+    ///     })
+    ///     .build()?;
+    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"}));
+    /// assistant.prompt("What is this?").with_message(open).await?;
+    /// assert_eq!(model.requests()[0].messages.last().unwrap().text(), r#"The user opened "prices.csv"."#);
+    /// # Ok(()) }
+    /// ```
+    pub fn convert(self, hook: impl Fn(&CustomMessage) -> Option<Vec<Part>> + Send + Sync + 'static) -> Self {
+        self.hooks(Convert(hook))
+    }
+
+    /// Adds a hook that changes a request: [`Hooks::before_request`].
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Hello!"]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .before_request(|request| async move {
+    ///         let is_long = request.messages.len() > 20;
+    ///         Ok(request.with_temperature(if is_long { 0.0 } else { 0.7 }))
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Hi").await?;
+    /// assert_eq!(model.requests()[0].temperature, Some(0.7));
+    /// # Ok(()) }
+    /// ```
+    pub fn before_request<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ModelRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
+    {
+        self.hooks(BeforeRequest(hook))
+    }
+
+    /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    /// use agent::{Assistant, BeforeCall};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .before_tool_call(|call| async move {
+    ///         let is_fine = call.args()["path"].as_str().is_none_or(|path| !path.starts_with('/'));
+    ///         Ok(if is_fine { BeforeCall::Continue } else { BeforeCall::block("only relative paths") })
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), agent::BuildError>(())
+    /// ```
+    pub fn before_tool_call<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ToolCallInfo) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<BeforeCall, HookError>> + Send + 'static,
+    {
+        self.hooks(BeforeToolCall(hook))
+    }
+
+    /// Adds a hook that changes results: [`Hooks::after_tool_call`].
+    ///
+    /// ```
+    /// use agent::message::OutcomeKind;
+    /// use agent::{AfterCall, Assistant, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Runs a command.
+    /// #[tool]
+    /// fn run(command: String) -> String {
+    ///     format!("{command}: command not found")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("run", r#"{"command": "sl"}"#), reply().text("There is no sl.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![run])
+    ///     .after_tool_call(|_call, outcome| async move {
+    ///         let has_failed = outcome.text().ends_with("command not found");
+    ///         Ok(AfterCall { is_error: has_failed.then_some(true), ..AfterCall::default() })
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Run sl.").await?;
+    /// let messages = assistant.messages();
+    /// assert_eq!(messages.get(2).and_then(|message| message.as_tool_result()).unwrap().outcome, OutcomeKind::Failed);
+    /// # Ok(()) }
+    /// ```
+    pub fn after_tool_call<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ToolCallInfo, ToolOutcome) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<AfterCall, HookError>> + Send + 'static,
+    {
+        self.hooks(AfterToolCall(hook))
+    }
+
+    /// Adds a hook that says whether a run goes on: [`Hooks::on_turn_end`].
+    ///
+    /// ```
+    /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Turns the page.
+    /// #[tool]
+    /// fn next_page() -> &'static str {
+    ///     "another page"
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::from_fn(|_| reply().tool_call("next_page", "{}"));
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![next_page])
+    ///     .on_turn_end(|turn| async move { Ok((turn.turn == 2).then_some(false)) })
+    ///     .build()?;
+    /// let output = assistant.prompt("Read on.").await?;
+    /// assert_eq!((output.turns, output.stop), (2, RunStop::Terminated));
+    /// # Ok(()) }
+    /// ```
+    pub fn on_turn_end<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(TurnSummary) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<bool>, HookError>> + Send + 'static,
+    {
+        self.hooks(OnTurnEnd(hook))
+    }
+}

@@ -1,0 +1,97 @@
+//! A run, as others hold it who do not read it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Assistant, Receipt};
+use crate::CancelToken;
+use crate::loop_core::AgentLoop;
+use crate::message::UserMessage;
+
+/// What can be done to a run from elsewhere.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply};
+/// use agent::{Assistant, RunHandle};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
+/// let run: RunHandle = assistant.start("Hi")?;
+/// run.cancel("the user left");
+/// assistant.wait_until_idle().await;
+/// assert!(!assistant.is_busy());
+/// # Ok(()) }
+/// ```
+///
+/// Others speak to the run through it:
+///
+/// ```
+/// use agent::{Assistant, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "Bonjour !"])).build()?;
+/// let run = assistant.start("Say hello.")?;
+/// run.steer("Be brief.");
+/// run.follow_up("And in French?");
+/// assistant.wait_until_idle().await;
+/// let said: Vec<_> = assistant.messages().iter().map(|message| message.text()).collect();
+/// assert_eq!(said, ["Say hello.", "Be brief.", "Hello!", "And in French?", "Bonjour !"]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct RunHandle {
+    pub(super) assistant: Assistant,
+    pub(super) run_id: Arc<str>,
+    pub(super) cancel: CancelToken,
+}
+
+impl RunHandle {
+    /// The run's id, as in its events.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Ends the run, whose prompt fails with [`RunError::Aborted`](super::RunError::Aborted). The first reason counts.
+    pub fn cancel(&self, reason: impl Into<Arc<str>>) {
+        self.cancel.cancel(reason);
+    }
+
+    /// As [`Assistant::steer`].
+    pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
+        self.assistant.steer(message)
+    }
+
+    /// As [`Assistant::follow_up`].
+    pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
+        self.assistant.follow_up(message)
+    }
+
+    /// The run as it stands, to be stored; none when it is not the one that goes on.
+    ///
+    /// ```
+    /// use agent::loop_core::AgentLoop;
+    /// use agent::{Assistant, ScriptedModel, model::reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build()?;
+    /// let mut run = assistant.run("Hi");
+    /// let handle = run.handle();
+    /// run.next().await.expect("a run has events");
+    /// let stored = serde_json::to_string(&handle.snapshot().expect("it goes on"))?;
+    /// assert_eq!(**serde_json::from_str::<AgentLoop>(&stored)?.run_id(), *handle.run_id());
+    ///
+    /// handle.cancel("the process ends");
+    /// assert!(run.output().await.unwrap_err().is_aborted());
+    /// assert!(handle.snapshot().is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn snapshot(&self) -> Option<AgentLoop> {
+        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle").field("run_id", &self.run_id).finish_non_exhaustive()
+    }
+}
