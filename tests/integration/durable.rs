@@ -50,8 +50,8 @@ fn rehearsal(given: &Arc<given::Given>) -> Option<Rehearsal> {
     let request = RunRequest::new("run", &**prompts.next()?);
     let request = prompts.fold(request, |request, text| request.with_message(Message::user(&**text)));
     let rehearsal = Rehearsal::new(service, request);
-    given.steering_queued.iter().for_each(|text| rehearsal.steer(Message::user(&**text)));
-    given.follow_up_queued.iter().for_each(|text| rehearsal.follow_up(Message::user(&**text)));
+    given.steering_queued.iter().for_each(|text| rehearsal.steer(&**text));
+    given.follow_up_queued.iter().for_each(|text| rehearsal.follow_up(&**text));
     Some(rehearsal)
 }
 
@@ -265,9 +265,9 @@ async fn steering_comes_once_and_in_order() {
     let assistant = of(model.clone(), &counts).steering_mode(QueueMode::All).build().unwrap();
     let run = rehearse(&assistant);
     assert_eq!(run.play(Some(Crash::before_step(1))).await.unwrap(), None);
-    run.steer(Message::user("one"));
-    run.steer(Message::user("two"));
-    run.follow_up(Message::user("three"));
+    run.steer("one");
+    run.steer("two");
+    run.follow_up("three");
     assert_eq!(run.play(Some(Crash::after("r/2/model/0"))).await.unwrap(), None);
     let outcome = run.play(None).await.unwrap().unwrap();
     let texts: Vec<_> = outcome.messages.iter().map(|message| message.text()).collect();
@@ -311,9 +311,9 @@ async fn what_is_said_while_the_last_reply_comes_is_heard() {
         let (outcome, ()) = tokio::join!(run.play(None), async {
             asked.notified().await;
             if is_steering {
-                run.steer(Message::user("late"));
+                run.steer("late");
             } else {
-                run.follow_up(Message::user("late"));
+                run.follow_up("late");
             }
             said.notify_one();
         });

@@ -56,12 +56,12 @@ impl Moment {
             Action::Abort { reason, .. } => run.cancel(reason.as_deref().unwrap_or("cancelled")),
             Action::Steer { messages, .. } => {
                 for text in messages {
-                    run.steer(Message::user(&**text));
+                    run.steer(&**text);
                 }
             }
             Action::FollowUp { messages, .. } => {
                 for text in messages {
-                    run.follow_up(Message::user(&**text));
+                    run.follow_up(&**text);
                 }
             }
             Action::Reset { .. } | Action::Prompt { .. } => panic!("this is for assistants alone"),
@@ -164,8 +164,8 @@ fn rehearsal(given: &Arc<Given>) -> Result<Rehearsal, ServiceError> {
     let request = RunRequest::new("run", &**prompts.next().unwrap());
     let request = prompts.fold(request, |request, text| request.with_message(Message::user(&**text)));
     let run = Rehearsal::new(service, request);
-    given.steering_queued.iter().for_each(|text| run.steer(Message::user(&**text)));
-    given.follow_up_queued.iter().for_each(|text| run.follow_up(Message::user(&**text)));
+    given.steering_queued.iter().for_each(|text| run.steer(&**text));
+    given.follow_up_queued.iter().for_each(|text| run.follow_up(&**text));
     // Who decides later is asked again by the run; the request is named by its place.
     for turn in 1..4 {
         for ord in 0..8 {

@@ -339,11 +339,12 @@ async fn secrets_are_not_stored_unless_asked() {
         let (store, ran) = (MemoryStore::new(), Arc::<Ran>::default());
         let model =
             [reply().tool_call("login", r#"{"user": "ann", "password": "hunter2"}"#), reply().text("In.")];
-        let mut assistant = builder(model, &ran).store(store.clone());
+        let mut assistant = builder(model, &ran);
         if keeps {
+            // The order of the options is the application's.
             assistant = assistant.store_secrets();
         }
-        let assistant = assistant.session("s").await.unwrap();
+        let assistant = assistant.store(store.clone()).session("s").await.unwrap();
         assistant.prompt("go").await.unwrap();
         assert_eq!(outline(&assistant)[2], "login ann with 7 characters");
         let record = records(&store).await.remove(0);

@@ -16,7 +16,7 @@ use super::journal::{
 use super::steps::{Served, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::Queue;
-use crate::message::Message;
+use crate::message::{Message, UserMessage};
 use crate::steps::StepError;
 use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 
@@ -139,13 +139,13 @@ impl Rehearsal {
 
     /// A message that waits for the run's next turn; a run that is over takes none. What is said before the run begins is heard
     /// behind its first step.
-    pub fn steer(&self, message: impl Into<Message>) {
-        self.push(Queue::Steering, message.into());
+    pub fn steer(&self, message: impl Into<UserMessage>) {
+        self.push(Queue::Steering, Message::User(message.into()));
     }
 
     /// A message that waits for when the run would end.
-    pub fn follow_up(&self, message: impl Into<Message>) {
-        self.push(Queue::FollowUp, message.into());
+    pub fn follow_up(&self, message: impl Into<UserMessage>) {
+        self.push(Queue::FollowUp, Message::User(message.into()));
     }
 
     fn push(&self, queue: Queue, message: Message) {

@@ -9,13 +9,14 @@ use super::approval::{Approver, Signer};
 use super::assistant::Config;
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
-use super::records::Keeper;
+use super::records::{Keeper, StoreOptions};
 use super::spill::{READ_RESULT, Spill};
 use super::turn_tools::Preparer;
 use super::{Assistant, Hooks, QueueMode};
 use crate::loop_core::{Event, LoopConfig, Signature, ToolEntry};
 use crate::message::Conversation;
 use crate::model::{ManagedTool, Model, ModelRequest};
+use crate::store::Store;
 use crate::tool::context::CANCEL_GRACE;
 use crate::tool::set::IntoTools;
 use crate::tool::state::StateMap;
@@ -101,7 +102,8 @@ pub struct AssistantBuilder {
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
     pub(super) capture: Option<Arc<Capture>>,
-    pub(super) keeper: Option<Keeper>,
+    pub(super) store: Option<Arc<dyn Store>>,
+    pub(super) store_options: StoreOptions,
     max_concurrency: usize,
     tool_timeout: Duration,
     cancel_grace: Duration,
@@ -130,7 +132,8 @@ impl AssistantBuilder {
             preparers: Vec::new(),
             meters: Vec::new(),
             capture: None,
-            keeper: None,
+            store: None,
+            store_options: StoreOptions::default(),
             max_concurrency: 16,
             tool_timeout: TOOL_TIMEOUT,
             cancel_grace: CANCEL_GRACE,
@@ -432,7 +435,7 @@ impl AssistantBuilder {
             preparers: self.preparers,
             meters: self.meters,
             capture: self.capture,
-            keeper: self.keeper.map(Arc::new),
+            keeper: self.store.map(|store| Arc::new(Keeper::new(store, self.store_options))),
             max_concurrency: self.max_concurrency,
             tool_timeout: self.tool_timeout,
             cancel_grace: self.cancel_grace,

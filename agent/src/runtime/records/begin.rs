@@ -107,8 +107,9 @@ impl RunRecords {
         text: &str,
     ) -> NewInvocation {
         let shown = config.request.tools.iter().find(|tool| tool.name() == call.name);
-        let hidden =
-            shown.filter(|_| !self.keeper.keeps_secrets).and_then(|tool| withheld(tool.plan(), &args));
+        let hidden = shown
+            .filter(|_| !self.keeper.options.keeps_secrets)
+            .and_then(|tool| withheld(tool.plan(), &args));
         let (args, is_withheld) = hidden.unwrap_or((args, false));
         let mut new = NewInvocation::new(key.clone(), &*call.id, &*call.name, args).at(now());
         new.is_withheld = is_withheld;

@@ -296,7 +296,7 @@ impl Driver {
     /// A message as it is stored: secret arguments of calls are left out.
     fn message_entry(&self, records: &RunRecords, message: &Arc<Message>, is_cut: bool) -> EntryKind {
         let hidden = |call: &ToolCall| {
-            if records.keeper.keeps_secrets {
+            if records.keeper.options.keeps_secrets {
                 return None;
             }
             without_secrets(&self.config, call)

@@ -28,12 +28,24 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(
 /// How many entries are loaded at a time.
 const PAGE: usize = 500;
 
+/// How an application wants its store to be used, in whatever order it says so.
+#[derive(Clone, Copy)]
+pub(in crate::runtime) struct StoreOptions {
+    pub(super) keeps_secrets: bool,
+    pub(super) patience: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { keeps_secrets: false, patience: PATIENCE }
+    }
+}
+
 /// The store of an assistant.
 #[derive(Clone)]
 pub(in crate::runtime) struct Keeper {
     store: Arc<dyn Store>,
-    pub(super) keeps_secrets: bool,
-    pub(super) patience: Duration,
+    pub(super) options: StoreOptions,
     /// The run that asks.
     asker: Option<Asker>,
 }
@@ -60,8 +72,8 @@ impl Asker {
 }
 
 impl Keeper {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, keeps_secrets: false, patience: PATIENCE, asker: None }
+    pub(in crate::runtime) fn new(store: Arc<dyn Store>, options: StoreOptions) -> Self {
+        Self { store, options, asker: None }
     }
 
     /// The same for one run: when that has to end, the store is not waited for much longer.
@@ -93,7 +105,7 @@ impl Keeper {
                 None => std::future::pending().await,
             }
         });
-        match tokio::time::timeout(self.patience, select(asked, left)).await {
+        match tokio::time::timeout(self.options.patience, select(asked, left)).await {
             Ok(Either::Left((Ok(answer), _))) => answer,
             Ok(Either::Left((Err(payload), _))) => {
                 let text = panic_text(payload);
@@ -103,7 +115,7 @@ impl Keeper {
             Ok(Either::Right(_)) => {
                 late(format!("the run had to end, and {} ms have passed since", GRACE.as_millis()))
             }
-            Err(_) => late(format!("{} ms have passed", self.patience.as_millis())),
+            Err(_) => late(format!("{} ms have passed", self.options.patience.as_millis())),
         }
     }
 

@@ -8,7 +8,7 @@ mod owed;
 
 pub(super) use begin::{Found, RunRecords, Started};
 pub(super) use journal::{Left, Restored, SessionState};
-pub(super) use keeper::Keeper;
+pub(super) use keeper::{Keeper, StoreOptions};
 pub(super) use owed::Debts;
 use owed::Owed;
 

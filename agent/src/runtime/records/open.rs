@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Keeper;
 use super::begin::result_message;
 use super::journal::{LeftRun, SessionState};
 use crate::loop_core::{AgentLoop, Said};
@@ -18,20 +17,18 @@ impl AssistantBuilder {
     /// Records every tool call in a store: what was called, with what, what came of it, when, at which attempt. With a
     /// [session](Self::session), the conversation is stored there, too.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
-        self.keeper = Some(Keeper::new(Arc::new(store)));
+        self.store = Some(Arc::new(store));
         self
     }
 
-    /// Stores arguments that are marked `secret`, too, in records and messages. Call it after [`store`](Self::store).
+    /// Also stores arguments that are marked `secret`, in records and messages.
     pub fn store_secrets(mut self) -> Self {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.keeps_secrets = true;
-        }
+        self.store_options.keeps_secrets = true;
         self
     }
 
     /// How long the store may take for one request; 10 s by default. When the run is cancelled or out of time, a request has
-    /// 1 s, or this time if that is shorter. Call it after [`store`](Self::store).
+    /// 1 s, or this time if that is shorter.
     ///
     /// ```
     /// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
@@ -65,9 +62,7 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn store_timeout(mut self, after: Duration) -> Self {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.patience = after;
-        }
+        self.store_options.patience = after;
         self
     }
 
