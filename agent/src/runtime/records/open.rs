@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Keeper;
 use super::begin::result_message;
 use super::journal::{LeftRun, SessionState};
 use crate::loop_core::{AgentLoop, Said};
