@@ -17,15 +17,20 @@ use crate::message::{Content, Part, StopReason, ToolArguments, Usage};
 /// A request beyond the script is an error that says so.
 ///
 /// ```
-/// use agent::model::{ScriptedModel, reply};
+/// use agent::message::Message;
+/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
 ///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = ScriptedModel::new([
 ///     reply().tool_call("get_weather", r#"{"city": 42}"#),
 ///     reply().text("It is warm."),
 /// ]);
-/// # drop(model);
-/// let short = ScriptedModel::new(["Hello!", "Bye!"]);
-/// # drop(short);
+/// let request = ModelRequest::new([Message::user("How is the weather?")]);
+/// let asked = model.call(&StepCx::new(), &request).await?;
+/// assert_eq!(asked.tool_calls().next().unwrap().id, "call_1");
+/// assert_eq!(model.remaining(), 1);                    // of the script
+/// assert_eq!(model.requests()[0].messages[0].text(), "How is the weather?");
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct ScriptedModel {
@@ -63,6 +68,12 @@ struct State {
 
 impl ScriptedModel {
     /// A model that gives these replies, one for each request. Text is a reply of that text.
+    ///
+    /// ```
+    /// use agent::model::ScriptedModel;
+    ///
+    /// assert_eq!(ScriptedModel::new(["Hello!", "Bye!"]).remaining(), 2);
+    /// ```
     pub fn new<R: Into<Reply>>(replies: impl IntoIterator<Item = R>) -> Self {
         let replies: VecDeque<Reply> = replies.into_iter().map(Into::into).collect();
         Self::make(State { given: replies.len(), replies, ..State::default() }, None)
@@ -87,7 +98,14 @@ impl ScriptedModel {
         Self { info, chunks: CHUNKS, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
     }
 
-    /// Sets who the model says it is.
+    /// Sets who the model says it is; provider, api and model are `scripted` by default.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelInfo, ScriptedModel};
+    ///
+    /// let model = ScriptedModel::new(["Hello!"]).with_info(ModelInfo::new("acme", "acme", "large-1"));
+    /// assert_eq!(model.info().model, "large-1");
+    /// ```
     pub fn with_info(mut self, info: ModelInfo) -> Self {
         self.info = info;
         self
@@ -95,24 +113,62 @@ impl ScriptedModel {
 
     /// Sets how many characters a delta has at most; 12 by default, at least 1. `usize::MAX` gives each part in
     /// one piece.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let model = ScriptedModel::new(["Good morning."]).with_chunk_size(5);
+    /// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default());
+    /// let mut pieces = Vec::new();
+    /// while let Some(event) = stream.next().await {
+    ///     pieces.extend(event?.text_delta().map(str::to_owned));
+    /// }
+    /// assert_eq!(pieces, ["Good ", "morni", "ng."]);
+    /// # Ok(()) }
+    /// ```
     pub fn with_chunk_size(mut self, characters: usize) -> Self {
         self.chunks.size = characters.max(1);
         self
     }
 
     /// Gives the arguments of a call only when it is whole, without deltas, as some providers do.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let script = [reply().tool_call("search", r#"{"query": "how a stream begins"}"#)];
+    /// let mut stream = ScriptedModel::new(script).with_whole_arguments().stream(&StepCx::new(), &ModelRequest::default());
+    /// let mut deltas = 0;
+    /// while let Some(event) = stream.next().await {
+    ///     deltas += usize::from(matches!(event?, ModelEvent::ToolCallDelta { .. }));
+    /// }
+    /// assert!(deltas <= 1, "{deltas}");                    // three of 12 characters otherwise
+    /// # Ok(()) }
+    /// ```
     pub fn with_whole_arguments(mut self) -> Self {
         self.chunks.streams_arguments = false;
         self
     }
 
     /// Keeps no record of requests. A record holds on to each request's messages, which a long run would then copy.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let model = ScriptedModel::new(["Hello!"]).without_record();
+    /// model.call(&StepCx::new(), &ModelRequest::default()).await?;
+    /// assert!(model.requests().is_empty());
+    /// # Ok(()) }
+    /// ```
     pub fn without_record(self) -> Self {
         self.state().keeps_no_record = true;
         self
     }
 
-    /// The requests so far, oldest first.
+    /// The requests so far, oldest first; none [without a record](Self::without_record).
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state().requests.clone()
     }
@@ -262,6 +318,19 @@ impl Reply {
 
     /// Adds a call. Text is the arguments' raw text, broken JSON included. Ids are `call_1`, `call_2`, … over the
     /// whole script.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let script = reply()
+    ///     .tool_call("get_weather", r#"{"city": "Paris"}"#)
+    ///     .tool_call_with_id("toolu_7", "get_weather", r#"{"city": "Rome"}"#);
+    /// let asked = ScriptedModel::new([script]).call(&StepCx::new(), &ModelRequest::default()).await?;
+    /// let ids: Vec<&str> = asked.tool_calls().map(|call| call.id.as_str()).collect();
+    /// assert_eq!(ids, ["call_1", "toolu_7"]);
+    /// # Ok(()) }
+    /// ```
     pub fn tool_call(self, name: impl Into<String>, args: impl Into<ToolArguments>) -> Self {
         self.tool_call_with_id("", name, args)
     }
@@ -277,6 +346,17 @@ impl Reply {
     }
 
     /// Adds any part.
+    ///
+    /// ```
+    /// use agent::message::Part;
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let script = reply().text("Here it is:").part(Part::image(vec![0x89, 0x50], "image/png"));
+    /// let drawn = ScriptedModel::new([script]).call(&StepCx::new(), &ModelRequest::default()).await?;
+    /// assert_eq!(drawn.content[1], Part::image(vec![0x89, 0x50], "image/png"));
+    /// # Ok(()) }
+    /// ```
     pub fn part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
@@ -295,12 +375,41 @@ impl Reply {
     }
 
     /// Breaks off with this error, after the parts.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
+    /// let busy = ModelError::new(ModelErrorKind::Overloaded, "no capacity");
+    /// let model = ScriptedModel::new([reply().error(busy), reply().text("Hello!")]);
+    /// let (cx, request) = (StepCx::new(), ModelRequest::default());
+    /// assert!(model.call(&cx, &request).await.unwrap_err().is_overloaded());
+    /// assert_eq!(model.call(&cx, &request).await?.text(), "Hello!");
+    /// # Ok(()) }
+    /// ```
     pub fn error(mut self, error: ModelError) -> Self {
         self.end = End::Error(error);
         self
     }
 
     /// Never ends, after the parts: only cancelling helps.
+    ///
+    /// ```
+    /// use agent::CancelToken;
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let cancel = CancelToken::new();
+    /// let model = ScriptedModel::new([reply().text("One moment").hang()]);
+    /// let mut stream = model.stream(&StepCx::new().with_cancel(cancel.clone()), &ModelRequest::default());
+    /// while let Some(Ok(event)) = stream.next().await {
+    ///     if event.text_delta().is_some() {
+    ///         cancel.cancel("the user left");
+    ///     }
+    /// }
+    /// assert_eq!(stream.reply().await.unwrap_err().message(), "the user left");
+    /// # }
+    /// ```
     pub fn hang(mut self) -> Self {
         self.end = End::Hang;
         self

@@ -11,7 +11,9 @@ use crate::model::{ModelError, ModelErrorKind};
 /// ```
 /// use agent::provider::http::Secret;
 ///
-/// assert_eq!(format!("{:?}", Secret::from("sk-123")), "Secret");
+/// let key = Secret::from("sk-123");
+/// assert_eq!(format!("{key:?}"), "Secret");
+/// assert_eq!(key.expose(), "sk-123");
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
