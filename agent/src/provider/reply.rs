@@ -46,6 +46,7 @@ pub struct ReplyReader {
 /// let mut limits = ReplyLimits::default();
 /// limits.body = 1 << 20;
 /// let options = HttpOptions::default().with_limits(limits);
+/// assert_eq!((options.limits.body, options.limits.event), (1 << 20, 16 << 20));
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -323,6 +323,8 @@ impl ClientConfig {
     /// };
     /// let all = ClientConfig::http(&url).allow(["search"]).allow_all();
     /// assert_eq!(names(all).await?, ["docs__delete", "docs__search"]);
+    /// let renamed = ClientConfig::http(&url).allow(["search"]).rename("search", "find");
+    /// assert_eq!(names(renamed).await?, ["docs__find"]);
     /// let by_name = ClientConfig::http(&url).filter(|tool| tool.name() != "delete");
     /// assert_eq!(names(by_name).await?, ["docs__search"]);
     /// // By what the server says of them, which is ignored without `trust_hints`.
@@ -330,6 +332,8 @@ impl ClientConfig {
     /// assert_eq!(names(reading).await?, ["docs__search"]);
     /// let untrusted = ClientConfig::http(&url).filter(|tool| tool.annotations().read_only == Some(true));
     /// assert!(names(untrusted).await?.is_empty());
+    /// // This server is on this machine.
+    /// assert!(names(ClientConfig::http(&url).public_addresses_only()).await.is_err());
     /// # Ok(()) }
     /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
     /// ```

@@ -53,7 +53,9 @@ type Callback =
 ///
 /// let fixed = ApiKey::from("sk-123");
 /// let short_lived = ApiKey::callback(|| async { Ok("token of this minute".into()) });
-/// # let _ = (fixed, short_lived, ApiKey::none());
+/// let of_local_server = ApiKey::none();
+/// let shown = format!("{fixed:?}, {short_lived:?}, {of_local_server:?}");
+/// assert_eq!(shown, "ApiKey(given), ApiKey(callback), ApiKey(none)");
 /// ```
 #[derive(Clone)]
 pub struct ApiKey(Source);

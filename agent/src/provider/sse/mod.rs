@@ -27,7 +27,8 @@ mod tests;
 /// ```
 /// use agent::provider::sse::{MAX_EVENT, SseParser};
 ///
-/// let small = SseParser::new().with_max_event(MAX_EVENT / 16);
+/// let mut small = SseParser::new().with_max_event(MAX_EVENT / 16);
+/// assert!(small.push(&vec![b'x'; MAX_EVENT / 8], |_| {}).is_err());
 /// ```
 pub const MAX_EVENT: usize = 16 << 20;
 
