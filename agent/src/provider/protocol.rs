@@ -17,62 +17,7 @@ use crate::schema::Dialect;
 /// What a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept, never an
 /// error.
 ///
-/// ```
-/// use agent::model::{ModelError, ModelEvent, ModelInfo, ModelRequest};
-/// use agent::provider::sse::{SseEvent, SseParser};
-/// use agent::provider::{Decoder, HttpRequest, Protocol};
-///
-/// /// One text in, events `say` and `end` out.
-/// #[derive(Debug)]
-/// struct Acme;
-///
-/// impl Protocol for Acme {
-///     fn api(&self) -> &'static str {
-///         "acme"
-///     }
-///
-///     fn base_url(&self) -> &str {
-///         "https://api.acme.example"
-///     }
-///
-///     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-///         let text = request.messages.last().map(|message| message.text());
-///         Ok(HttpRequest::post("/v1/say", agent::json!({"model": model.model, "text": text})))
-///     }
-///
-///     fn decoder(&self, _: &ModelInfo) -> Box<dyn Decoder> {
-///         Box::new(Said(false))
-///     }
-/// }
-///
-/// struct Said(bool);
-///
-/// impl Decoder for Said {
-///     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-///         match event.event {
-///             "say" => out.push(ModelEvent::TextDelta { content_index: 0, delta: event.data.to_owned() }),
-///             "end" => self.0 = true,
-///             _ => {}
-///         }
-///         Ok(())
-///     }
-///
-///     fn has_ended(&self) -> bool {
-///         self.0
-///     }
-/// }
-///
-/// let model = ModelInfo::new("acme", Acme.api(), "large-1");
-/// let http = Acme.encode(&model, &ModelRequest::new([agent::message::Message::user("Hi")]))?;
-/// assert_eq!(http.body["text"], "Hi");
-/// assert_eq!(http.url(Acme.base_url()), "https://api.acme.example/v1/say");
-///
-/// let (mut decoder, mut events) = (Acme.decoder(&model), Vec::new());
-/// let stream = b"event: say\ndata: Hello!\n\n";
-/// SseParser::new().push(stream, |event| decoder.event(&event, &mut events).unwrap()).unwrap();
-/// assert_eq!(events[0].text_delta(), Some("Hello!"));
-/// # Ok::<(), ModelError>(())
-/// ```
+#[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {
     /// Its name, for example `anthropic-messages`.
     fn api(&self) -> &'static str;

@@ -76,47 +76,7 @@ const AT_TIMES: Duration = Duration::from_secs(60);
 /// # Ok(()) }
 /// ```
 ///
-/// A connection tells how it is, and what it came to:
-///
-/// ```
-/// # #[cfg(feature = "mcp-server")]
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent::mcp::{Client, Server, client::ClientConfig};
-/// use agent::message::ToolCall;
-/// use agent::{Registry, ToolContext, tool, tools};
-/// use std::time::Duration;
-///
-/// /// Searches the documents.
-/// #[tool(read_only)]
-/// fn search(query: String) -> String {
-///     format!("nothing about {query}")
-/// }
-///
-/// // A server in this program, on a free port.
-/// let server = Server::new(tools![search]).bind(([127, 0, 0, 1], 0)).await?;
-/// let (url, handle) = (server.url(), server.handle());
-/// let running = tokio::spawn(server.run());
-///
-/// let docs = Client::connect(ClientConfig::http(url).name("docs")).await?;
-/// assert_eq!(docs.name(), "docs");
-/// assert_eq!(docs.report().await.tools, [("search".to_owned(), "docs__search".to_owned())]);
-/// assert_eq!(Registry::new(docs.tools_as("wiki"))?.names().next(), Some("wiki__search"));
-/// assert!(docs.refresh().await?.is_empty());           // no tool is another one now
-///
-/// let registry = Registry::new(docs.tools())?;
-/// let call = ToolCall::new("call_1", "docs__search", r#"{"query": "tea"}"#);
-/// let result = registry.call(&call, &ToolContext::default()).await;
-/// assert_eq!(result.outcome.text(), "nothing about tea");
-/// assert!(!docs.is_degraded());
-///
-/// handle.shutdown(Duration::ZERO).await;
-/// running.await??;
-/// registry.call(&call, &ToolContext::default()).await; // an error that the model is told
-/// assert!(docs.is_degraded());
-/// docs.close().await;
-/// # Ok(()) }
-/// # #[cfg(not(feature = "mcp-server"))] fn main() {}
-/// ```
+#[doc = include_str!("../../docs/mcp_client.md")]
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,

@@ -17,33 +17,7 @@ const AT_ONCE: usize = 8;
 /// It is for the tools of an application as a whole: nothing may panic, no right call may be refused. The tools are **run**,
 /// so give them a world of their own. Everything is made the same way each time.
 ///
-/// ```
-/// use agent::testing::SchemaModel;
-/// use agent::{Assistant, ToolArgs, tool, tools};
-///
-/// /// Books a room.
-/// #[tool]
-/// fn book(#[arg(length(1..=40))] city: String, #[arg(range(1..=30))] nights: u32) -> String {
-///     format!("{nights} nights in {city}")
-/// }
-///
-/// # #[cfg(feature = "runtime")]
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = SchemaModel::new();
-/// let assistant = Assistant::builder(model.clone()).tools(tools![book]).build()?;
-/// assistant.prompt("Try everything.").await?;
-///
-/// let report = model.report();
-/// println!("{report}");
-/// report.assert_safe();
-/// assert!(report.calls().iter().any(|call| call.arguments.contains("\"nights\":30") && call.is_completed()));
-/// # Ok(()) }
-/// # #[cfg(not(feature = "runtime"))]
-/// # fn main() {}
-/// ```
-///
-/// A reply [of a type](ModelRequest::output) that is asked for is made from its schema, too.
+#[doc = include_str!("../../docs/schema_model.md")]
 #[derive(Clone)]
 pub struct SchemaModel {
     info: ModelInfo,

@@ -57,30 +57,7 @@ pub struct OpenAiChat {
 /// assert_eq!(protocol.compat.system_role, SystemRole::System);
 /// ```
 ///
-/// A server that searches, thinks and takes schemas in ways of its own:
-///
-/// ```
-/// use agent::message::Message;
-/// use agent::model::{ManagedTool, ModelInfo, ModelRequest, OutputSchema, Thinking};
-/// use agent::provider::{Protocol, openai::{Compat, EchoThinking, OpenAiChat, ThinkingField, WebSearchField}};
-///
-/// let compat = Compat::plain()
-///     .with_web_search(WebSearchField::EnableSearch)
-///     .with_thinking(ThinkingField::EnableThinking)
-///     .with_echo_thinking(EchoThinking::Never)
-///     .with_json_schema(true)
-///     .with_stream_usage(false);
-/// assert_eq!(compat.echo_thinking, EchoThinking::Never);
-/// let request = ModelRequest::new([Message::user("What is new?")])
-///     .with_thinking(Thinking::Medium)
-///     .with_managed_tools([ManagedTool::web_search()])
-///     .with_output(OutputSchema::new("news", agent::json!({"type": "object"})));
-/// let http = OpenAiChat::default().with_compat(compat).encode(&ModelInfo::new("acme", "openai-chat", "large-1"), &request)?;
-/// assert_eq!((&http.body["enable_search"], &http.body["enable_thinking"]), (&true.into(), &true.into()));
-/// assert_eq!(http.body["response_format"]["json_schema"]["name"], "news");
-/// assert_eq!(http.body.get("stream_options"), None);
-/// # Ok::<(), agent::model::ModelError>(())
-/// ```
+#[doc = include_str!("../../../docs/openai_compat.md")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a server")]
@@ -251,28 +228,6 @@ impl Compat {
     }
 
     /// Sets whether `parallel_tool_calls` is known. Where it is not, it is left out.
-    ///
-    /// ```
-    /// use agent::message::Message;
-    /// use agent::model::{ModelInfo, ModelRequest};
-    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
-    /// use agent::{Registry, tool, tools};
-    ///
-    /// /// Says what time it is.
-    /// #[tool]
-    /// fn clock() -> String {
-    ///     "noon".to_owned()
-    /// }
-    ///
-    /// let request = ModelRequest::new([Message::user("What time is it?")])
-    ///     .with_tools(Registry::new(tools![clock])?.definitions())
-    ///     .with_parallel_tool_calls(false);
-    /// let model = ModelInfo::new("acme", "openai-chat", "large-1");
-    /// let unknown = OpenAiChat::default().with_compat(Compat::plain().with_parallel_tool_calls(false));
-    /// assert_eq!(unknown.encode(&model, &request)?.body.get("parallel_tool_calls"), None);
-    /// assert_eq!(OpenAiChat::default().encode(&model, &request)?.body["parallel_tool_calls"], false);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn with_parallel_tool_calls(mut self, known: bool) -> Self {
         self.parallel_tool_calls = known;
         self
@@ -285,32 +240,6 @@ impl Compat {
     }
 
     /// Sets how long call ids have to be, in letters and digits: others are mapped, the same one always to the same.
-    ///
-    /// ```
-    /// use agent::message::{AssistantMessage, Message, OutcomeKind, Part, ToolResultMessage};
-    /// use agent::model::{ModelInfo, ModelRequest};
-    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
-    ///
-    /// // A conversation that another provider's model began.
-    /// let id = "toolu_01A9qTk3Zr7Wb2Yx";
-    /// let history: [Message; 3] = [
-    ///     Message::user("What time is it?"),
-    ///     Message::assistant(AssistantMessage::new([Part::tool_call(id, "clock", "{}")])),
-    ///     ToolResultMessage::new(id, "clock", OutcomeKind::Completed).with_content("noon").into(),
-    /// ];
-    /// let (model, request) = (ModelInfo::new("acme", "openai-chat", "large-1"), ModelRequest::new(history));
-    ///
-    /// let exact = Compat::plain().with_call_id_length(9).with_tool_result_name(true);
-    /// let body = OpenAiChat::default().with_compat(exact).encode(&model, &request)?.body;
-    /// let (call, result) = (&body["messages"][1]["tool_calls"][0], &body["messages"][2]);
-    /// assert_eq!(call["id"].as_str().map(str::len), Some(9));
-    /// assert_eq!((&result["tool_call_id"], &result["name"]), (&call["id"], &"clock".into()));
-    ///
-    /// let short = Compat::plain().with_max_call_id(20);
-    /// let body = OpenAiChat::default().with_compat(short).encode(&model, &request)?.body;
-    /// assert!(body["messages"][2]["tool_call_id"].as_str().is_some_and(|id| id.starts_with("toolu_") && id.len() == 20));
-    /// # Ok::<(), agent::model::ModelError>(())
-    /// ```
     pub fn with_call_id_length(mut self, length: usize) -> Self {
         self.call_id_length = Some(length);
         self
