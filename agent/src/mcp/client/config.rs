@@ -183,7 +183,7 @@ impl Default for ClientLimits {
 }
 
 impl ClientConfig {
-    /// A server behind a URL.
+    /// A server behind a URL. What is set for a command, such as [`arg`](Self::arg), does nothing then.
     pub fn http(url: impl Into<String>) -> Self {
         Self::at(Place::Http(HttpPlace {
             url: url.into(),
@@ -194,7 +194,8 @@ impl ClientConfig {
     }
 
     /// A program that is started and spoken to over its standard input and output. It gets few variables of the environment
-    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more.
+    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more. What is set
+    /// for a URL, such as [`header`](Self::header), does nothing then.
     pub fn command(program: impl Into<OsString>) -> Self {
         Self::at(Place::Command(CommandPlace {
             program: program.into(),
