@@ -163,6 +163,7 @@ impl fmt::Debug for ArgumentChange {
 ///     });
 /// }
 /// assert_eq!(shown, "Dear all");
+/// assert_eq!(arguments.get(0).unwrap().text(), r#"{"path": "a.txt", "text": "Dear all"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct CallArguments {
@@ -206,7 +207,7 @@ impl CallArguments {
         updates
     }
 
-    /// The arguments of the call at this content index, as far as they came.
+    /// The arguments of the call at this content index, as far as they came; none where no call began there.
     pub fn get(&self, content_index: usize) -> Option<&ArgumentStream> {
         self.streams.get(&content_index)
     }

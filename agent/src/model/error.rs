@@ -20,6 +20,25 @@ use std::time::Duration;
 /// let text = "rate limit: too many requests (status 429, code rate_limit_error, wants a pause of 2s)";
 /// assert_eq!(error.to_string(), text);
 /// ```
+///
+/// What the provider said can be read in its parts:
+///
+/// ```
+/// use agent::model::{ModelError, ModelErrorKind};
+/// use std::error::Error as _;
+///
+/// let body = r#"{"error": {"message": "no such model", "code": "model_not_found"}}"#;
+/// let error = ModelError::new(ModelErrorKind::InvalidRequest, "no such model")
+///     .with_status(404)
+///     .with_code("model_not_found")
+///     .with_request_id("req_7")
+///     .with_body(body)
+///     .with_source(std::io::Error::other("the answer has an error status"));
+/// assert_eq!((error.kind(), error.message()), (ModelErrorKind::InvalidRequest, "no such model"));
+/// assert_eq!((error.status(), error.code()), (Some(404), Some("model_not_found")));
+/// assert_eq!((error.request_id(), error.body()), (Some("req_7"), Some(body)));
+/// assert_eq!(error.source().unwrap().to_string(), "the answer has an error status");
+/// ```
 #[derive(Clone)]
 pub struct ModelError {
     inner: Arc<Inner>,
@@ -112,6 +131,13 @@ impl ModelErrorKind {
     ];
 
     /// The kind as a word for logs and programs, for example `rate_limit`.
+    ///
+    /// ```
+    /// use agent::model::ModelErrorKind;
+    ///
+    /// assert_eq!(ModelErrorKind::RateLimit.as_str(), "rate_limit");
+    /// assert_eq!(ModelErrorKind::from("rate_limit"), ModelErrorKind::RateLimit);      // and back
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auth => "auth",
@@ -169,12 +195,28 @@ impl ModelError {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The request was cancelled for this reason.
+    /// The request was cancelled for this reason: an error of kind [`Aborted`](ModelErrorKind::Aborted).
+    ///
+    /// ```
+    /// use agent::model::ModelError;
+    ///
+    /// let error = ModelError::aborted("the user left");
+    /// assert!(error.is_aborted() && !error.is_retryable());
+    /// assert_eq!(error.message(), "the user left");
+    /// ```
     pub fn aborted(reason: impl Into<String>) -> Self {
         Self::new(ModelErrorKind::Aborted, reason)
     }
 
-    /// The answer was not what the protocol says.
+    /// The answer was not what the protocol says: an error of kind [`Protocol`](ModelErrorKind::Protocol).
+    ///
+    /// ```
+    /// use agent::model::{ModelError, ModelErrorKind};
+    ///
+    /// let error = ModelError::protocol("the reply has no choices");
+    /// assert_eq!(error.kind(), ModelErrorKind::Protocol);
+    /// assert!(!error.is_retryable());
+    /// ```
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::new(ModelErrorKind::Protocol, message)
     }
@@ -344,7 +386,41 @@ impl ModelError {
         self.kind() == ModelErrorKind::Aborted
     }
 
-    /// Whether the same request may well succeed a little later.
+    /// Whether the same request may well succeed a little later: as [`with_retryable`](Self::with_retryable) says, else by the
+    /// kind, for a rate limit, an overloaded or failing provider, a connection that broke, and a time that was up.
+    ///
+    /// ```
+    /// use agent::model::{ModelError, ModelErrorKind};
+    ///
+    /// fn advice(error: &ModelError) -> &'static str {
+    ///     if error.is_auth() {
+    ///         "check the key"
+    ///     } else if error.is_context_too_long() {
+    ///         "begin a new conversation"
+    ///     } else if error.is_content_filter() || error.is_invalid_request() {
+    ///         "ask for something else"
+    ///     } else if error.is_aborted() {
+    ///         "ask again"
+    ///     } else if error.is_connection() || error.is_timeout() {
+    ///         "check the network"
+    ///     } else if error.is_rate_limit() || error.is_overloaded() || error.is_retryable() {
+    ///         "wait a minute"
+    ///     } else {
+    ///         "report this"
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::Auth, "no such key")), "check the key");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::ContextTooLong, "250,000 tokens")), "begin a new conversation");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::ContentFilter, "withheld")), "ask for something else");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::InvalidRequest, "no messages")), "ask for something else");
+    /// assert_eq!(advice(&ModelError::aborted("the user left")), "ask again");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::Connection, "refused")), "check the network");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::Timeout, "no answer in time")), "check the network");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::Overloaded, "no capacity")), "wait a minute");
+    /// assert_eq!(advice(&ModelError::new(ModelErrorKind::Server, "bad gateway")), "wait a minute");
+    /// assert_eq!(advice(&ModelError::protocol("no JSON")), "report this");
+    /// ```
     pub fn is_retryable(&self) -> bool {
         use ModelErrorKind::{Connection, Overloaded, RateLimit, Server, Timeout};
         let by_kind = matches!(self.kind(), RateLimit | Overloaded | Server | Connection | Timeout);

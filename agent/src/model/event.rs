@@ -30,6 +30,19 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// assert_eq!(text, "Good morning.");
 /// # Ok(()) }
 /// ```
+///
+/// Where the kind does not matter, methods say what an event is about:
+///
+/// ```
+/// use agent::message::Usage;
+/// use agent::model::ModelEvent;
+///
+/// let said = ModelEvent::TextDelta { content_index: 1, delta: "It is".into() };
+/// assert_eq!((said.content_index(), said.delta(), said.text_delta()), (Some(1), Some("It is"), Some("It is")));
+/// let thought = ModelEvent::ThinkingDelta { content_index: 0, delta: "Is it?".into() };
+/// assert_eq!((thought.delta(), thought.text_delta()), (Some("Is it?"), None));
+/// assert_eq!(ModelEvent::Usage { usage: Usage::new(12, 3) }.content_index(), None);
+/// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -201,7 +214,7 @@ impl fmt::Debug for ModelEvent {
 }
 
 impl ModelEvent {
-    /// Which part it is about, if about one.
+    /// The index of the part it is about; none where it is about the reply as a whole.
     pub fn content_index(&self) -> Option<usize> {
         match self {
             Self::TextStart { content_index }
@@ -220,7 +233,7 @@ impl ModelEvent {
         }
     }
 
-    /// The text that was added to a part.
+    /// The text that was added to a part, whether text, thinking or the arguments of a call.
     pub fn delta(&self) -> Option<&str> {
         match self {
             Self::TextDelta { delta, .. }

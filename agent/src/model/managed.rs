@@ -21,8 +21,12 @@ use crate::message::Media;
 /// use agent::model::{ManagedTool, ModelRequest, WebSearch};
 ///
 /// let search = WebSearch { max_uses: Some(3), ..WebSearch::default() };
-/// let request = ModelRequest::default().with_managed_tools([ManagedTool::WebSearch(search)]);
-/// # assert_eq!(request.managed_tools.len(), 1);
+/// let oracle = ManagedTool::other("acme", agent::json!({"type": "oracle_v2"}));
+/// let tools = [ManagedTool::WebSearch(search), ManagedTool::web_fetch(), oracle];
+/// let request = ModelRequest::default().with_managed_tools(tools);
+/// let names: Vec<&str> = request.managed_tools.iter().map(|tool| tool.name()).collect();
+/// assert_eq!(names, ["web search", "web fetch", "oracle_v2"]);
+/// assert_eq!(ManagedTool::web_search(), ManagedTool::WebSearch(WebSearch::default()));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -46,22 +50,23 @@ pub enum ManagedTool {
 }
 
 impl ManagedTool {
-    /// A search of the web, as the provider likes.
+    /// A search of the web with the provider's own settings.
     pub fn web_search() -> Self {
         Self::WebSearch(WebSearch::default())
     }
 
-    /// Reading of pages of the web, as the provider likes.
+    /// Reading of pages of the web with the provider's own settings.
     pub fn web_fetch() -> Self {
         Self::WebFetch(WebFetch::default())
     }
 
-    /// A tool that only one provider knows, in that provider's words.
+    /// A tool that only one provider knows, in that provider's words: its entry in the list of tools. Another provider refuses
+    /// the request.
     pub fn other(provider: impl Into<String>, definition: impl Into<Value>) -> Self {
         Self::Other { provider: provider.into(), definition: definition.into() }
     }
 
-    /// Its name in words.
+    /// Its name in words, for people: `web search`; of a tool that only one provider knows, the `type` of its definition.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web search",

@@ -53,7 +53,7 @@ mod tests;
 /// [`ModelStream::from_reply`]:
 ///
 /// ```
-/// use agent::message::AssistantMessage;
+/// use agent::message::{AssistantMessage, Message};
 /// use agent::model::{Model, ModelInfo, ModelRequest, ModelStream, StepCx};
 ///
 /// struct Parrot(ModelInfo);
@@ -69,7 +69,16 @@ mod tests;
 ///     }
 /// }
 ///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
 /// let model = Parrot(ModelInfo::new("zoo", "parrot", "grey-1"));
+/// assert_eq!(model.info().model, "grey-1");
+/// let (cx, request) = (StepCx::new(), ModelRequest::new([Message::user("Hello!")]));
+/// assert_eq!(model.call(&cx, &request).await?.text(), "Hello!");
+/// let mut stream = model.stream(&cx, &request);        // the same, as events
+/// while let Some(event) = stream.next().await {
+///     assert_eq!(event?.text_delta().unwrap_or("Hello!"), "Hello!");
+/// }
+/// # Ok(()) }
 /// ```
 ///
 /// # Contract
@@ -117,11 +126,14 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// Who a model is.
 ///
 /// ```
-/// use agent::model::{ManagedTool, ModelInfo};
+/// use agent::model::{Capabilities, ManagedTool, ModelInfo};
 ///
 /// let info = ModelInfo::new("openai", "openai-chat", "gpt-5");
 /// assert_eq!((info.provider.as_str(), info.model.as_str()), ("openai", "gpt-5"));
 /// assert!(!info.runs(&ManagedTool::web_search()));     // unless its capabilities say so
+/// let mut known = Capabilities::default();
+/// known.web_search = true;
+/// assert!(info.with_capabilities(known).runs(&ManagedTool::web_search()));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -245,6 +257,18 @@ impl ModelInfo {
 /// assert!(error.is_aborted());
 /// # Ok(()) }
 /// ```
+///
+/// Who drives steps itself says which step it is, and that it tries again itself:
+///
+/// ```
+/// use agent::model::StepCx;
+/// use agent::{StepKey, StepKind};
+///
+/// let key = StepKey::new("run-1", 2, StepKind::Model, 0);
+/// let second = StepCx::new().with_key(key.clone()).with_attempt(2).retried_by_caller();
+/// assert_eq!((second.key, second.attempt), (Some(key), 2));     // the key of the first attempt, too
+/// assert!(second.is_retried);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepCx {
@@ -264,19 +288,19 @@ impl StepCx {
         Self { key: None, attempt: 1, cancel: CancelToken::new(), is_retried: false }
     }
 
-    /// Sets the key.
+    /// Sets the key of the step: the same for each attempt. There is none by default.
     pub fn with_key(mut self, key: StepKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// Sets the attempt.
+    /// Sets which attempt it is, counted from 1; 1 by default.
     pub fn with_attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// Sets the token.
+    /// Sets the token that ends the reply; by default, one that nobody cancels.
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
         self

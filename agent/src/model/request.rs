@@ -79,25 +79,61 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the tools.
+    /// Sets the tools that the model may ask for, in the order it is shown them; none by default.
+    ///
+    /// ```
+    /// use agent::model::ModelRequest;
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Says how warm it is in a city.
+    /// #[tool]
+    /// fn temperature(city: String) -> f64 {
+    ///     city.len() as f64
+    /// }
+    ///
+    /// let registry = Registry::new(tools![temperature])?;
+    /// let request = ModelRequest::default()
+    ///     .with_tools(registry.definitions())
+    ///     .with_strict_tools(true)
+    ///     .with_parallel_tool_calls(false);
+    /// assert_eq!(request.tools[0].name(), "temperature");
+    /// assert_eq!((request.strict_tools, request.parallel_tool_calls), (true, Some(false)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_tools(mut self, tools: impl Into<Arc<[ToolDefinition]>>) -> Self {
         self.tools = tools.into();
         self
     }
 
     /// Sets the tools that the provider runs itself.
+    ///
+    /// ```
+    /// use agent::model::{ManagedTool, ModelRequest};
+    ///
+    /// let request = ModelRequest::default().with_managed_tools([ManagedTool::web_search(), ManagedTool::CodeExecution]);
+    /// assert_eq!(request.managed_tools, [ManagedTool::web_search(), ManagedTool::CodeExecution]);
+    /// ```
     pub fn with_managed_tools(mut self, tools: impl IntoIterator<Item = ManagedTool>) -> Self {
         self.managed_tools = tools.into_iter().collect();
         self
     }
 
-    /// Sets whether providers should promise that calls fit their schemas.
+    /// Sets whether providers should promise that calls fit their schemas; they are not asked to by default.
     pub fn with_strict_tools(mut self, strict: bool) -> Self {
         self.strict_tools = strict;
         self
     }
 
     /// Sets what the provider's prompt cache should keep.
+    ///
+    /// ```
+    /// use agent::message::CacheMark;
+    /// use agent::model::{ModelRequest, PromptCache};
+    ///
+    /// let mut cache = PromptCache::default();
+    /// cache.system = Some(CacheMark::Hour);
+    /// assert_eq!(ModelRequest::default().with_cache(cache.clone()).cache, cache);
+    /// ```
     pub fn with_cache(mut self, cache: PromptCache) -> Self {
         self.cache = cache;
         self
@@ -121,19 +157,27 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the sampling temperature.
+    /// Sets the sampling temperature, as the provider counts it: 0 to 2 for most, 0 to 1 for Anthropic.
+    ///
+    /// ```
+    /// use agent::model::ModelRequest;
+    ///
+    /// let request = ModelRequest::default().with_temperature(0.2).with_top_p(0.9).with_stop(["END", "\n\n"]);
+    /// assert_eq!((request.temperature, request.top_p), (Some(0.2), Some(0.9)));
+    /// assert_eq!(request.stop, ["END", "\n\n"]);
+    /// ```
     pub fn with_temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets the sampling threshold.
+    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the likeliest that have this probability together.
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self
     }
 
-    /// Sets the texts that end the reply.
+    /// Sets the texts that end the reply where the model writes one of them.
     pub fn with_stop<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
         self.stop = stop.into_iter().map(Into::into).collect();
         self
@@ -172,18 +216,51 @@ impl ModelRequest {
     }
 
     /// Sets the schema the reply has to match.
+    ///
+    /// ```
+    /// use agent::model::{ModelRequest, OutputSchema};
+    ///
+    /// let stars = agent::json!({"type": "object", "properties": {"stars": {"type": "integer"}}, "required": ["stars"]});
+    /// let request = ModelRequest::default().with_output(OutputSchema::new("verdict", stars));
+    /// assert_eq!(request.output.unwrap().schema["required"][0], "stars");
+    /// ```
     pub fn with_output(mut self, output: OutputSchema) -> Self {
         self.output = Some(output);
         self
     }
 
-    /// Tells the provider something about the request.
+    /// Tells the provider something about the request, beside what was told before. It is for the provider's own reports; the
+    /// model does not see it.
+    ///
+    /// ```
+    /// use agent::model::ModelRequest;
+    ///
+    /// let request = ModelRequest::default().with_metadata("user_id", "u-7").with_metadata("team", "search");
+    /// assert_eq!(request.metadata["user_id"], "u-7");
+    /// assert_eq!(request.metadata.len(), 2);
+    /// ```
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
     }
 
-    /// Sets what only this provider knows.
+    /// Sets what only this provider knows: an object whose keys are added to the body of its requests. It replaces what was set
+    /// for the provider before.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::message::Message;
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol as _, openai::OpenAiChat};
+    ///
+    /// let request = ModelRequest::new([Message::user("Hi")])
+    ///     .with_provider_options("openai", agent::json!({"service_tier": "flex"}))
+    ///     .with_provider_options("anthropic", agent::json!({"inference_geo": "eu"}));
+    /// let http = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap();
+    /// assert_eq!(http.body["service_tier"], "flex");
+    /// assert_eq!(http.body.get("inference_geo"), None);    // those of another provider
+    /// # }
+    /// ```
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: impl Into<Value>) -> Self {
         self.provider_options.insert(provider.into(), options.into());
         self

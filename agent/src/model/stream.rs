@@ -20,7 +20,7 @@ type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>
 /// ```
 /// # use agent::message::Message;
 /// # use agent::model::{Model, ModelError, ModelRequest, ScriptedModel, StepCx};
-/// # async fn example() -> Result<(), ModelError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
 /// let model = ScriptedModel::new(["It is warm."]);
 /// let request = ModelRequest::new([Message::user("How is the weather?")]);
 /// let mut stream = model.stream(&StepCx::new(), &request);
@@ -75,6 +75,27 @@ impl ModelStream {
     /// Tells the arguments of calls while they arrive, if the request [asks for it](ModelRequest::argument_events).
     ///
     /// Models whose events come from elsewhere call this on what they return.
+    ///
+    /// ```
+    /// use agent::message::StopReason;
+    /// use agent::model::{ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let recorded = [
+    ///     ModelEvent::ToolCallStart { content_index: 0, id: "call_1".into(), name: "write".into() },
+    ///     ModelEvent::ToolCallDelta { content_index: 0, delta: r#"{"path": "a.txt"}"#.into() },
+    ///     ModelEvent::Stop { reason: StopReason::ToolUse, detail: None, raw: None },
+    /// ];
+    /// let request = ModelRequest::default().with_argument_events();
+    /// let mut stream = ModelStream::from_events(&StepCx::new(), &ModelInfo::default(), recorded.map(Ok))
+    ///     .with_argument_events(&request);
+    /// let mut paths = Vec::new();
+    /// while let Some(event) = stream.next().await {
+    ///     if let ModelEvent::ToolCallArgument { argument, .. } = event? { paths.push(argument.path) }
+    /// }
+    /// assert!(paths.contains(&"/path".to_owned()));
+    /// # Ok(()) }
+    /// ```
     pub fn with_argument_events(mut self, request: &ModelRequest) -> Self {
         self.arguments = request.argument_events.then(|| CallArguments::new(request.tools.clone()));
         self
@@ -82,6 +103,18 @@ impl ModelStream {
 
     /// A reply that comes as a whole, from a model that does not stream. Its provider, api and model are
     /// those of `info`; another model that the reply names is its [`response_model`](AssistantMessage::response_model).
+    ///
+    /// ```
+    /// use agent::message::AssistantMessage;
+    /// use agent::model::{ModelInfo, ModelStream, StepCx};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let info = ModelInfo::new("acme", "acme", "large-1");
+    /// let reply = ModelStream::from_reply(&StepCx::new(), &info, async { Ok(AssistantMessage::from("Good morning.")) });
+    /// let reply = reply.reply().await?;
+    /// assert_eq!((reply.text().as_str(), reply.provider.as_str()), ("Good morning.", "acme"));
+    /// # Ok(()) }
+    /// ```
     pub fn from_reply(
         cx: &StepCx,
         info: &ModelInfo,
@@ -96,7 +129,7 @@ impl ModelStream {
     /// use agent::message::StopReason;
     /// use agent::model::{ModelEvent, ModelInfo, ModelStream, StepCx};
     ///
-    /// # async fn example() -> Result<(), agent::model::ModelError> {
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
     /// let events = [
     ///     ModelEvent::TextDelta { content_index: 0, delta: "Hi".into() },
     ///     ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: None },
@@ -118,7 +151,7 @@ impl ModelStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The reply so far.
+    /// The reply so far: what the events that were read say.
     pub fn partial(&self) -> &AssistantMessage {
         self.accumulator.message()
     }
@@ -137,6 +170,20 @@ impl ModelStream {
 
     /// The reply as far as it came, for who goes on without the rest. Unfinished parts keep their text; a call
     /// whose arguments are not whole is left out.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let reset = ModelError::new(ModelErrorKind::Connection, "the connection broke");
+    /// let model = ScriptedModel::new([reply().text("It is warm, and").error(reset)]);
+    /// let mut stream = model.stream(&StepCx::new(), &ModelRequest::default());
+    /// while let Some(Ok(_)) = stream.next().await {}
+    /// assert_eq!(stream.partial().text(), "It is warm, and");
+    /// let kept = stream.into_partial();                    // where `reply` would give the error
+    /// assert_eq!(kept.text(), "It is warm, and");
+    /// # }
+    /// ```
     pub fn into_partial(self) -> AssistantMessage {
         self.accumulator.into_partial()
     }

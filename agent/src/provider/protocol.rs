@@ -17,54 +17,7 @@ use crate::schema::Dialect;
 /// What a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept, never an
 /// error.
 ///
-/// ```
-/// use agent::model::{ModelError, ModelEvent, ModelInfo, ModelRequest};
-/// use agent::provider::{Decoder, HttpRequest, Protocol, sse::SseEvent};
-///
-/// /// One text in, events `say` and `end` out.
-/// #[derive(Debug)]
-/// struct Acme;
-///
-/// impl Protocol for Acme {
-///     fn api(&self) -> &'static str {
-///         "acme"
-///     }
-///
-///     fn base_url(&self) -> &str {
-///         "https://api.acme.example"
-///     }
-///
-///     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-///         let text = request.messages.last().map(|message| message.text());
-///         Ok(HttpRequest::post("/v1/say", agent::json!({"model": model.model, "text": text})))
-///     }
-///
-///     fn decoder(&self, _: &ModelInfo) -> Box<dyn Decoder> {
-///         Box::new(Said(false))
-///     }
-/// }
-///
-/// struct Said(bool);
-///
-/// impl Decoder for Said {
-///     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-///         match event.event {
-///             "say" => out.push(ModelEvent::TextDelta { content_index: 0, delta: event.data.to_owned() }),
-///             "end" => self.0 = true,
-///             _ => {}
-///         }
-///         Ok(())
-///     }
-///
-///     fn has_ended(&self) -> bool {
-///         self.0
-///     }
-/// }
-///
-/// let request = ModelRequest::new([agent::message::Message::user("Hi")]);
-/// assert_eq!(Acme.encode(&ModelInfo::new("acme", "acme", "large-1"), &request)?.body["text"], "Hi");
-/// # Ok::<(), ModelError>(())
-/// ```
+#[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {
     /// Its name, for example `anthropic-messages`.
     fn api(&self) -> &'static str;
@@ -78,32 +31,85 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for what the protocol cannot say.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
 
-    /// What a model can do, as far as its name tells.
+    /// What a model of this name can do, as far as the name tells. The default is that of [`Capabilities`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "anthropic")] {
+    /// use agent::provider::{Protocol, anthropic::AnthropicMessages};
+    ///
+    /// let known = AnthropicMessages::default().capabilities("claude-sonnet-4-5");
+    /// assert!(known.images && known.native_output && !known.audio);
+    /// # }
+    /// ```
     fn capabilities(&self, model: &str) -> Capabilities {
         let _ = model;
         Capabilities::default()
     }
 
-    /// Reads one answer.
+    /// What reads one answer: a new one for each.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
 
     /// The dialect of the schemas of strict tools. The default leaves schemas as they are.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
+    /// use agent::schema::Dialect;
+    ///
+    /// let (openai, other) = (OpenAiChat::default(), OpenAiChat::default().with_compat(Compat::plain()));
+    /// assert_eq!((openai.strict_dialect(), other.strict_dialect()), (Dialect::OpenAiStrict, Dialect::Plain));
+    /// # }
+    /// ```
     fn strict_dialect(&self) -> Dialect {
         Dialect::Plain
     }
 
     /// What an answer with an error status says. The default goes by the status and the usual headers, and keeps the body.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::provider::{Answer, Protocol, openai::OpenAiChat};
+    ///
+    /// let body = br#"{"error": {"message": "You have no quota left.", "code": "insufficient_quota"}}"#;
+    /// let error = OpenAiChat::default().error(&Answer::new(429, &[], body));
+    /// assert_eq!(error.message(), "You have no quota left.");
+    /// assert!(error.is_rate_limit() && !error.is_retryable());
+    /// # }
+    /// ```
     fn error(&self, answer: &Answer<'_>) -> ModelError {
         failure::of_answer(answer, failure::Said::default())
     }
 
     /// The header that carries a key, and its value: a bearer token by default.
+    ///
+    /// ```
+    /// # #[cfg(feature = "gemini")] {
+    /// use agent::provider::{Protocol, gemini::Gemini};
+    ///
+    /// assert_eq!(Gemini::default().auth("AIza-123"), ("x-goog-api-key", "AIza-123".to_owned()));
+    /// # }
+    /// ```
     fn auth(&self, key: &str) -> (&'static str, String) {
         ("authorization", format!("Bearer {key}"))
     }
 
     /// What the tools came to that the provider ran for this reply, in order: read from its parts and from what they keep of
     /// the provider.
+    ///
+    /// ```
+    /// # #[cfg(feature = "anthropic")] {
+    /// use agent::message::{AssistantMessage, Content, Part, ProviderTool};
+    /// use agent::model::ManagedResult;
+    /// use agent::provider::{Protocol, anthropic::AnthropicMessages};
+    ///
+    /// let mut run = ProviderTool::new("code_execution");
+    /// run.input = Some(agent::json!({"code": "print(6 * 7)"}));
+    /// run.output = Some(agent::json!({"stdout": "42\n", "return_code": 0}));
+    /// let reply = AssistantMessage::new([Part::new(Content::ProviderTool(run)), Part::text("It is 42.")]);
+    /// let results = AnthropicMessages::default().managed_results(&reply);
+    /// assert!(matches!(&results[..], [ManagedResult::CodeExecution(run)] if run.stdout == "42\n" && run.exit_code == Some(0)));
+    /// # }
+    /// ```
     fn managed_results(&self, reply: &AssistantMessage) -> Vec<ManagedResult> {
         let _ = reply;
         Vec::new()
@@ -112,6 +118,19 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Reads a request body of this protocol: the model's name, and the request in neutral words.
     /// [`encode`](Self::encode) gives the same body again; what has no neutral words is in the provider options, under
     /// `provider`. It is for who looks into recorded requests: no run needs it.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::provider::{Protocol, openai::OpenAiChat};
+    ///
+    /// let recorded = agent::json!({
+    ///     "model": "gpt-4.1", "temperature": 0.5, "messages": [{"role": "user", "content": "Is it warm?"}],
+    /// });
+    /// let (model, request) = OpenAiChat::default().parse_request("openai", &recorded).unwrap();
+    /// assert_eq!((model.as_str(), request.messages[0].text().as_str()), ("gpt-4.1", "Is it warm?"));
+    /// assert_eq!(request.temperature, Some(0.5));
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The body is no request of this protocol; by default, always.
@@ -129,7 +148,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 ///
 /// ```
 /// use agent::model::{ModelError, ModelEvent};
-/// use agent::provider::{Decoder, sse::SseEvent};
+/// use agent::provider::{Decoder, sse::{SseEvent, SseParser}};
 ///
 /// /// Every event is a piece of text, and `[DONE]` the last.
 /// #[derive(Default)]
@@ -149,8 +168,12 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 ///     }
 /// }
 ///
+/// let (mut decoder, mut events) = (Plain::default(), Vec::new());
+/// SseParser::new().push(b"data: Hello!\n\n", |event| decoder.event(&event, &mut events).unwrap()).unwrap();
+/// assert_eq!(events[0].text_delta(), Some("Hello!"));
 /// // A stream that breaks off is an error without a word in the decoder.
-/// assert!(Plain::default().finish(&mut Vec::new()).unwrap_err().is_retryable());
+/// assert!(!decoder.has_ended());
+/// assert!(decoder.finish(&mut events).unwrap_err().is_retryable());
 /// ```
 pub trait Decoder: Send {
     /// Takes an event of a stream in.
@@ -174,6 +197,22 @@ pub trait Decoder: Send {
 
     /// The stream broke off, or said that the provider failed: tells what was read and not told yet, such as usage, and no
     /// end. By default nothing was held back.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::{ModelEvent, ModelInfo};
+    /// use agent::provider::{Protocol, openai::OpenAiChat, sse::SseParser};
+    ///
+    /// let mut decoder = OpenAiChat::default().decoder(&ModelInfo::new("openai", "openai-chat", "gpt-5"));
+    /// let mut events = Vec::new();
+    /// let stream = br#"data: {"choices": [{"delta": {"content": "Hi"}}], "usage": {"prompt_tokens": 3}}"#;
+    /// let mut parser = SseParser::new();
+    /// parser.push(stream, |_| {}).unwrap();
+    /// parser.finish(|event| decoder.event(&event, &mut events).unwrap());
+    /// decoder.abandon(&mut events);
+    /// assert!(matches!(events.last(), Some(ModelEvent::Usage { usage }) if usage.input == 3));
+    /// # }
+    /// ```
     fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
         let _ = out;
     }
@@ -183,11 +222,41 @@ pub trait Decoder: Send {
     fn has_ended(&self) -> bool;
 
     /// Whether the stream said its last word: nothing that follows is waited for. By default, its end is.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::ModelInfo;
+    /// use agent::provider::{Protocol, openai::OpenAiChat, sse::SseParser};
+    ///
+    /// let mut decoder = OpenAiChat::default().decoder(&ModelInfo::new("openai", "openai-chat", "gpt-5"));
+    /// let (mut parser, mut events) = (SseParser::new(), Vec::new());
+    /// let end = br#"data: {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}"#;
+    /// let end = [&end[..], b"\n\n"].concat();
+    /// parser.push(&end, |event| decoder.event(&event, &mut events).unwrap()).unwrap();
+    /// assert!(decoder.has_ended() && !decoder.is_complete());       // usage may follow
+    /// parser.push(b"data: [DONE]\n\n", |event| decoder.event(&event, &mut events).unwrap()).unwrap();
+    /// assert!(decoder.is_complete());
+    /// # }
+    /// ```
     fn is_complete(&self) -> bool {
         false
     }
 
     /// Takes an answer in that is one JSON body.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::{ModelEvent, ModelInfo};
+    /// use agent::provider::{Protocol, openai::OpenAiChat};
+    ///
+    /// let mut decoder = OpenAiChat::default().decoder(&ModelInfo::new("openai", "openai-chat", "gpt-5"));
+    /// let mut events = Vec::new();
+    /// decoder.body(br#"{"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}"#, &mut events).unwrap();
+    /// assert!(events.iter().any(|event| event.text_delta() == Some("Hi")));
+    /// assert!(matches!(events.last(), Some(ModelEvent::Stop { .. })));
+    /// assert!(decoder.body(b"<html>", &mut events).is_err());
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The body says that the provider failed, or is no reply; by default, always.

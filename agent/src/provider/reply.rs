@@ -46,6 +46,7 @@ pub struct ReplyReader {
 /// let mut limits = ReplyLimits::default();
 /// limits.body = 1 << 20;
 /// let options = HttpOptions::default().with_limits(limits);
+/// assert_eq!((options.limits.body, options.limits.event), (1 << 20, 16 << 20));
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,21 @@ impl ReplyReader {
         Self { decoder, status, headers, form, body: Vec::new(), limits, read: 0 }
     }
 
-    /// Sets how much is read.
+    /// Sets how much is read; [`ReplyLimits::default`] otherwise.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::ModelInfo;
+    /// use agent::provider::{ReplyLimits, ReplyReader, openai::OpenAiChat};
+    ///
+    /// let mut limits = ReplyLimits::default();
+    /// limits.body = 1 << 10;
+    /// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
+    /// let mut reader = ReplyReader::new(&OpenAiChat::default(), &model, 200, Vec::new()).with_limits(limits);
+    /// let error = reader.push(&[b' '; 2 << 10], &mut Vec::new()).unwrap_err();
+    /// assert_eq!(error.message(), "the answer is longer than 1024 bytes");
+    /// # }
+    /// ```
     pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
         self
@@ -149,6 +164,20 @@ impl ReplyReader {
     }
 
     /// Whether the answer said its last word: [`finish`](Self::finish) may come now, whatever the connection does.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::ModelInfo;
+    /// use agent::provider::{ReplyReader, openai::OpenAiChat};
+    ///
+    /// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
+    /// let mut reader = ReplyReader::new(&OpenAiChat::default(), &model, 200, Vec::new());
+    /// reader.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", &mut Vec::new()).unwrap();
+    /// assert!(!reader.is_complete());
+    /// reader.push(b"data: [DONE]\n\n", &mut Vec::new()).unwrap();
+    /// assert!(reader.is_complete());
+    /// # }
+    /// ```
     pub fn is_complete(&self) -> bool {
         matches!(self.form, Form::Stream(_)) && self.decoder.is_complete()
     }

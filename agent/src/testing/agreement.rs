@@ -51,19 +51,30 @@ impl Agreement {
         Self::default()
     }
 
-    /// At most so many values.
+    /// Sets how many values are tried at most; 200 by default.
     pub fn samples(mut self, samples: usize) -> Self {
         self.samples = samples;
         self
     }
 
-    /// So many faults for each value.
+    /// Sets how many texts with a fault are made of each value; 6 by default.
+    ///
+    /// ```
+    /// use agent::testing::Agreement;
+    ///
+    /// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    /// let right_alone = Agreement::new().mutants(0).check_schema("count", &schema)?;
+    /// assert_eq!(right_alone.faulty, 0);
+    /// let three_each = Agreement::new().mutants(3).check_schema("count", &schema)?;
+    /// assert!(three_each.holds() && three_each.faulty > 0, "{three_each}");
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
     pub fn mutants(mut self, mutants: usize) -> Self {
         self.mutants = mutants;
         self
     }
 
-    /// Other values.
+    /// Sets what the values are made from; 0 by default. Another number gives other values.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

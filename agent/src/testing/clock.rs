@@ -33,6 +33,7 @@ use std::time::Duration;
 /// let call = ToolCall::new("1", "wait", "{}");
 /// let (result, ()) = tokio::join!(registry.call(&call, &cx), async { clock.advance(Duration::from_secs(3600)) });
 /// assert_eq!(result.outcome.code(), Some("timeout"));
+/// assert_eq!(clock.now(), Duration::from_secs(3600));
 /// # Ok(()) }
 /// # #[cfg(not(feature = "runtime"))]
 /// # fn main() {}
@@ -55,7 +56,7 @@ impl FakeClock {
         Self::default()
     }
 
-    /// How far it was moved.
+    /// How far it was moved since it was made.
     pub fn now(&self) -> Duration {
         self.lock().now
     }

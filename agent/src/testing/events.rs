@@ -45,6 +45,16 @@ const SHOWN: usize = 60;
 ///      turn 2 ends: stop\n\
 ///      run ends: completed"
 /// );
+/// log.assert_never("end double failed");
+///
+/// // The events of one turn alone.
+/// let second = EventLog::new();
+/// for event in log.events().into_iter().filter(|event| event.turn == 2) {
+///     second.push(event);
+/// }
+/// assert!(second.outline().starts_with("turn 2 begins\nmessage assistant \"42\"\nturn 2 ends: stop"));
+/// log.clear();
+/// assert!(log.outline().is_empty());
 /// # Ok(()) }
 /// # #[cfg(not(feature = "runtime"))]
 /// # fn main() {}
@@ -55,7 +65,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Nothing yet.
+    /// A log without events.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,17 +76,17 @@ impl EventLog {
         move |event| log.push(event.clone())
     }
 
-    /// Keeps one more event.
+    /// Keeps one more event, behind the others.
     pub fn push(&self, event: Event) {
         self.lock().push(event);
     }
 
-    /// The events so far.
+    /// The events so far, oldest first, also those that have no line in the [outline](Self::outline).
     pub fn events(&self) -> Vec<Event> {
         self.lock().clone()
     }
 
-    /// Forgets them, so that the next run stands alone.
+    /// Forgets the events, so that the next run stands alone.
     pub fn clear(&self) {
         self.lock().clear();
     }

@@ -121,6 +121,7 @@ fn validate(tool: &dyn Tool, text: &str) -> Verdict {
 ///
 /// let report: FuzzReport = fuzz_tools(agent::tools![double])?.remove(0);
 /// assert_eq!(report.tool, "double");
+/// assert!(report.slip("a number as text").is_some_and(|slip| slip.coerced == slip.sent));
 /// report.assert_safe();
 /// # Ok::<(), agent::DefinitionError>(())
 /// ```

@@ -183,7 +183,7 @@ impl Default for ClientLimits {
 }
 
 impl ClientConfig {
-    /// A server behind a URL.
+    /// A server behind a URL. What is set for a command, such as [`arg`](Self::arg), does nothing then.
     pub fn http(url: impl Into<String>) -> Self {
         Self::at(Place::Http(HttpPlace {
             url: url.into(),
@@ -194,7 +194,8 @@ impl ClientConfig {
     }
 
     /// A program that is started and spoken to over its standard input and output. It gets few variables of the environment
-    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more.
+    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more. What is set
+    /// for a URL, such as [`header`](Self::header), does nothing then.
     pub fn command(program: impl Into<OsString>) -> Self {
         Self::at(Place::Command(CommandPlace {
             program: program.into(),
@@ -240,7 +241,26 @@ impl ClientConfig {
         self
     }
 
-    /// Which form of the protocol is spoken.
+    /// Which form of the protocol is spoken; the client finds out by default.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mcp-server")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::mcp::{Client, Server, client::{ClientConfig, ClientLimits, Era}};
+    /// use agent::tools;
+    /// use std::time::Duration;
+    ///
+    /// let server = Server::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let url = server.url();
+    /// tokio::spawn(server.run());
+    /// let limits = ClientLimits { connect: Some(Duration::from_secs(5)), ..ClientLimits::default() };
+    /// let old = Client::connect(ClientConfig::http(&url).era(Era::Legacy).limits(limits)).await?;
+    /// assert_eq!(old.report().await.protocol_version.as_deref(), Some("2025-11-25"));
+    /// let new = Client::connect(ClientConfig::http(&url)).await?;
+    /// assert_eq!(new.report().await.protocol_version.as_deref(), Some("2026-07-28"));
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
+    /// ```
     pub fn era(mut self, era: Era) -> Self {
         self.era = era;
         self
@@ -276,6 +296,48 @@ impl ClientConfig {
     }
 
     /// Uses only the tools for which the function says so, among those that are allowed.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mcp-server")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::mcp::{Client, Server, client::ClientConfig};
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Searches the documents.
+    /// #[tool(read_only)]
+    /// fn search(query: String) -> String {
+    ///     query
+    /// }
+    ///
+    /// /// Deletes a document.
+    /// #[tool]
+    /// fn delete(name: String) -> String {
+    ///     name
+    /// }
+    ///
+    /// let server = Server::new(tools![search, delete]).bind(([127, 0, 0, 1], 0)).await?;
+    /// let url = server.url();
+    /// tokio::spawn(server.run());
+    /// let names = async |config: ClientConfig| -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    ///     let registry = Registry::new(Client::connect(config.name("docs")).await?)?;
+    ///     Ok(registry.names().map(str::to_owned).collect())
+    /// };
+    /// let all = ClientConfig::http(&url).allow(["search"]).allow_all();
+    /// assert_eq!(names(all).await?, ["docs__delete", "docs__search"]);
+    /// let renamed = ClientConfig::http(&url).allow(["search"]).rename("search", "find");
+    /// assert_eq!(names(renamed).await?, ["docs__find"]);
+    /// let by_name = ClientConfig::http(&url).filter(|tool| tool.name() != "delete");
+    /// assert_eq!(names(by_name).await?, ["docs__search"]);
+    /// // By what the server says of them, which is ignored without `trust_hints`.
+    /// let reading = ClientConfig::http(&url).trust_hints().filter(|tool| tool.annotations().read_only == Some(true));
+    /// assert_eq!(names(reading).await?, ["docs__search"]);
+    /// let untrusted = ClientConfig::http(&url).filter(|tool| tool.annotations().read_only == Some(true));
+    /// assert!(names(untrusted).await?.is_empty());
+    /// // This server is on this machine.
+    /// assert!(names(ClientConfig::http(&url).public_addresses_only()).await.is_err());
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
+    /// ```
     pub fn filter(mut self, keep: impl Fn(&ToolDefinition) -> bool + Send + Sync + 'static) -> Self {
         self.filter = Some(Arc::new(keep));
         self
@@ -288,13 +350,13 @@ impl ClientConfig {
         self
     }
 
-    /// What becomes of calls to a tool that changed.
+    /// What becomes of calls to a tool that changed; they are refused by default.
     pub fn on_change(mut self, policy: ChangePolicy) -> Self {
         self.on_change = policy;
         self
     }
 
-    /// What it may cost.
+    /// What it may cost; the defaults stand at the fields of [`ClientLimits`].
     pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
         self
@@ -327,6 +389,26 @@ impl ClientConfig {
 
     /// Asks for a token whenever a connection is made, and again when the server refuses the one it has. The text of an
     /// error goes into the error of the connection.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mcp-server")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::mcp::{Client, Server, client::ClientConfig, server::{Bearer, Caller}};
+    /// use agent::tools;
+    ///
+    /// let tokens = Bearer::new([("token of this hour", Caller::new("ann"))]);
+    /// let server = Server::new(tools![]).authenticator(tokens).bind(([127, 0, 0, 1], 0)).await?;
+    /// let url = server.url();
+    /// tokio::spawn(server.run());
+    /// let config = ClientConfig::http(&url).token(|| async { Ok("token of this hour".to_owned()) });
+    /// assert!(Client::connect(config).await.is_ok());
+    /// // Any other header in its own words:
+    /// let config = ClientConfig::http(&url).header("authorization", "Bearer token of this hour");
+    /// assert!(Client::connect(config).await.is_ok());
+    /// assert!(Client::connect(ClientConfig::http(&url)).await.is_err());
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
+    /// ```
     pub fn token<F, Fut>(self, token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -351,6 +433,24 @@ impl ClientConfig {
     }
 
     /// Adds arguments of the command.
+    ///
+    /// ```
+    /// # #[cfg(unix)]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use agent::mcp::{Client, client::ClientConfig};
+    ///
+    /// // A program that says how it was started, and ends: its last words are in the error.
+    /// let config = ClientConfig::command("sh")
+    ///     .args(["-c", "echo $0 has $NOTES and $CARGO_PKG_NAME in $(pwd) >&2"])
+    ///     .arg("notes-server")
+    ///     .env("NOTES", "12 notes")
+    ///     .inherit_env("CARGO_PKG_NAME")
+    ///     .folder("/");
+    /// let error = Client::connect(config).await.unwrap_err().to_string();
+    /// assert!(error.contains("notes-server has 12 notes and agent in /"), "{error}");
+    /// # }
+    /// # #[cfg(not(unix))] fn main() {}
+    /// ```
     pub fn args<A: Into<OsString>>(self, args: impl IntoIterator<Item = A>) -> Self {
         self.over_stdio(|place| place.args.extend(args.into_iter().map(Into::into)))
     }
@@ -365,7 +465,7 @@ impl ClientConfig {
         self.over_stdio(|place| place.inherited.push(name.into()))
     }
 
-    /// The folder that the command runs in.
+    /// The folder that the command runs in; that of this program by default.
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         self.over_stdio(|place| place.folder = Some(folder.into()))
     }

@@ -75,6 +75,8 @@ const AT_TIMES: Duration = Duration::from_secs(60);
 /// }
 /// # Ok(()) }
 /// ```
+///
+#[doc = include_str!("../../docs/mcp_client.md")]
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -191,7 +193,7 @@ impl Client {
         tool::tools(&self.inner, name)
     }
 
-    /// What was offered, what is used, and why the rest is not.
+    /// What the server offered, what of it is used, and why the rest is not.
     pub async fn report(&self) -> ConnectReport {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
@@ -206,7 +208,7 @@ impl Client {
         }
     }
 
-    /// Whether the last call reached it. Calls go on being made either way.
+    /// Whether the last call did not reach it. Calls go on being made either way.
     pub fn is_degraded(&self) -> bool {
         !self.inner.works.load(Ordering::Acquire)
     }
@@ -220,7 +222,8 @@ impl Client {
         self.inner.refresh().await
     }
 
-    /// Ends the connection. A child has its input closed, is asked to end, and is killed when it does not.
+    /// Ends the connection. A child has its input closed, is asked to end, and is killed when it does not. A later call connects
+    /// anew.
     pub async fn close(&self) {
         let live = self.inner.slot.lock().await.live.take();
         if let Some(connection) = live {

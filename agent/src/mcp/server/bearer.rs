@@ -118,7 +118,27 @@ impl Bearer {
         self
     }
 
-    /// Says that every caller [brings](Caller::with) a `T`.
+    /// Says that every caller [brings](Caller::with) a `T`: tools that take `&T` are then not missing anything when the server is
+    /// built.
+    ///
+    /// ```
+    /// use agent::mcp::{Server, server::{Bearer, Caller}};
+    /// use agent::{tool, tools};
+    ///
+    /// struct Tenant(u32);
+    ///
+    /// /// Says whose tenant it is.
+    /// #[tool]
+    /// fn my_tenant(tenant: &Tenant) -> u32 {
+    ///     tenant.0
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tokens = Bearer::new([("s3cret", Caller::new("ann").with(Tenant(7))?)]);
+    /// assert!(Server::new(tools![my_tenant]).authenticator(tokens.clone()).into_service().is_err());
+    /// assert!(Server::new(tools![my_tenant]).authenticator(tokens.providing::<Tenant>()).into_service().is_ok());
+    /// # Ok(()) }
+    /// ```
     pub fn providing<T: 'static>(mut self) -> Self {
         self.provides.push(StateKey::of::<T>());
         self

@@ -21,7 +21,10 @@ use std::sync::Arc;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let caller = Caller::new("ann").with_scope("tools:read").with(Tenant(7))?;
-/// assert!(caller.has_scope("tools:read"));
+/// assert!(caller.has_scope("tools:read") && !caller.has_scope("admin"));
+/// assert_eq!((caller.id(), caller.scopes()), ("ann", &["tools:read".to_owned()][..]));
+/// assert!(caller.is_known());                          // only the caller `anonymous` is not
+/// assert_eq!(caller.get::<Tenant>().map(|tenant| tenant.0), Some(7));
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -75,7 +78,7 @@ impl Caller {
         &self.inner.id
     }
 
-    /// Whether somebody found out who it is.
+    /// Whether somebody found out who it is: not where a server has no [`Authenticator`].
     pub fn is_known(&self) -> bool {
         self.inner.is_known
     }
@@ -90,7 +93,7 @@ impl Caller {
         self.inner.scopes.iter().any(|own| own == scope)
     }
 
-    /// A value that was added.
+    /// The value of this type that was added [with](Self::with) it, if one was.
     pub fn get<T: 'static>(&self) -> Option<&T> {
         self.inner.state.get()
     }
@@ -124,6 +127,45 @@ impl fmt::Debug for Caller {
 ///     let caller = Caller::new(user.0.as_str());
 ///     Some(if head.header("x-admin").is_some() { caller.with_scope("admin") } else { caller })
 /// }
+/// assert!(caller(&RequestHead::default()).is_none());
+/// ```
+///
+/// The address and the token are there, too:
+///
+/// ```
+/// use agent::mcp::{Server, server::{AuthRefusal, Authenticator, Caller, RequestHead}};
+/// use agent::{BoxFuture, tools};
+/// use tower_service::Service as _;
+///
+/// /// Tenants have a path each, and a token.
+/// struct Tenants;
+///
+/// impl Authenticator for Tenants {
+///     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
+///         Box::pin(async move {
+///             match (head.path(), head.query(), head.bearer_token()) {
+///                 ("/acme", Some("v=2"), Some("s3cret")) => Ok(Caller::new("acme")),
+///                 (_, _, None) => Err(AuthRefusal::no_token()),
+///                 _ => Err(AuthRefusal::invalid_token()),
+///             }
+///         })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut service = Server::new(tools![]).authenticator(Tenants).into_service()?;
+/// let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+/// for (path, token, status) in [("/acme?v=2", "s3cret", 200), ("/acme?v=1", "s3cret", 401), ("/acme?v=2", "no", 401)] {
+///     let request = http::Request::post(format!("http://localhost{path}"))
+///         .header("host", "localhost")
+///         .header("authorization", format!("Bearer {token}"))
+///         .header("content-type", "application/json")
+///         .header("accept", "application/json, text/event-stream")
+///         .body(ping.to_owned())?;
+///     assert_eq!(service.call(request).await?.status(), status);
+/// }
+/// assert!(RequestHead::default().is_stdio());          // no path, no headers
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Default)]
 pub struct RequestHead {
@@ -179,18 +221,33 @@ impl RequestHead {
 /// such a server belongs to whoever started it.
 ///
 /// ```
-/// use agent::BoxFuture;
 /// use agent::mcp::server::{AuthRefusal, Authenticator, Caller, RequestHead};
+/// use agent::{BoxFuture, StateKey};
+///
+/// struct Tenant(String);
 ///
 /// /// A proxy in front of this server says who asks.
 /// struct Proxy;
 ///
 /// impl Authenticator for Proxy {
 ///     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>> {
-///         Box::pin(async move { head.header("x-user").map(Caller::new).ok_or_else(AuthRefusal::no_token) })
+///         Box::pin(async move {
+///             let user = head.header("x-user").ok_or_else(AuthRefusal::no_token)?;
+///             let tenant = Tenant(head.header("x-tenant").unwrap_or("none").to_owned());
+///             Caller::new(user).with(tenant).map_err(|twice| AuthRefusal::unavailable(twice.to_string()))
+///         })
+///     }
+///
+///     fn provides(&self) -> Vec<StateKey> {
+///         vec![StateKey::of::<Tenant>()]               // so a tool may take `&Tenant`
 ///     }
 /// }
-/// # let _ = agent::mcp::Server::new(agent::tools![]).authenticator(Proxy);
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// assert_eq!(Proxy.provides(), [StateKey::of::<Tenant>()]);
+/// let without_headers = RequestHead::default();
+/// assert_eq!(Proxy.authenticate(&without_headers).await.unwrap_err(), AuthRefusal::no_token());
+/// # }
 /// ```
 pub trait Authenticator: Send + Sync + 'static {
     /// Who it is. Never log the token.
@@ -213,6 +270,10 @@ pub trait Authenticator: Send + Sync + 'static {
 ///
 /// assert_eq!(AuthRefusal::no_token().to_string(), "not authorized");
 /// assert_eq!(AuthRefusal::needs_scope("admin").to_string(), r#"the scope "admin" is needed"#);
+/// let bad = AuthRefusal::invalid_token();
+/// assert!(matches!(bad, AuthRefusal::Unauthorized { error: Some(word), .. } if word == "invalid_token"));
+/// let log = AuthRefusal::unavailable("the issuer does not answer").to_string();
+/// assert_eq!(log, "it cannot be found out who asks: the issuer does not answer");
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -260,7 +321,7 @@ impl AuthRefusal {
         Self::Forbidden { scope: scope.into() }
     }
 
-    /// It cannot be found out now.
+    /// It cannot be found out now: the client is answered with 503, and the reason goes to the log.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
     }

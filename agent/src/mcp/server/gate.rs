@@ -133,6 +133,51 @@ impl ServerHandle {
     }
 
     /// Tells the clients that listen that the list of tools is another one now.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mcp-client")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::mcp::{Client, Server, client::ClientConfig, server::Caller};
+    /// use agent::message::ToolCall;
+    /// use agent::{Registry, ToolContext, tool, tools};
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::Duration;
+    ///
+    /// /// Searches the notes.
+    /// #[tool(read_only)]
+    /// fn search(query: String) -> String {
+    ///     query
+    /// }
+    ///
+    /// /// Deletes a note.
+    /// #[tool]
+    /// fn delete(name: String) -> String {
+    ///     name
+    /// }
+    ///
+    /// let offered = Arc::new(Mutex::new(Registry::new(tools![search, delete])?));
+    /// let shared = offered.clone();
+    /// let server = Server::with_loader(move |_: &Caller| Ok(shared.lock().unwrap().clone())).bind(([127, 0, 0, 1], 0)).await?;
+    /// let (url, handle) = (server.url(), server.handle());
+    /// tokio::spawn(server.run());
+    /// let notes = Client::connect(ClientConfig::http(url).name("notes")).await?;
+    /// let registry = Registry::new(&notes)?;
+    ///
+    /// *offered.lock().unwrap() = Registry::new(tools![search])?;
+    /// // A client that listens lists the tools again before its next call.
+    /// let call = ToolCall::new("call_1", "notes__search", r#"{"query": "tea"}"#);
+    /// for _ in 0..1_000 {
+    ///     handle.tools_changed();
+    ///     tokio::time::sleep(Duration::from_millis(10)).await;
+    ///     registry.call(&call, &ToolContext::default()).await;
+    ///     if notes.tools().len() == 1 {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(notes.tools().len(), 1);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "mcp-client"))] fn main() {}
+    /// ```
     pub fn tools_changed(&self) {
         self.signals.changed.send_modify(|times| *times = times.wrapping_add(1));
     }

@@ -7,7 +7,7 @@ use std::error::Error;
 /// Says which tools a caller has, for one request. A closure will do:
 ///
 /// ```
-/// use agent::mcp::{Server, server::Caller};
+/// use agent::mcp::{Server, server::{Caller, LoadError, RequestHead, ToolLoader as _}};
 /// use agent::{Registry, tool, tools};
 ///
 /// /// Says what time it is.
@@ -20,11 +20,16 @@ use std::error::Error;
 /// #[tool]
 /// fn wipe() {}
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (all, few) = (Registry::new(tools![clock, wipe])?, Registry::new(tools![clock])?);
-/// let server = Server::with_loader(move |caller: &Caller| {
+/// let by_scope = move |caller: &Caller| -> Result<Registry, LoadError> {
 ///     Ok(if caller.has_scope("admin") { all.clone() } else { few.clone() })
-/// });
+/// };
+/// // What the server does for each request:
+/// let (ann, head) = (Caller::new("ann"), RequestHead::default());
+/// assert_eq!(by_scope.load(&ann, &head).await?.len(), 1);
+/// assert_eq!(by_scope.load(&ann.with_scope("admin"), &head).await?.len(), 2);
+/// let server = Server::with_loader(by_scope);
 /// # Ok(()) }
 /// ```
 ///

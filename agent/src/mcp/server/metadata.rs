@@ -13,7 +13,12 @@ pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 ///
 /// let metadata = ResourceMetadata::new("https://tools.example/mcp")
 ///     .authorization_server("https://login.example")
-///     .scope("tools");
+///     .scope("tools")
+///     .name("Notes of the team")
+///     .documentation("https://tools.example/docs");
+/// let document = agent::json!(metadata);
+/// assert_eq!(document["resource_name"], "Notes of the team");
+/// assert_eq!(document["resource_documentation"], "https://tools.example/docs");
 /// assert_eq!(metadata.url(), "https://tools.example/.well-known/oauth-protected-resource/mcp");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,19 +60,19 @@ impl ResourceMetadata {
         self
     }
 
-    /// A name for people.
+    /// Sets a name for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.resource_name = Some(name.into());
         self
     }
 
-    /// A page for developers.
+    /// Sets the URL of a page for developers.
     pub fn documentation(mut self, url: impl Into<String>) -> Self {
         self.resource_documentation = Some(url.into());
         self
     }
 
-    /// Where clients find it.
+    /// The URL where clients find the document.
     pub fn url(&self) -> String {
         let (origin, path) = self.split();
         format!("{origin}{WELL_KNOWN}{path}")

@@ -102,6 +102,8 @@ use std::time::Duration;
 /// server.allow_anonymous().into_service()?;
 /// # Ok::<(), agent::mcp::server::ServerError>(())
 /// ```
+///
+#[doc = include_str!("../../docs/mcp_server.md")]
 #[must_use = "serve it, or turn it into a service"]
 pub struct Server {
     tools: Tools,
@@ -193,13 +195,13 @@ impl Server {
         self
     }
 
-    /// A name for people.
+    /// Sets a name for people; none by default.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// What a model should know before it uses the tools.
+    /// Sets what a model should know before it uses the tools; nothing by default.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
@@ -269,8 +271,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Tells the clients that listen that the list of tools is another one now. See [`handle`](Self::handle) for a server
-    /// that runs.
+    /// Tells the clients that listen that the list of tools is another one now. Of a server that does not run yet nobody
+    /// listens: keep its [`handle`](Self::handle), which does the same.
     pub fn tools_changed(&self) {
         self.handle.tools_changed();
     }

@@ -21,6 +21,34 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 ///     Ok(text)
 /// }
 /// ```
+///
+/// What else a client says, and what this library's own says:
+///
+/// ```
+/// # #[cfg(feature = "mcp-client")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::mcp::server::{ClientCapability, RequestInfo};
+/// use agent::mcp::{Client, Server, client::ClientConfig};
+/// use agent::message::ToolCall;
+/// use agent::{Registry, ToolContext, tool, tools};
+///
+/// /// Says who asks.
+/// #[tool(read_only)]
+/// fn who(request: &RequestInfo) -> String {
+///     let (name, version) = (request.client_name().unwrap_or("?"), request.client_version().unwrap_or("?"));
+///     let samples = request.has(ClientCapability::Sampling);
+///     format!("{name} {version} speaks {}, samples: {samples}", request.protocol_version())
+/// }
+///
+/// let server = Server::new(tools![who]).bind(([127, 0, 0, 1], 0)).await?;
+/// let config = ClientConfig::http(server.url()).name("demo");
+/// tokio::spawn(server.run());
+/// let registry = Registry::new(&Client::connect(config).await?)?;
+/// let result = registry.call(&ToolCall::new("call_1", "demo__who", "{}"), &ToolContext::default()).await;
+/// assert_eq!(result.outcome.text(), "agent 0.1.0 speaks 2026-07-28, samples: false");
+/// # Ok(()) }
+/// # #[cfg(not(feature = "mcp-client"))] fn main() {}
+/// ```
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
     /// What it says is read when somebody asks.
@@ -78,6 +106,35 @@ impl fmt::Display for ClientCapability {
 ///     Ok("…".into())
 /// }
 /// ```
+///
+/// A tool that can do without goes on instead:
+///
+/// ```
+/// # #[cfg(feature = "mcp-client")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::mcp::server::{ClientCapability, RequestInfo};
+/// use agent::mcp::{Client, Server, client::ClientConfig};
+/// use agent::message::ToolCall;
+/// use agent::{Registry, ToolContext, tool, tools};
+///
+/// /// Lists the folders that are worked on.
+/// #[tool(read_only)]
+/// fn folders(request: &RequestInfo) -> String {
+///     match request.require(ClientCapability::Roots) {
+///         Ok(()) => "…".to_owned(),
+///         Err(missing) => format!("All of them: the client has no {}.", missing.capability()),
+///     }
+/// }
+///
+/// let server = Server::new(tools![folders]).bind(([127, 0, 0, 1], 0)).await?;
+/// let config = ClientConfig::http(server.url()).name("demo");
+/// tokio::spawn(server.run());
+/// let registry = Registry::new(&Client::connect(config).await?)?;
+/// let result = registry.call(&ToolCall::new("call_1", "demo__folders", "{}"), &ToolContext::default()).await;
+/// assert_eq!(result.outcome.text(), "All of them: the client has no roots.");
+/// # Ok(()) }
+/// # #[cfg(not(feature = "mcp-client"))] fn main() {}
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client lacks the capability `{}`", .0.as_str())]
 pub struct MissingCapability(ClientCapability);
@@ -85,7 +142,7 @@ pub struct MissingCapability(ClientCapability);
 crate::error_text::debug_is_the_sentence!(MissingCapability);
 
 impl MissingCapability {
-    /// What is missing.
+    /// The capability that is missing.
     pub fn capability(self) -> ClientCapability {
         self.0
     }

@@ -42,6 +42,25 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
+/// With the newer version of the API, a beta, and a token instead of a key:
+///
+/// ```
+/// use agent::message::Message;
+/// use agent::model::{ModelInfo, ModelRequest};
+/// use agent::provider::{Protocol, anthropic::{AnthropicMessages, AnthropicVersion}};
+///
+/// let protocol = AnthropicMessages::default()
+///     .with_version(AnthropicVersion::V2026_10_21)
+///     .with_beta("context-1m-2025-08-07")
+///     .with_bearer();
+/// let model = ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-4-5");
+/// let http = protocol.encode(&model, &ModelRequest::new([Message::user("Is 91 prime?")]))?;
+/// assert!(http.headers.contains(&("anthropic-version".into(), "2026-10-21".into())));
+/// assert!(http.headers.contains(&("anthropic-beta".into(), "context-1m-2025-08-07".into())));
+/// assert_eq!(protocol.auth("token-7"), ("authorization", "Bearer token-7".into()));
+/// # Ok::<(), agent::model::ModelError>(())
+/// ```
+///
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: beside thinking, and under
 /// version `2026-10-21`.
 ///
@@ -97,13 +116,13 @@ impl AnthropicMessages {
     /// The name of the protocol.
     pub const API: &str = "anthropic-messages";
 
-    /// Sets the version.
+    /// Sets the version of the API; `2023-06-01` by default.
     pub fn with_version(mut self, version: AnthropicVersion) -> Self {
         self.version = version;
         self
     }
 
-    /// Sends the key as `Authorization: Bearer`.
+    /// Sends the key as `Authorization: Bearer`, instead of `x-api-key`.
     pub fn with_bearer(mut self) -> Self {
         self.bearer = true;
         self

@@ -17,6 +17,7 @@ use crate::provider::http::ApiKey;
 ///     .with_base_url("http://127.0.0.1:8000/v1")
 ///     .without_key();
 /// assert_eq!(local.name(), "local");
+/// assert_eq!(local.protocol().api(), "openai-chat");
 /// # }
 /// ```
 #[derive(Clone)]
@@ -57,12 +58,36 @@ impl ProviderEntry {
     }
 
     /// Adds a variable of the environment that may hold the key; the first that is set counts.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
+    ///
+    /// let acme = ProviderEntry::new("acme", OpenAiChat::default())
+    ///     .with_key_variable("ACME_PROD_KEY")
+    ///     .with_key_variable("ACME_TEST_KEY");
+    /// let error = Catalogue::default().with_provider(acme).model("acme/large-1").unwrap_err().to_string();
+    /// assert!(error.ends_with("set ACME_PROD_KEY or ACME_TEST_KEY"), "{error}");
+    /// # }
+    /// ```
     pub fn with_key_variable(mut self, variable: impl Into<String>) -> Self {
         self.key_variables.push(variable.into());
         self
     }
 
-    /// Sets the key itself, or where it comes from.
+    /// Sets the key itself, or where it comes from. No variable is read then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::provider::http::ApiKey;
+    /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
+    ///
+    /// // A token that is good for an hour: asked for before each request.
+    /// let token = ApiKey::callback(|| async { Ok("token of this hour".into()) });
+    /// let acme = ProviderEntry::new("acme", OpenAiChat::default()).with_key(token);
+    /// assert!(Catalogue::default().with_provider(acme).model("acme/large-1").is_ok());
+    /// # }
+    /// ```
     pub fn with_key(mut self, key: impl Into<ApiKey>) -> Self {
         self.key = Some(key.into());
         self
@@ -96,6 +121,32 @@ impl ProviderEntry {
     }
 
     /// Adds a header of all its requests; one of the same name that a model's builder adds comes after it.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::provider::http::{HttpOptions, Proxy, TrafficKind};
+    /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let sent = Arc::new(Mutex::new(Vec::new()));
+    /// let seen = sent.clone();
+    /// let options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(0).on_traffic(move |traffic| {
+    ///     if let TrafficKind::Request { headers, .. } = &traffic.kind {
+    ///         seen.lock().unwrap().extend(headers.iter().cloned());
+    ///     }
+    /// });
+    /// let local = ProviderEntry::new("local", OpenAiChat::default())
+    ///     .with_base_url("http://127.0.0.1:9/v1")                  // where nobody listens
+    ///     .with_header("x-team", "search")
+    ///     .without_key();
+    /// let model = Catalogue::empty().with_provider(local).with_options(options).model("local/qwen3")?;
+    /// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());
+    /// assert!(sent.lock().unwrap().contains(&("x-team".to_owned(), "search".to_owned())));
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "openai"))] fn main() {}
+    /// ```
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -105,7 +156,7 @@ impl ProviderEntry {
         &self.headers
     }
 
-    /// Its name.
+    /// Its name: what stands before the `/` in the names of its models.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -9,6 +9,16 @@
 /// let room = facts.context_window.map(|window| window - facts.max_output.unwrap_or(0));
 /// println!("{room:?} tokens for the conversation");
 /// ```
+///
+/// Of a model of your own you say it yourself:
+///
+/// ```
+/// use agent::provider::{ModelFacts, Prices};
+///
+/// let facts = ModelFacts::default().with_context_window(32_000).with_max_output(4_000).with_prices(Prices::new(0.2, 0.8));
+/// assert_eq!((facts.context_window, facts.max_output), (Some(32_000), Some(4_000)));
+/// assert_eq!(facts.prices.unwrap().output, 0.8);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelFacts {

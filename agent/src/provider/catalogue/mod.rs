@@ -21,6 +21,7 @@ use crate::args::did_you_mean;
 /// ```
 /// # #[cfg(feature = "openai")]
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::model::Model as _;
 /// use agent::provider::openai::{Compat, OpenAiChat};
 /// use agent::provider::{Catalogue, ProviderEntry};
 ///
@@ -29,7 +30,8 @@ use crate::args::did_you_mean;
 ///     .with_key_variable("ACME_API_KEY");
 /// let catalogue = Catalogue::default().with_provider(acme.with_key("secret"));
 /// let model = catalogue.model("acme/large-1")?;
-/// # let _ = model; Ok(()) }
+/// assert_eq!(model.info().provider, "acme");
+/// # Ok(()) }
 /// # #[cfg(feature = "openai")] example().unwrap();
 /// ```
 ///
@@ -60,7 +62,19 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// Nobody.
+    /// A catalogue without providers: for programs that ask none but those they name.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::provider::{Catalogue, ProviderEntry, openai::OpenAiChat};
+    ///
+    /// let local = ProviderEntry::new("local", OpenAiChat::default()).without_key();
+    /// let catalogue = Catalogue::empty().with_provider(local);
+    /// let names: Vec<&str> = catalogue.providers().map(|provider| provider.name()).collect();
+    /// assert_eq!(names, ["local"]);
+    /// assert!(catalogue.model("openai/gpt-5").is_err());
+    /// # }
+    /// ```
     pub fn empty() -> Self {
         Self { providers: Vec::new(), ..BUILT_IN.clone() }
     }
@@ -99,12 +113,52 @@ impl Catalogue {
     }
 
     /// Sets the timeouts, retries, limits and listeners of all models.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::provider::Catalogue;
+    /// use agent::provider::http::{HttpOptions, Proxy, TrafficKind};
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    ///
+    /// let sent = Arc::new(AtomicU32::new(0));
+    /// let counter = sent.clone();
+    /// let options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(0).on_traffic(move |traffic| {
+    ///     if matches!(traffic.kind, TrafficKind::Request { .. }) {
+    ///         counter.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// let catalogue = Catalogue::default().with_options(options);
+    /// for name in ["ollama/qwen3", "vllm/gemma3"] {
+    ///     let model = catalogue.builder(name).base_url("http://127.0.0.1:9/v1").build()?;     // where nobody listens
+    ///     assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());
+    /// }
+    /// assert_eq!(sent.load(Ordering::Relaxed), 2);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "openai"))] fn main() {}
+    /// ```
     pub fn with_options(mut self, options: HttpOptions) -> Self {
         self.options = options;
         self
     }
 
     /// Shares the connections, and the options, of this client among all models.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::model::Model as _;
+    /// use agent::provider::Catalogue;
+    /// use agent::provider::http::{HttpClient, HttpOptions};
+    ///
+    /// let client = HttpClient::new(HttpOptions::default().with_max_retries(5))?;
+    /// let catalogue = Catalogue::default().with_client(client.clone()).with_key("openai", "sk-123");
+    /// let model = catalogue.builder("openai/gpt-5").header("x-team", "search").build()?;
+    /// assert_eq!(model.info().model, "gpt-5");
+    /// # Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
     pub fn with_client(mut self, client: HttpClient) -> Self {
         self.client = Some(client);
         self
@@ -118,7 +172,8 @@ impl Catalogue {
         self.builder(name).build()
     }
 
-    /// The same, with more to be said about it.
+    /// A model by its name that more is to be said about, such as headers or another address. The options and the client are those
+    /// of the catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
         let builder = HttpModel::builder(name).catalogue(self.clone()).options(self.options.clone());
         match &self.client {
@@ -127,7 +182,7 @@ impl Catalogue {
         }
     }
 
-    /// The providers, in order.
+    /// The providers, in the order in which they were added.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
         self.providers.iter()
     }

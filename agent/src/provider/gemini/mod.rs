@@ -33,13 +33,19 @@ mod tests;
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{ModelInfo, ModelRequest, Thinking};
-/// use agent::provider::{Protocol, gemini::Gemini};
+/// use agent::provider::{Protocol, gemini::{Gemini, GeminiSchemas, GeminiVersion}};
+/// use agent::schema::Dialect;
 ///
 /// let model = ModelInfo::new("gemini", "gemini-generate-content", "gemini-3-flash-preview");
 /// let request = ModelRequest::new([Message::user("Is 91 prime?")]).with_thinking(Thinking::Low);
 /// let http = Gemini::default().encode(&model, &request)?;
 /// assert_eq!(http.path, "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse");
 /// assert_eq!(http.body["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
+///
+/// // By the other version of the API, and with schemas for older models.
+/// let older = Gemini::default().with_version(GeminiVersion::V1).with_schemas(GeminiSchemas::OpenApi);
+/// assert!(older.encode(&model, &request)?.path.starts_with("/v1/models/"));
+/// assert_eq!(older.strict_dialect(), Dialect::GeminiLegacy);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -113,7 +119,7 @@ impl Gemini {
     /// The name of the protocol.
     pub const API: &str = "gemini-generate-content";
 
-    /// Sets the version.
+    /// Sets the version of the API, in the path; `v1beta` by default.
     pub fn with_version(mut self, version: GeminiVersion) -> Self {
         self.version = version;
         self
@@ -126,6 +132,20 @@ impl Gemini {
     }
 
     /// Takes streams for whole that end without `finishReason`.
+    ///
+    /// ```
+    /// use agent::model::ModelInfo;
+    /// use agent::provider::{ReplyReader, gemini::Gemini};
+    ///
+    /// let model = ModelInfo::new("gemini", "gemini-generate-content", "gemini-3-flash-preview");
+    /// let read = |protocol: Gemini| {
+    ///     let (mut reader, mut events) = (ReplyReader::new(&protocol, &model, 200, Vec::new()), Vec::new());
+    ///     reader.push(br#"data: {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]}"#, &mut events)?;
+    ///     reader.finish(&protocol, &mut events)
+    /// };
+    /// assert!(read(Gemini::default()).unwrap_err().is_retryable());
+    /// assert!(read(Gemini::default().with_lenient_end()).is_ok());
+    /// ```
     pub fn with_lenient_end(mut self) -> Self {
         self.lenient_end = true;
         self

@@ -38,19 +38,33 @@ pub struct HttpClient {
 
 /// An answer on its way.
 ///
-/// ```no_run
+/// ```
 /// use agent::provider::HttpRequest;
-/// use agent::provider::http::{HttpAnswer, HttpClient, HttpOptions};
+/// use agent::provider::http::{HttpAnswer, HttpClient, HttpOptions, Proxy};
 ///
-/// # async fn example() -> Result<(), agent::model::ModelError> {
-/// let client = HttpClient::new(HttpOptions::default())?;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let server = format!("http://{}", listener.local_addr()?);
+/// # std::thread::spawn(move || -> std::io::Result<()> {
+/// #     use std::io::{Read as _, Write as _};
+/// #     let (mut stream, _) = listener.accept()?;
+/// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
+/// #     while !seen.ends_with(b"}") {
+/// #         let length = stream.read(&mut piece)?;
+/// #         seen.extend_from_slice(&piece[..length]);
+/// #     }
+/// #     stream.write_all(b"HTTP/1.1 200 OK\r\nx-request-id: req_7\r\ncontent-length: 12\r\n\r\n{\"best\": 3}\n")
+/// # });
+/// let client = HttpClient::new(HttpOptions::default().with_proxy(Proxy::None))?;
 /// let request = HttpRequest::post("/v1/rerank", agent::json!({"query": "tea"}));
-/// let mut answer: HttpAnswer = client.send("https://api.example", &request, &[]).await?;
+/// let mut answer: HttpAnswer = client.send(&server, &request, &[]).await?;
+/// assert_eq!(answer.status(), 200);
+/// assert!(answer.headers().contains(&("x-request-id".to_owned(), "req_7".to_owned())));
 /// let mut body = Vec::new();
 /// while let Some(piece) = answer.chunk().await? {
 ///     body.extend_from_slice(&piece);
 /// }
-/// println!("{} {}", answer.status(), body.len());
+/// assert_eq!(body, b"{\"best\": 3}\n");
 /// # Ok(()) }
 /// ```
 pub struct HttpAnswer {
@@ -89,11 +103,36 @@ impl HttpClient {
 
     /// A client of your own making: its proxies, TLS and connection timeout count, not those of the options. Let it
     /// follow no redirects to hosts that must not see your key.
+    ///
+    /// ```
+    /// use agent::provider::HttpRequest;
+    /// use agent::provider::http::{HttpClient, HttpOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let server = format!("http://{}", listener.local_addr()?);
+    /// # std::thread::spawn(move || -> std::io::Result<()> {
+    /// #     use std::io::{Read as _, Write as _};
+    /// #     let (mut stream, _) = listener.accept()?;
+    /// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
+    /// #     while !seen.ends_with(b"}") {
+    /// #         let length = stream.read(&mut piece)?;
+    /// #         seen.extend_from_slice(&piece[..length]);
+    /// #     }
+    /// #     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+    /// # });
+    /// let own = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
+    /// let client = HttpClient::from_reqwest(own, HttpOptions::default().with_max_retries(5));
+    /// assert_eq!(client.options().max_retries, 5);
+    /// let request = HttpRequest::post("/v1/warm-up", agent::json!({"model": "large-1"}));
+    /// assert_eq!(client.send(&server, &request, &[]).await?.status(), 204);
+    /// # Ok(()) }
+    /// ```
     pub fn from_reqwest(client: reqwest::Client, options: HttpOptions) -> Self {
         Self { client, options }
     }
 
-    /// How it waits and tries.
+    /// The options it was made with: how long it waits, how often it tries, how much it reads.
     pub fn options(&self) -> &HttpOptions {
         &self.options
     }

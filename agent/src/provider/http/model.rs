@@ -27,8 +27,11 @@ use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel
 /// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
 /// use agent::provider::http::{HttpModel, HttpOptions};
 ///
-/// let model = HttpModel::builder("openai/gpt-5").key("sk-123").options(HttpOptions::default()).build()?;
-/// # let _ = model; Ok(()) }
+/// let options = HttpOptions::default().with_max_retries(5);
+/// let model = HttpModel::builder("openai/gpt-5-mini").key("sk-123").options(options).build()?;
+/// assert_eq!(model.facts().unwrap().context_window, Some(400_000));
+/// # Ok(()) }
+/// # #[cfg(feature = "openai")] example().unwrap();
 /// ```
 #[derive(Clone)]
 pub struct HttpModel {
@@ -141,14 +144,36 @@ impl HttpModel {
 }
 
 impl HttpModel {
-    /// What is known of the model: its window, what it costs.
+    /// What its catalogue knows of the model: its window, what it costs. None where nothing is known.
     pub fn facts(&self) -> Option<&ModelFacts> {
         self.inner.facts.as_ref()
     }
 }
 
 impl HttpModelBuilder {
-    /// Looks the name up here.
+    /// Looks the name up in this catalogue, instead of the one of what is compiled in.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), agent::provider::http::BuildModelError> {
+    /// use agent::model::{Capabilities, Model as _};
+    /// use agent::provider::http::HttpModel;
+    /// use agent::provider::openai::{OpenAiChat, OpenAiResponses};
+    /// use agent::provider::{Catalogue, ProviderEntry};
+    ///
+    /// let acme = ProviderEntry::new("acme", OpenAiChat::default()).with_base_url("https://api.acme.example/v1").without_key();
+    /// let mut text_only = Capabilities::default();
+    /// text_only.images = false;
+    /// let model = HttpModel::builder("acme/large-1")
+    ///     .catalogue(Catalogue::empty().with_provider(acme))
+    ///     .protocol(OpenAiResponses::default().with_store())           // instead of the provider's
+    ///     .capabilities(text_only)
+    ///     .build()?;
+    /// assert_eq!((model.info().provider.as_str(), model.info().api.as_str()), ("acme", "openai-responses"));
+    /// assert!(!model.info().capabilities.images);
+    /// # Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Some(catalogue);
         self
@@ -160,7 +185,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the protocol, for example with another version.
+    /// Sets the protocol, for example with another version, instead of the provider's own.
     pub fn protocol(mut self, protocol: impl Protocol + 'static) -> Self {
         self.protocol = Some(Arc::new(protocol));
         self
@@ -178,7 +203,30 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets timeouts, retries, limits and listeners.
+    /// Sets timeouts, retries, limits and listeners; those of a [client](Self::client) count instead, where one is given.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::provider::http::{HttpModel, HttpOptions, Proxy};
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    /// use std::time::Duration;
+    ///
+    /// let retries = Arc::new(AtomicU32::new(0));
+    /// let counter = retries.clone();
+    /// let mut options = HttpOptions::default()
+    ///     .with_proxy(Proxy::None)
+    ///     .with_max_retries(1)
+    ///     .on_retry(move |retry| counter.store(retry.number, Ordering::Relaxed));
+    /// options.first_delay = Duration::from_millis(1);
+    /// let model = HttpModel::builder("ollama/qwen3").base_url("http://127.0.0.1:9/v1").options(options).build()?;
+    /// let error = model.call(&StepCx::new(), &ModelRequest::default()).await.unwrap_err();   // nobody listens there
+    /// assert!(error.is_connection());
+    /// assert_eq!(retries.load(Ordering::Relaxed), 1);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "openai"))] fn main() {}
+    /// ```
     pub fn options(mut self, options: HttpOptions) -> Self {
         self.options = options;
         self
@@ -192,6 +240,20 @@ impl HttpModelBuilder {
     }
 
     /// Shares the connections, and the options, of this client.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::model::Model as _;
+    /// use agent::provider::http::{HttpClient, HttpModel, HttpOptions};
+    ///
+    /// let client = HttpClient::new(HttpOptions::default().with_max_retries(5))?;
+    /// let large = HttpModel::builder("openai/gpt-5").key("sk-123").client(client.clone()).build()?;
+    /// let small = HttpModel::builder("openai/gpt-5-mini").key("sk-123").client(client).build()?;
+    /// assert_eq!((large.info().model.as_str(), small.info().model.as_str()), ("gpt-5", "gpt-5-mini"));
+    /// # Ok(()) }
+    /// # #[cfg(feature = "openai")] example().unwrap();
+    /// ```
     pub fn client(mut self, client: HttpClient) -> Self {
         self.client = Some(client);
         self

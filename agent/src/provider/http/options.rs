@@ -22,7 +22,27 @@ use crate::provider::ReplyLimits;
 ///     .with_first_byte_timeout(Duration::from_secs(60))
 ///     .with_max_retries(5)
 ///     .on_retry(|retry| eprintln!("{} in {:?}", retry.error, retry.delay));
-/// # let _ = options;
+/// assert_eq!((options.first_byte_timeout, options.max_retries), (Duration::from_secs(60), 5));
+/// ```
+///
+/// For a server on this machine, which answers at once or not at all:
+///
+/// ```
+/// use agent::provider::ReplyLimits;
+/// use agent::provider::http::{HttpOptions, Proxy};
+/// use std::time::Duration;
+///
+/// let mut limits = ReplyLimits::default();
+/// limits.body = 1 << 20;
+/// let options = HttpOptions::default()
+///     .with_connect_timeout(Duration::from_secs(1))
+///     .with_idle_timeout(Duration::from_secs(10))
+///     .with_total_timeout(Duration::from_secs(60))
+///     .with_limits(limits)
+///     .with_proxy(Proxy::None);
+/// assert_eq!((options.connect_timeout, options.idle_timeout), (Duration::from_secs(1), Duration::from_secs(10)));
+/// assert_eq!((options.total_timeout, options.limits.body), (Duration::from_secs(60), 1 << 20));
+/// assert!(matches!(options.proxy, Proxy::None));
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
@@ -143,43 +163,43 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets how long a connection may take.
+    /// Sets how long a connection may take; 60 s by default.
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets how long the first byte may take.
+    /// Sets how long the first byte may take; 5 min by default.
     pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.first_byte_timeout = timeout;
         self
     }
 
-    /// Sets how long an answer may be silent.
+    /// Sets how long an answer may be silent between two of its pieces; 5 min by default.
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// Sets how long everything may take.
+    /// Sets how long everything may take, retries and pauses included; 1 h by default.
     pub fn with_total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = timeout;
         self
     }
 
-    /// Sets how often a request is sent again.
+    /// Sets how often a request is sent again at most; twice by default.
     pub fn with_max_retries(mut self, retries: u32) -> Self {
         self.max_retries = retries;
         self
     }
 
-    /// Sets how much of an answer is read.
+    /// Sets how much of an answer is read; 256 MiB by default.
     pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets what stands between.
+    /// Sets what stands between; what the environment says by default.
     pub fn with_proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = proxy;
         self
@@ -193,6 +213,39 @@ impl HttpOptions {
 
     /// Calls this after each reply whose provider said what it took; of one that broke off, as far as that was said. It must
     /// not block.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")]
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agent::message::Message;
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::provider::http::{HttpModel, HttpOptions, Proxy};
+    /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+    ///
+    /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let server = format!("http://{}", listener.local_addr()?);
+    /// # std::thread::spawn(move || -> std::io::Result<()> {
+    /// #     use std::io::{Read as _, Write as _};
+    /// #     let (mut stream, _) = listener.accept()?;
+    /// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
+    /// #     while !seen.ends_with(b"}") {
+    /// #         let length = stream.read(&mut piece)?;
+    /// #         seen.extend_from_slice(&piece[..length]);
+    /// #     }
+    /// #     stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\
+    /// #         {\"choices\": [{\"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}], \"usage\": {\"prompt_tokens\": 12, \"completion_tokens\": 3}}")
+    /// # });
+    /// let tokens = Arc::new(AtomicU64::new(0));
+    /// let sum = tokens.clone();
+    /// let options = HttpOptions::default().with_proxy(Proxy::None).on_usage(move |report| {
+    ///     sum.fetch_add(report.usage.total, Ordering::Relaxed);
+    /// });
+    /// let model = HttpModel::builder("ollama/qwen3").base_url(server).options(options).build()?;
+    /// model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hello!")])).await?;
+    /// assert_eq!(tokens.load(Ordering::Relaxed), 15);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "openai"))] fn main() {}
+    /// ```
     pub fn on_usage(mut self, listener: impl Fn(&UsageReport<'_>) + Send + Sync + 'static) -> Self {
         self.on_usage = Some(Arc::new(listener));
         self

@@ -11,7 +11,9 @@ use crate::model::{ModelError, ModelErrorKind};
 /// ```
 /// use agent::provider::http::Secret;
 ///
-/// assert_eq!(format!("{:?}", Secret::from("sk-123")), "Secret");
+/// let key = Secret::from("sk-123");
+/// assert_eq!(format!("{key:?}"), "Secret");
+/// assert_eq!(key.expose(), "sk-123");
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
@@ -51,7 +53,9 @@ type Callback =
 ///
 /// let fixed = ApiKey::from("sk-123");
 /// let short_lived = ApiKey::callback(|| async { Ok("token of this minute".into()) });
-/// # let _ = (fixed, short_lived, ApiKey::none());
+/// let of_local_server = ApiKey::none();
+/// let shown = format!("{fixed:?}, {short_lived:?}, {of_local_server:?}");
+/// assert_eq!(shown, "ApiKey(given), ApiKey(callback), ApiKey(none)");
 /// ```
 #[derive(Clone)]
 pub struct ApiKey(Source);

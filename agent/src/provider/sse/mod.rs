@@ -27,7 +27,8 @@ mod tests;
 /// ```
 /// use agent::provider::sse::{MAX_EVENT, SseParser};
 ///
-/// let small = SseParser::new().with_max_event(MAX_EVENT / 16);
+/// let mut small = SseParser::new().with_max_event(MAX_EVENT / 16);
+/// assert!(small.push(&vec![b'x'; MAX_EVENT / 8], |_| {}).is_err());
 /// ```
 pub const MAX_EVENT: usize = 16 << 20;
 
@@ -48,6 +49,10 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// parser.push(b"ta: one\n\n", |event| seen.push((event.id.to_owned(), event.data.to_owned())))?;
 /// assert_eq!(seen, [("7".to_owned(), "one".to_owned())]);
 /// assert_eq!(parser.retry(), Some(3_000));             // milliseconds
+///
+/// parser.push(b"data: two\n", |_| unreachable!("no blank line came"))?;
+/// parser.finish(|event| seen.push((event.id.to_owned(), event.data.to_owned())));
+/// assert_eq!(seen[1], ("7".to_owned(), "two".to_owned()));
 /// # Ok::<(), agent::provider::sse::SseError>(())
 /// ```
 #[derive(Debug)]
@@ -143,7 +148,14 @@ impl SseParser {
         self
     }
 
-    /// Sets how long a line, and the data of an event, may be, in bytes.
+    /// Sets how long a line, and the data of an event, may be, in bytes; [`MAX_EVENT`] by default.
+    ///
+    /// ```
+    /// use agent::provider::sse::SseParser;
+    ///
+    /// let mut parser = SseParser::new().with_max_event(1 << 10);
+    /// assert!(parser.push(&[b'x'; 2 << 10], |_| {}).is_err());
+    /// ```
     pub fn with_max_event(mut self, bytes: usize) -> Self {
         self.max_event = bytes;
         self

@@ -11,6 +11,7 @@ use std::fmt;
 /// let schema = agent::json!({"type": "object", "properties": {"n": {"type": "integer"}}});
 /// let report = Agreement::new().samples(20).check_schema("count", &schema)?;
 /// assert!(report.holds() && report.fitting > 0, "{report}");
+/// assert!(report.disagreements().is_empty());
 /// # Ok::<(), agent::args::SchemaError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub struct AgreementReport {
 }
 
 impl AgreementReport {
-    /// Does every law hold?
+    /// Whether every law holds.
     pub fn holds(&self) -> bool {
         self.count == 0
     }

@@ -84,7 +84,23 @@ impl Cassette {
         Self { path: path.into(), scrubber: Scrubber::new() }
     }
 
-    /// Replaces this text wherever it stands.
+    /// Replaces this text by `[scrubbed]` wherever it stands, in requests and in replies.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::message::Message;
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::testing::Cassette;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = std::env::temp_dir().join(format!("agent-doc-secret-{}.json", std::process::id()));
+    /// let model = Cassette::new(&path).secret("hunter2").record(ScriptedModel::new(["Welcome."]));
+    /// model.call(&StepCx::new(), &ModelRequest::new([Message::user("My word is hunter2.")])).await?;
+    /// let file = std::fs::read_to_string(&path)?;
+    /// assert!(file.contains("My word is [scrubbed]."), "{file}");
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(()) }
+    /// ```
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.scrubber.add_secret(secret.into());
         self
@@ -92,6 +108,29 @@ impl Cassette {
 
     /// Changes every text of a request before it is written or compared: for dates, paths, names of machines, whatever
     /// differs from run to run. Doing it again has to change nothing more. Replies are kept as they came.
+    ///
+    /// ```
+    /// use agent::ScriptedModel;
+    /// use agent::message::Message;
+    /// use agent::model::{Model as _, ModelRequest, StepCx};
+    /// use agent::testing::Cassette;
+    ///
+    /// /// Dates differ from day to day.
+    /// fn undated(text: &str) -> String {
+    ///     let words = text.split(' ').map(|word| if word.starts_with("2026-") { "[date]" } else { word });
+    ///     words.collect::<Vec<_>>().join(" ")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = std::env::temp_dir().join(format!("agent-doc-scrub-{}.json", std::process::id()));
+    /// let ask = |today: &str| ModelRequest::new([Message::user("Is it warm?")]).with_system(format!("Today is {today} ."));
+    /// let recording = Cassette::new(&path).scrub(undated).record(ScriptedModel::new(["No."]));
+    /// recording.call(&StepCx::new(), &ask("2026-11-22")).await?;
+    /// let playing = Cassette::new(&path).scrub(undated).play()?;
+    /// assert_eq!(playing.call(&StepCx::new(), &ask("2026-11-23")).await?.text(), "No.");
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(()) }
+    /// ```
     pub fn scrub(mut self, change: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.scrubber.add_change(Arc::new(change));
         self
@@ -145,11 +184,23 @@ impl Cassette {
 /// error, which shows the nearest one that was recorded and where the two differ.
 ///
 /// ```
+/// use agent::ScriptedModel;
+/// use agent::model::{Model as _, ModelRequest, StepCx};
 /// use agent::testing::{Cassette, CassetteModel};
 ///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let path = std::env::temp_dir().join(format!("agent-doc-model-{}.json", std::process::id()));
-/// let model: CassetteModel = Cassette::new(path).record(agent::ScriptedModel::new(["Hello!"]));
+/// let model: CassetteModel = Cassette::new(&path).record(ScriptedModel::new(["Hello!"]));
 /// assert!(model.is_recording() && model.is_empty());
+/// model.call(&StepCx::new(), &ModelRequest::default()).await?;
+/// assert_eq!(model.len(), 1);
+///
+/// let model = Cassette::new(&path).play()?;
+/// assert!(!model.is_recording());
+/// assert_eq!(model.call(&StepCx::new(), &ModelRequest::default()).await?.text(), "Hello!");
+/// model.assert_played();                               // fails where a recorded reply was not asked for
+/// # std::fs::remove_file(&path)?;
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct CassetteModel {
@@ -166,17 +217,17 @@ struct State {
 }
 
 impl CassetteModel {
-    /// How many exchanges there are.
+    /// How many exchanges there are in the cassette, played or not.
     pub fn len(&self) -> usize {
         self.lock().tape.exchanges.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no exchanges in the cassette.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a model is asked.
+    /// Whether a model is asked and its replies are written, instead of played.
     pub fn is_recording(&self) -> bool {
         self.lock().source.is_some()
     }

@@ -75,7 +75,15 @@ impl FunctionModel {
         Self { info, answer: Arc::new(answer), state: Arc::default() }
     }
 
-    /// Sets who the model says it is.
+    /// Sets who the model says it is; provider, api and model are `function` by default.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelInfo, ModelRequest};
+    /// use agent::testing::FunctionModel;
+    ///
+    /// let model = FunctionModel::new(|_: ModelRequest| async { "Hello!" }).with_info(ModelInfo::new("acme", "acme", "large-1"));
+    /// assert_eq!(model.info().model, "large-1");
+    /// ```
     pub fn with_info(mut self, info: ModelInfo) -> Self {
         self.info = info;
         self

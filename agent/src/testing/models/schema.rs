@@ -17,33 +17,7 @@ const AT_ONCE: usize = 8;
 /// It is for the tools of an application as a whole: nothing may panic, no right call may be refused. The tools are **run**,
 /// so give them a world of their own. Everything is made the same way each time.
 ///
-/// ```
-/// use agent::testing::SchemaModel;
-/// use agent::{Assistant, ToolArgs, tool, tools};
-///
-/// /// Books a room.
-/// #[tool]
-/// fn book(#[arg(length(1..=40))] city: String, #[arg(range(1..=30))] nights: u32) -> String {
-///     format!("{nights} nights in {city}")
-/// }
-///
-/// # #[cfg(feature = "runtime")]
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = SchemaModel::new();
-/// let assistant = Assistant::builder(model.clone()).tools(tools![book]).build()?;
-/// assistant.prompt("Try everything.").await?;
-///
-/// let report = model.report();
-/// println!("{report}");
-/// report.assert_safe();
-/// assert!(report.calls().iter().any(|call| call.arguments.contains("\"nights\":30") && call.is_completed()));
-/// # Ok(()) }
-/// # #[cfg(not(feature = "runtime"))]
-/// # fn main() {}
-/// ```
-///
-/// A reply [of a type](ModelRequest::output) that is asked for is made from its schema, too.
+#[doc = include_str!("../../docs/schema_model.md")]
 #[derive(Clone)]
 pub struct SchemaModel {
     info: ModelInfo,
@@ -80,31 +54,60 @@ impl SchemaModel {
         }
     }
 
-    /// How many right calls each tool gets, at most.
+    /// Sets how many right calls each tool gets, at most; 4 by default.
+    ///
+    /// ```
+    /// use agent::testing::SchemaModel;
+    /// use agent::{Assistant, tool, tools};
+    ///
+    /// /// Doubles a number.
+    /// #[tool]
+    /// fn double(n: i64) -> i64 {
+    ///     n * 2
+    /// }
+    ///
+    /// /// Halves a number.
+    /// #[tool]
+    /// fn halve(n: i64) -> i64 {
+    ///     n / 2
+    /// }
+    ///
+    /// # #[cfg(feature = "runtime")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = SchemaModel::new().with_valid(2).with_boundaries(1).with_slips(0).only(["double"]).with_text("Tried.");
+    /// let assistant = Assistant::builder(model.clone()).tools(tools![double, halve]).build()?;
+    /// assert_eq!(assistant.prompt("Try it.").await?.text(), "Tried.");
+    /// let tried: Vec<String> = model.report().calls().iter().map(|call| format!("{} {}", call.tool, call.kind)).collect();
+    /// assert_eq!(tried, ["double right", "double right", "double at an edge"]);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "runtime"))]
+    /// # fn main() {}
+    /// ```
     pub fn with_valid(mut self, calls: usize) -> Self {
         self.counts.valid = calls;
         self
     }
 
-    /// How many calls at the edges of its schema each tool gets, at most.
+    /// Sets how many calls at the edges of its schema each tool gets, at most, just beyond them included; 12 by default.
     pub fn with_boundaries(mut self, calls: usize) -> Self {
         self.counts.boundary = calls;
         self
     }
 
-    /// How many careless calls each tool gets, at most.
+    /// Sets how many careless calls each tool gets, at most; 12 by default.
     pub fn with_slips(mut self, calls: usize) -> Self {
         self.counts.slips = calls;
         self
     }
 
-    /// Tries these tools and no others.
+    /// Tries the tools of these names and no others; all by default.
     pub fn only<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.only = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What it says in the end.
+    /// Sets what it says when every tool was tried.
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
@@ -224,12 +227,31 @@ impl fmt::Display for CallKind {
 /// One call of a [`SchemaModel`].
 ///
 /// ```
-/// use agent::testing::{CallKind, SchemaCall};
+/// use agent::testing::{CallKind, SchemaCall, SchemaModel};
+/// use agent::{Assistant, tool, tools};
 ///
 /// /// What a good tool never does.
 /// fn is_bad(call: &SchemaCall) -> bool {
 ///     matches!(call.kind, CallKind::Beyond) && !call.is_refused()
 /// }
+///
+/// /// Doubles a number.
+/// #[tool]
+/// fn double(#[arg(range(0..=100))] n: i64) -> i64 {
+///     n * 2
+/// }
+///
+/// # #[cfg(feature = "runtime")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = SchemaModel::new();
+/// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
+/// let report = model.report();
+/// assert!(!report.calls().iter().any(is_bad));
+/// assert!(report.calls().iter().all(|call| call.kind != CallKind::Valid || call.is_completed()));
+/// # Ok(()) }
+/// # #[cfg(not(feature = "runtime"))]
+/// # fn main() {}
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -291,7 +313,9 @@ impl SchemaCall {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = SchemaModel::new();
 /// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
-/// model.report().assert_safe();
+/// let report = model.report();
+/// report.assert_safe();
+/// assert!(report.calls().iter().any(|call| call.arguments == r#"{"n":101}"# && call.is_refused()));
 /// # Ok(()) }
 /// # #[cfg(not(feature = "runtime"))]
 /// # fn main() {}

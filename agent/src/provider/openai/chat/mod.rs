@@ -23,7 +23,7 @@ mod tests;
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{ModelInfo, ModelRequest, Thinking};
-/// use agent::provider::{Protocol, openai::OpenAiChat};
+/// use agent::provider::{Protocol, openai::{Compat, OpenAiChat}};
 ///
 /// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
 /// let request = ModelRequest::new([Message::user("Hi")]).with_thinking(Thinking::Low).with_max_tokens(500);
@@ -31,6 +31,10 @@ mod tests;
 /// assert_eq!(http.url("https://api.openai.com/v1"), "https://api.openai.com/v1/chat/completions");
 /// assert_eq!(http.body["reasoning_effort"], "low");
 /// assert_eq!(http.body["max_completion_tokens"], 500);
+///
+/// // The same for a server that knows the old field.
+/// let old = OpenAiChat::default().with_compat(Compat::plain());
+/// assert_eq!(old.encode(&model, &request)?.body["max_tokens"], 500);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -52,6 +56,8 @@ pub struct OpenAiChat {
 /// let protocol = OpenAiChat::default().with_compat(compat);
 /// assert_eq!(protocol.compat.system_role, SystemRole::System);
 /// ```
+///
+#[doc = include_str!("../../../docs/openai_compat.md")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about a server")]
@@ -209,7 +215,7 @@ impl Compat {
         self
     }
 
-    /// Sets whether a schema for the reply is known.
+    /// Sets whether a schema for the reply is known. Where it is not, a request with one is refused before it is sent.
     pub fn with_json_schema(mut self, known: bool) -> Self {
         self.json_schema = known;
         self
@@ -221,7 +227,7 @@ impl Compat {
         self
     }
 
-    /// Sets whether `parallel_tool_calls` is known.
+    /// Sets whether `parallel_tool_calls` is known. Where it is not, it is left out.
     pub fn with_parallel_tool_calls(mut self, known: bool) -> Self {
         self.parallel_tool_calls = known;
         self
@@ -233,13 +239,13 @@ impl Compat {
         self
     }
 
-    /// Sets how long call ids have to be.
+    /// Sets how long call ids have to be, in letters and digits: others are mapped, the same one always to the same.
     pub fn with_call_id_length(mut self, length: usize) -> Self {
         self.call_id_length = Some(length);
         self
     }
 
-    /// Sets how long call ids may be.
+    /// Sets how long call ids may be, in characters: longer ones that others made are mapped, the same one always to the same.
     pub fn with_max_call_id(mut self, length: usize) -> Self {
         self.max_call_id = Some(length);
         self
@@ -315,7 +321,7 @@ impl OpenAiChat {
     /// The name of the protocol.
     pub const API: &str = "openai-chat";
 
-    /// The protocol as a server speaks it.
+    /// Sets in what the server departs from OpenAI; in nothing by default.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self

@@ -22,7 +22,8 @@ mod tests;
 /// ```
 /// use agent::message::Message;
 /// use agent::model::{ModelInfo, ModelRequest, Thinking};
-/// use agent::provider::{Protocol, openai::OpenAiResponses};
+/// use agent::provider::{Protocol, openai::{OpenAiResponses, ReasoningSummary}};
+/// use agent::schema::Dialect;
 ///
 /// let model = ModelInfo::new("openai", "openai-responses", "gpt-5");
 /// let request = ModelRequest::new([Message::user("Hi")]).with_system("Be brief.").with_thinking(Thinking::Low);
@@ -31,6 +32,15 @@ mod tests;
 /// assert_eq!(http.body["instructions"], "Be brief.");
 /// assert_eq!(http.body["reasoning"]["effort"], "low");
 /// assert_eq!(http.body["include"][0], "reasoning.encrypted_content");
+///
+/// // With replies kept at the provider, and summaries of what the model thought.
+/// let kept = OpenAiResponses::default().with_store().with_summary(ReasoningSummary::Auto).encode(&model, &request)?;
+/// assert_eq!((&kept.body["store"], &kept.body["reasoning"]["summary"]), (&true.into(), &"auto".into()));
+///
+/// // For another server that speaks it.
+/// let plain = OpenAiResponses::default().without_encrypted_reasoning().without_strict();
+/// assert_eq!(plain.encode(&model, &request)?.body.get("include"), None);
+/// assert_eq!(plain.strict_dialect(), Dialect::Plain);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
@@ -90,25 +100,25 @@ impl OpenAiResponses {
     /// The name of the protocol.
     pub const API: &str = "openai-responses";
 
-    /// Lets the provider keep replies.
+    /// Lets the provider keep replies. Reasoning is not asked for in its encrypted form then.
     pub fn with_store(mut self) -> Self {
         self.store = true;
         self
     }
 
-    /// Asks for summaries of what the model thought.
+    /// Asks for summaries of what the model thought, where a request says how much it should think.
     pub fn with_summary(mut self, summary: ReasoningSummary) -> Self {
         self.summary = Some(summary);
         self
     }
 
-    /// For servers that know no encrypted reasoning.
+    /// Asks for no encrypted reasoning: for servers that know none.
     pub fn without_encrypted_reasoning(mut self) -> Self {
         self.encrypted_reasoning = false;
         self
     }
 
-    /// For servers that know no strict schemas.
+    /// Sends no strict schemas: for servers that know none.
     pub fn without_strict(mut self) -> Self {
         self.strict = false;
         self

@@ -1,0 +1,344 @@
+//! One reply of a script, and how it is played.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::message::{Content, Part, StopReason, ToolArguments, Usage};
+use crate::model::{ModelError, ModelEvent, ModelRequest};
+
+/// In which pieces a reply comes.
+#[derive(Clone, Copy)]
+pub(super) struct Chunks {
+    /// How many characters a delta has at most.
+    pub(super) size: usize,
+    /// Whether arguments come in deltas.
+    pub(super) streams_arguments: bool,
+}
+
+pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
+
+/// One reply of a [`ScriptedModel`](super::ScriptedModel). Made by [`reply`] or [`reply_with`].
+///
+/// ```
+/// use agent::Assistant;
+/// use agent::message::Usage;
+/// use agent::model::{ScriptedModel, reply};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let script = reply().thinking("Short is better.").text("No.").usage(Usage::new(12, 3)).stop_reason("max_tokens");
+/// let output = Assistant::builder(ScriptedModel::new([script])).build()?.prompt("May I?").await?;
+/// assert_eq!((output.text().as_str(), output.usage.total), ("No.", 15));
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+#[must_use = "a reply does nothing until it is part of a script"]
+pub struct Reply {
+    parts: Vec<Part>,
+    usage: Option<Usage>,
+    end: End,
+    /// Gives the reply itself when it is asked for.
+    answer: Option<Answer>,
+}
+
+type Answer = Box<dyn FnOnce(&ModelRequest) -> Reply + Send>;
+
+enum End {
+    Stop(StopReason),
+    Error(ModelError),
+    Hang,
+}
+
+impl Default for End {
+    fn default() -> Self {
+        Self::Stop(StopReason::Stop)
+    }
+}
+
+/// An empty reply, to be filled: parts come in the order they are added.
+///
+/// ```
+/// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+/// let script = reply().thinking("I need the weather.").text("One moment.").tool_call("get_weather", "{}");
+/// let said = ScriptedModel::new([script]).call(&StepCx::new(), &ModelRequest::default()).await?;
+/// assert_eq!((said.content.len(), said.text().as_str()), (3, "One moment."));
+/// # Ok(()) }
+/// ```
+pub fn reply() -> Reply {
+    Reply::default()
+}
+
+/// A reply that depends on the request.
+///
+/// ```
+/// use agent::model::{ScriptedModel, reply, reply_with};
+/// use agent::{Assistant, tool, tools};
+///
+/// /// Says what time it is.
+/// #[tool]
+/// fn clock() -> String {
+///     "noon".to_owned()
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([
+///     reply().tool_call("clock", "{}"),
+///     reply_with(|request| {
+///         let result = request.messages.last().map(|message| message.text()).unwrap_or_default();
+///         reply().text(format!("It is {result}."))
+///     }),
+/// ]);
+/// let assistant = Assistant::builder(model).tools(tools![clock]).build()?;
+/// assert_eq!(assistant.prompt("What time is it?").await?.text(), "It is noon.");
+/// # Ok(()) }
+/// ```
+pub fn reply_with(answer: impl FnOnce(&ModelRequest) -> Reply + Send + 'static) -> Reply {
+    Reply { answer: Some(Box::new(answer)), ..Reply::default() }
+}
+
+impl Reply {
+    /// Adds text.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.part(Part::text(text))
+    }
+
+    /// Adds thinking.
+    pub fn thinking(self, text: impl Into<String>) -> Self {
+        self.part(Part::thinking(text))
+    }
+
+    /// Adds a call. Text is the arguments' raw text, broken JSON included. Ids are `call_1`, `call_2`, … over the
+    /// whole script.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let script = reply()
+    ///     .tool_call("get_weather", r#"{"city": "Paris"}"#)
+    ///     .tool_call_with_id("toolu_7", "get_weather", r#"{"city": "Rome"}"#);
+    /// let asked = ScriptedModel::new([script]).call(&StepCx::new(), &ModelRequest::default()).await?;
+    /// let ids: Vec<&str> = asked.tool_calls().map(|call| call.id.as_str()).collect();
+    /// assert_eq!(ids, ["call_1", "toolu_7"]);
+    /// # Ok(()) }
+    /// ```
+    pub fn tool_call(self, name: impl Into<String>, args: impl Into<ToolArguments>) -> Self {
+        self.tool_call_with_id("", name, args)
+    }
+
+    /// Adds a call with an id of one's own.
+    pub fn tool_call_with_id(
+        self,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        args: impl Into<ToolArguments>,
+    ) -> Self {
+        self.part(Part::tool_call(id, name, args))
+    }
+
+    /// Adds any part.
+    ///
+    /// ```
+    /// use agent::message::Part;
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::model::ModelError> {
+    /// let script = reply().text("Here it is:").part(Part::image(vec![0x89, 0x50], "image/png"));
+    /// let drawn = ScriptedModel::new([script]).call(&StepCx::new(), &ModelRequest::default()).await?;
+    /// assert_eq!(drawn.content[1], Part::image(vec![0x89, 0x50], "image/png"));
+    /// # Ok(()) }
+    /// ```
+    pub fn part(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// Says what the reply took.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// Says why the reply ends. By default it is `tool_use` with calls and `stop` without.
+    pub fn stop_reason(mut self, reason: impl Into<StopReason>) -> Self {
+        self.end = End::Stop(reason.into());
+        self
+    }
+
+    /// Breaks off with this error, after the parts.
+    ///
+    /// ```
+    /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ModelError> {
+    /// let busy = ModelError::new(ModelErrorKind::Overloaded, "no capacity");
+    /// let model = ScriptedModel::new([reply().error(busy), reply().text("Hello!")]);
+    /// let (cx, request) = (StepCx::new(), ModelRequest::default());
+    /// assert!(model.call(&cx, &request).await.unwrap_err().is_overloaded());
+    /// assert_eq!(model.call(&cx, &request).await?.text(), "Hello!");
+    /// # Ok(()) }
+    /// ```
+    pub fn error(mut self, error: ModelError) -> Self {
+        self.end = End::Error(error);
+        self
+    }
+
+    /// Never ends, after the parts: only cancelling helps.
+    ///
+    /// ```
+    /// use agent::CancelToken;
+    /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let cancel = CancelToken::new();
+    /// let model = ScriptedModel::new([reply().text("One moment").hang()]);
+    /// let mut stream = model.stream(&StepCx::new().with_cancel(cancel.clone()), &ModelRequest::default());
+    /// while let Some(Ok(event)) = stream.next().await {
+    ///     if event.text_delta().is_some() {
+    ///         cancel.cancel("the user left");
+    ///     }
+    /// }
+    /// assert_eq!(stream.reply().await.unwrap_err().message(), "the user left");
+    /// # }
+    /// ```
+    pub fn hang(mut self) -> Self {
+        self.end = End::Hang;
+        self
+    }
+
+    /// Becomes what it depends on.
+    pub(super) fn settle(&mut self, request: &ModelRequest) {
+        while let Some(answer) = self.answer.take() {
+            *self = answer(request);
+        }
+    }
+
+    /// Gives ids to calls that have none; `calls` goes on counting.
+    pub(super) fn number_calls(&mut self, calls: &mut usize) {
+        for part in &mut self.parts {
+            if let Content::ToolCall(call) = &mut part.content {
+                *calls += 1;
+                if call.id.is_empty() {
+                    call.id = format!("call_{calls}");
+                }
+            }
+        }
+    }
+
+    /// The reply to a request as a stream, for models of tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn into_events(
+        mut self,
+        request: &ModelRequest,
+        calls: &mut usize,
+    ) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + use<> {
+        self.settle(request);
+        self.number_calls(calls);
+        self.play(CHUNKS)
+    }
+
+    pub(super) fn play(self, chunks: Chunks) -> Play {
+        let mut events = VecDeque::new();
+        for (content_index, part) in self.parts.into_iter().enumerate() {
+            play_part(content_index, part, chunks, &mut events);
+        }
+        if let Some(usage) = self.usage {
+            events.push_back(Ok(ModelEvent::Usage { usage }));
+        }
+        match self.end {
+            End::Stop(reason) => events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None })),
+            End::Error(error) => events.push_back(Err(error)),
+            End::Hang => return Play { events, hangs: true },
+        }
+        Play { events, hangs: false }
+    }
+}
+
+fn play_part(
+    content_index: usize,
+    part: Part,
+    chunks: Chunks,
+    events: &mut VecDeque<Result<ModelEvent, ModelError>>,
+) {
+    let deltas = |text: &str, event: fn(usize, String) -> ModelEvent| {
+        let chars: Vec<char> = text.chars().collect();
+        let chunks = chars.chunks(chunks.size).map(|chunk| Ok(event(content_index, chunk.iter().collect())));
+        chunks.collect::<Vec<_>>()
+    };
+    match &part.content {
+        Content::Text(text) => {
+            events.push_back(Ok(ModelEvent::TextStart { content_index }));
+            events
+                .extend(deltas(text, |content_index, delta| ModelEvent::TextDelta { content_index, delta }));
+        }
+        Content::Thinking { text, redacted: false } => {
+            events.push_back(Ok(ModelEvent::ThinkingStart { content_index }));
+            events.extend(deltas(text, |content_index, delta| ModelEvent::ThinkingDelta {
+                content_index,
+                delta,
+            }));
+        }
+        Content::ToolCall(call) => {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            events.push_back(Ok(ModelEvent::ToolCallStart { content_index, id, name }));
+            let args = if chunks.streams_arguments { call.args.text() } else { "" };
+            events.extend(deltas(args, |content_index, delta| ModelEvent::ToolCallDelta {
+                content_index,
+                delta,
+            }));
+        }
+        _ => {}
+    }
+    // The final word: with provider data and whatever else the part has.
+    events.push_back(Ok(ModelEvent::Part { content_index, part }));
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        reply().text(text)
+    }
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        reply().text(text)
+    }
+}
+
+impl From<ModelError> for Reply {
+    fn from(error: ModelError) -> Self {
+        reply().error(error)
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("parts", &self.parts)
+            .field("usage", &self.usage)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A reply as a stream.
+pub(super) struct Play {
+    events: VecDeque<Result<ModelEvent, ModelError>>,
+    hangs: bool,
+}
+
+impl Stream for Play {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.events.pop_front() {
+            // A waker is not kept: who cancels wakes the stream itself.
+            None if self.hangs => Poll::Pending,
+            next => Poll::Ready(next),
+        }
+    }
+}
