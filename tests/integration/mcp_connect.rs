@@ -178,6 +178,29 @@ async fn an_address_that_is_none() {
 }
 
 #[tokio::test]
+async fn settings_of_the_other_kind_of_server() {
+    for (config, what) in [
+        (ClientConfig::command("true").bearer_token("s3cret"), "`bearer_token` is for a server behind a URL"),
+        (
+            ClientConfig::command("true").header("x-key", "s3cret"),
+            "hand secrets over with `.env(name, value)`",
+        ),
+        (
+            ClientConfig::http("http://127.0.0.1:9/mcp").arg("-v"),
+            "`arg` is for a server that is started with",
+        ),
+        (
+            ClientConfig::http("http://127.0.0.1:9/mcp").env("KEY", "s3cret").arg("-v"),
+            "`env` is for a server",
+        ),
+    ] {
+        let (kind, text) = refusal(config).await;
+        assert_eq!(kind, Kind::Configuration);
+        assert!(text.contains(what) && !text.contains("s3cret"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there() {
     let config = || ClientConfig::command("no-such-program-here");
     for (config, what) in [

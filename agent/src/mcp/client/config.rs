@@ -35,6 +35,8 @@ pub struct ClientConfig {
     pub(super) on_change: ChangePolicy,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
+    /// The first setting that is of the other kind of server.
+    misplaced: Option<&'static str>,
 }
 
 type Filter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
@@ -183,7 +185,7 @@ impl Default for ClientLimits {
 }
 
 impl ClientConfig {
-    /// A server behind a URL. What is set for a command, such as [`arg`](Self::arg), does nothing then.
+    /// A server behind a URL. A setting for a command, such as [`arg`](Self::arg), is an error when it is connected to.
     pub fn http(url: impl Into<String>) -> Self {
         Self::at(Place::Http(HttpPlace {
             url: url.into(),
@@ -194,8 +196,8 @@ impl ClientConfig {
     }
 
     /// A program that is started and spoken to over its standard input and output. It gets few variables of the environment
-    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more. What is set
-    /// for a URL, such as [`header`](Self::header), does nothing then.
+    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more. A setting
+    /// for a URL, such as [`header`](Self::header), is an error when it is connected to.
     pub fn command(program: impl Into<OsString>) -> Self {
         Self::at(Place::Command(CommandPlace {
             program: program.into(),
@@ -218,21 +220,40 @@ impl ClientConfig {
             on_change: ChangePolicy::default(),
             limits: ClientLimits::default(),
             on_traffic: None,
+            misplaced: None,
         }
     }
 
-    fn over_http(mut self, change: impl FnOnce(&mut HttpPlace)) -> Self {
-        if let Place::Http(place) = &mut self.place {
-            change(place);
+    fn over_http(mut self, setting: &'static str, change: impl FnOnce(&mut HttpPlace)) -> Self {
+        match &mut self.place {
+            Place::Http(place) => change(place),
+            Place::Command(_) => _ = self.misplaced.get_or_insert(setting),
         }
         self
     }
 
-    fn over_stdio(mut self, change: impl FnOnce(&mut CommandPlace)) -> Self {
-        if let Place::Command(place) = &mut self.place {
-            change(place);
+    fn over_stdio(mut self, setting: &'static str, change: impl FnOnce(&mut CommandPlace)) -> Self {
+        match &mut self.place {
+            Place::Command(place) => change(place),
+            Place::Http(_) => _ = self.misplaced.get_or_insert(setting),
         }
         self
+    }
+
+    /// What is said about a setting that this kind of server cannot have. To leave it out in silence could mean to connect
+    /// without the token that was given.
+    pub(super) fn misplaced(&self) -> Option<String> {
+        let setting = self.misplaced?;
+        Some(match self.place {
+            Place::Http(_) => format!(
+                "`{setting}` is for a server that is started with `ClientConfig::command`, and this one has a URL"
+            ),
+            Place::Command(_) => {
+                format!(
+                    "`{setting}` is for a server behind a URL, and this one is a command: hand secrets over with `.env(name, value)`"
+                )
+            }
+        })
     }
 
     /// The first half of the names that models see, `NAME__TOOL`; what the server calls itself otherwise.
@@ -384,7 +405,8 @@ impl ClientConfig {
     /// Sends a token with each request over HTTP.
     pub fn bearer_token(self, token: impl Into<String>) -> Self {
         let token = token.into();
-        self.token(move || std::future::ready(Ok(token.clone())))
+        let token = move || -> BoxFuture<'static, _> { Box::pin(std::future::ready(Ok(token.clone()))) };
+        self.over_http("bearer_token", |place| place.token = Some(Arc::new(token)))
     }
 
     /// Asks for a token whenever a connection is made, and again when the server refuses the one it has. The text of an
@@ -414,22 +436,22 @@ impl ClientConfig {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
-        self.over_http(|place| place.token = Some(Arc::new(move || Box::pin(token()))))
+        self.over_http("token", |place| place.token = Some(Arc::new(move || Box::pin(token()))))
     }
 
     /// Sends a header with each request over HTTP.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.over_http(|place| place.headers.push((name.into(), value.into())))
+        self.over_http("header", |place| place.headers.push((name.into(), value.into())))
     }
 
     /// Connects only to addresses of the public internet: for URLs that come from others.
     pub fn public_addresses_only(self) -> Self {
-        self.over_http(|place| place.public_only = true)
+        self.over_http("public_addresses_only", |place| place.public_only = true)
     }
 
     /// Adds an argument of the command.
     pub fn arg(self, arg: impl Into<OsString>) -> Self {
-        self.over_stdio(|place| place.args.push(arg.into()))
+        self.over_stdio("arg", |place| place.args.push(arg.into()))
     }
 
     /// Adds arguments of the command.
@@ -452,22 +474,22 @@ impl ClientConfig {
     /// # #[cfg(not(unix))] fn main() {}
     /// ```
     pub fn args<A: Into<OsString>>(self, args: impl IntoIterator<Item = A>) -> Self {
-        self.over_stdio(|place| place.args.extend(args.into_iter().map(Into::into)))
+        self.over_stdio("args", |place| place.args.extend(args.into_iter().map(Into::into)))
     }
 
     /// Gives the command a variable.
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.over_stdio(|place| place.env.push((name.into(), value.into())))
+        self.over_stdio("env", |place| place.env.push((name.into(), value.into())))
     }
 
     /// Passes a variable of this program's environment on to the command.
     pub fn inherit_env(self, name: impl Into<OsString>) -> Self {
-        self.over_stdio(|place| place.inherited.push(name.into()))
+        self.over_stdio("inherit_env", |place| place.inherited.push(name.into()))
     }
 
     /// The folder that the command runs in; that of this program by default.
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
-        self.over_stdio(|place| place.folder = Some(folder.into()))
+        self.over_stdio("folder", |place| place.folder = Some(folder.into()))
     }
 
     pub(super) fn connect_limit(&self) -> Duration {

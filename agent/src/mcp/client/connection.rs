@@ -49,6 +49,9 @@ impl Connection {
     ) -> Result<Self, ClientError> {
         let limit = config.connect_limit();
         let tap = Tap::new(config, server);
+        if let Some(what) = config.misplaced() {
+            return Err(Failure::new(Kind::Configuration, what).error(config, server, &tap));
+        }
         let opening = async {
             match &config.place {
                 Place::Http(place) => {

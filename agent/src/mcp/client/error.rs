@@ -78,7 +78,8 @@ crate::error_text::debug_is_the_sentence!(ClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token cannot be used; nothing was sent.
+    /// The URL, a header or the token cannot be used, or a setting is of the other kind of server (a token for a command, an argument
+    /// for a URL); nothing was sent, and nothing started.
     Configuration,
     /// Nothing listens there, its name is unknown, or there is no secure connection.
     Unreachable,

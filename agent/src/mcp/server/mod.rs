@@ -271,12 +271,6 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Tells the clients that listen that the list of tools is another one now. Of a server that does not run yet nobody
-    /// listens: keep its [`handle`](Self::handle), which does the same.
-    pub fn tools_changed(&self) {
-        self.handle.tools_changed();
-    }
-
     /// A service to mount at a path of your own application: `Router::nest_service("/mcp", service)` of axum, or anything
     /// else that takes a `tower_service::Service<http::Request<_>>`.
     ///
