@@ -23,7 +23,12 @@ pub(crate) fn config(given: &str) -> Result<ClientConfig, String> {
     if let Some(name) = name {
         config = config.name(name);
         let variable = format!("{}_MCP_TOKEN", name.to_uppercase().replace('-', "_"));
-        if let Some(token) = std::env::var(variable).ok().filter(|token| !token.trim().is_empty()) {
+        if let Some(token) = std::env::var(&variable).ok().filter(|token| !token.trim().is_empty()) {
+            if !is_url {
+                return Err(format!(
+                    "{variable} is a token for a URL, and --mcp {name} is a command: unset it, or write `env KEY=… {place}`"
+                ));
+            }
             config = config.bearer_token(token.trim());
         }
     }
