@@ -44,6 +44,24 @@ use std::{fmt, str::FromStr};
 /// # Ok::<(), agent::args::UnknownPolicy>(())
 /// ```
 ///
+/// The policies side by side:
+///
+/// ```
+/// use agent::args::{CoercionPolicy, Plan, PlanOptions};
+///
+/// #[derive(agent::ToolArgs)]
+/// struct Pages { numbers: Vec<u32> }
+///
+/// let takes = |policy, text| {
+///     let plan = Plan::for_type::<Pages>("pages", PlanOptions::default().coercion(policy)).unwrap();
+///     plan.parse::<Pages>(text).is_ok()
+/// };
+/// let [plain, quoted, bare] = [r#"{"numbers": [1.0]}"#, r#"{"numbers": ["1"]}"#, r#"{"numbers": 1}"#];
+/// assert_eq!([plain, quoted, bare].map(|text| takes(CoercionPolicy::exact(), text)), [true, false, false]);
+/// assert_eq!([plain, quoted, bare].map(|text| takes(CoercionPolicy::strict(), text)), [true, true, false]);
+/// assert_eq!([plain, quoted, bare].map(|text| takes(CoercionPolicy::lenient(), text)), [true, true, true]);
+/// ```
+///
 /// A policy that is narrowed below `exact` (without `float_to_integer`) refuses what the schema allows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "a policy does nothing until somebody has it"]
@@ -233,7 +251,15 @@ pub enum UnknownKeys {
 }
 
 impl UnknownKeys {
-    /// The policy of that name: `deny`, `strip` or `keep`.
+    /// The treatment of that name: `deny`, `strip` or `keep`; `None` for any other word.
+    ///
+    /// ```
+    /// use agent::args::UnknownKeys;
+    ///
+    /// assert_eq!(UnknownKeys::from_name("strip"), Some(UnknownKeys::Strip));
+    /// assert_eq!(UnknownKeys::from_name("drop"), None);
+    /// assert_eq!(UnknownKeys::Keep.as_str(), "keep");
+    /// ```
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "deny" => Some(Self::Deny),
@@ -296,7 +322,15 @@ impl PlanOptions {
         self.unknown.unwrap_or_default()
     }
 
-    /// The same, and what `defaults` say where nothing was said.
+    /// These options, and those of `defaults` for what these do not set.
+    ///
+    /// ```
+    /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
+    ///
+    /// let house = PlanOptions::default().coercion(CoercionPolicy::lenient()).unknown(UnknownKeys::Strip);
+    /// let options = PlanOptions::default().coercion(CoercionPolicy::exact()).or(house);
+    /// assert_eq!((options.policy(), options.unknown_keys()), (CoercionPolicy::exact(), UnknownKeys::Strip));
+    /// ```
     pub fn or(self, defaults: PlanOptions) -> PlanOptions {
         PlanOptions {
             coercion: self.coercion.or(defaults.coercion),

@@ -52,6 +52,10 @@ impl ToolCall {
 /// assert_eq!(stored(r#"{"city": "Paris"}"#)?, r#"{"city":"Paris"}"#);
 /// assert_eq!(stored(r#"{"a":1,"a":2}"#)?, r#""{\"a\":1,\"a\":2}""#);
 /// assert_eq!(stored("{\"city\":")?, r#""{\"city\":""#);
+///
+/// assert_eq!(ToolArguments::from(r#"{"city": "Paris"}"#).value(), Some(serde_json::json!({"city": "Paris"})));
+/// assert_eq!(ToolArguments::from("{\"city\":").value(), None);
+/// assert_eq!(ToolArguments::from("").text(), "{}");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -72,8 +76,8 @@ impl ToolArguments {
         if self.text.bytes().all(is_space) { "{}" } else { &self.text }
     }
 
-    /// The text as a value, or none when it is not JSON. Of keys given twice the last is left, and numbers beyond
-    /// 64 bits are rounded: check arguments by their text.
+    /// The text as a value; `None` when it is not JSON. Of a key that is given twice the last value is kept, and numbers
+    /// beyond 64 bits are rounded, so check arguments by their text.
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.text()).ok()
     }

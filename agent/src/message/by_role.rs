@@ -12,11 +12,16 @@ use super::roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessa
 /// configuration, added to each request.
 ///
 /// ```
-/// use agent::message::Message;
+/// use agent::message::{Message, Part};
 ///
 /// let message: Message = serde_json::from_str(r#"{"role": "user", "content": "Hello"}"#)?;
 /// assert_eq!(message, Message::user("Hello"));
-/// assert_eq!(message.text(), "Hello");
+/// assert_eq!((message.role(), message.text().as_str()), ("user", "Hello"));
+///
+/// let reply = Message::assistant([Part::thinking("A greeting."), Part::text("Hi!")]);
+/// assert_eq!((reply.content().len(), reply.text().as_str()), (2, "Hi!"));
+/// assert_eq!(reply.as_assistant().unwrap().thinking(), "A greeting.");
+/// assert!(reply.as_tool_result().is_none());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +50,7 @@ impl Message {
         Self::Assistant(content.into())
     }
 
-    /// The word of the serde form.
+    /// The role as it is stored: `user`, `assistant`, `tool_result`, `custom`, or the word of an unknown message.
     pub fn role(&self) -> &str {
         match self {
             Self::User(_) => "user",
@@ -72,7 +77,7 @@ impl Message {
         join_text(self.content())
     }
 
-    /// The message of the model.
+    /// The message of the model, if it is one.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         match self {
             Self::Assistant(message) => Some(message),
@@ -80,7 +85,7 @@ impl Message {
         }
     }
 
-    /// The result of a call.
+    /// The result of a call, if it is one.
     pub fn as_tool_result(&self) -> Option<&ToolResultMessage> {
         match self {
             Self::ToolResult(message) => Some(message),

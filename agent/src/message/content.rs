@@ -152,10 +152,11 @@ fn brief(value: &Value) -> String {
 /// Content of one provider that has no neutral meaning.
 ///
 /// ```
-/// use agent::message::{Content, Part};
+/// use agent::message::{Content, Opaque, Part};
 ///
-/// let part = Part::opaque("anthropic", agent::json!({"type": "server_note"}));
-/// assert!(matches!(&part.content, Content::Opaque(opaque) if opaque.provider == "anthropic"));
+/// let note = Opaque::new("anthropic", agent::json!({"type": "server_note"}));
+/// assert_eq!((note.provider.as_str(), &note.value["type"]), ("anthropic", &"server_note".into()));
+/// assert_eq!(Part::new(Content::Opaque(note)), Part::opaque("anthropic", agent::json!({"type": "server_note"})));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -28,6 +28,24 @@ use super::list::MessageList;
 /// assert_eq!(serde_json::from_str::<Conversation>(&stored)?, conversation);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+///
+/// It is read and changed like a list:
+///
+/// ```
+/// use agent::message::{Conversation, Message};
+///
+/// let mut conversation = Conversation::new();
+/// conversation.push(Message::user("Hi"));
+/// conversation.push(Message::assistant("Hello!"));
+/// assert_eq!(conversation.iter().map(Message::role).collect::<Vec<_>>(), ["user", "assistant"]);
+/// assert_eq!(conversation.get(0).map(Message::text).as_deref(), Some("Hi"));
+///
+/// let kept = conversation.list();                             // shares the messages, copies none
+/// assert!(std::sync::Arc::ptr_eq(&kept[1], &conversation.shared()[1]));
+/// conversation.clear();
+/// assert!(conversation.is_empty());
+/// assert_eq!(kept.len(), 2);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: MessageList,
@@ -54,7 +72,7 @@ impl Conversation {
         self.messages.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -64,7 +82,7 @@ impl Conversation {
         self.messages.iter().map(Arc::as_ref)
     }
 
-    /// The message at this position.
+    /// The message at this position, from 0.
     pub fn get(&self, index: usize) -> Option<&Message> {
         self.messages.get(index).map(Arc::as_ref)
     }
@@ -74,7 +92,7 @@ impl Conversation {
         self.messages.last().map(Arc::as_ref)
     }
 
-    /// The messages as they are shared.
+    /// The messages, oldest first, each in the `Arc` by which it is shared.
     pub fn shared(&self) -> &[Arc<Message>] {
         &self.messages
     }

@@ -24,6 +24,16 @@ use super::roles::AssistantMessage;
 /// let reader = Recipient::new("deepseek", "openai-chat", "deepseek-chat").without_images();
 /// let sent = HandOff::of(&conversation, reader);
 /// assert!(sent.messages()[0].content()[0].as_text().is_some());       // words stand for the picture
+///
+/// let by_ear = Part::audio(vec![0; 4], "audio/wav");
+/// let to_read = Part::document(b"%PDF-1.7", "application/pdf");
+/// let conversation = Conversation::from_iter([Message::user([by_ear, to_read])]);
+/// let reader = Recipient::new("deepseek", "openai-chat", "deepseek-chat").without_audio().without_documents();
+/// assert_eq!(
+///     HandOff::of(&conversation, reader).messages()[0].text(),
+///     "[a recording was here (audio/wav, 4 bytes); this model takes none]\
+///      [a document was here (application/pdf, 8 bytes); this model takes none]"
+/// );
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,7 +53,7 @@ pub struct Recipient {
 }
 
 impl Recipient {
-    /// A model that takes pictures.
+    /// A model that takes pictures, documents and sound.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -127,7 +137,7 @@ pub struct HandOff {
 }
 
 impl HandOff {
-    /// Nothing yet.
+    /// Nothing yet, for this recipient.
     pub fn new(recipient: Recipient) -> Self {
         Self { recipient, ..Self::default() }
     }
@@ -144,7 +154,19 @@ impl HandOff {
         &self.sent
     }
 
-    /// Goes on to the end of this conversation: reads what was added since, or everything when it is another one.
+    /// Goes on to the end of this conversation: reads what was added since the last time, or everything when it is
+    /// another conversation.
+    ///
+    /// ```
+    /// use agent::message::{Conversation, HandOff, Message, Recipient};
+    ///
+    /// let mut conversation = Conversation::from_iter([Message::user("Hello")]);
+    /// let mut sent = HandOff::new(Recipient::new("openai", "responses", "gpt-5"));
+    /// sent.update(conversation.shared());
+    /// conversation.push(Message::assistant("Hi!"));
+    /// sent.update(conversation.shared());                         // reads one message
+    /// assert_eq!(sent.messages().len(), 2);
+    /// ```
     pub fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
             (Some(last), Some(now)) => Arc::ptr_eq(last, now),

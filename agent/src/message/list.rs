@@ -19,6 +19,10 @@ use super::by_role::Message;
 /// let kept = list.clone();
 /// list.push(Message::assistant("Hello!"));
 /// assert_eq!((kept.len(), list.len()), (1, 2));
+///
+/// list.clear();
+/// assert_eq!(list, MessageList::new());
+/// assert_eq!(kept[0].text(), "Hi");
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct MessageList(Arc<Vec<Arc<Message>>>);
@@ -34,7 +38,7 @@ impl MessageList {
         Arc::make_mut(&mut self.0).push(message.into());
     }
 
-    /// Removes all messages.
+    /// Removes all messages from this list; those who hold it too keep theirs.
     pub fn clear(&mut self) {
         self.0 = Arc::default();
     }

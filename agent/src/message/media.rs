@@ -122,6 +122,11 @@ impl<'de> Deserialize<'de> for Blob {
 /// let photo = Media::data(vec![0xff, 0xd8], "image/jpeg").with_name("cat.jpg");
 /// let drawing = Media::url("https://example.com/cat.png").with_mime_type("image/png");
 /// assert_eq!((photo.name.as_deref(), drawing.mime_type.as_deref()), (Some("cat.jpg"), Some("image/png")));
+///
+/// // What was uploaded before is named by its id.
+/// let scan = Media::file_id("file-123");
+/// assert_eq!(serde_json::to_string(&scan)?, r#"{"file_id":"file-123"}"#);
+/// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -201,7 +206,11 @@ pub enum MediaSource {
 /// use agent::message::Resource;
 ///
 /// let page = Resource::text("file:///notes.md", "# Notes").with_mime_type("text/markdown");
-/// assert_eq!(page.uri, "file:///notes.md");
+/// assert_eq!((page.uri.as_str(), page.mime_type.as_deref()), ("file:///notes.md", Some("text/markdown")));
+///
+/// let icon = Resource::data("file:///icon.png", vec![1, 2, 3]);
+/// assert_eq!(serde_json::to_string(&icon)?, r#"{"uri":"file:///icon.png","data":"AQID"}"#);
+/// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

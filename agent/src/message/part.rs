@@ -21,7 +21,49 @@ use super::media::{Blob, Media, Resource, ResourceLink};
 ///     r#"{"type":"tool_call","id":"call_1","name":"get_weather","args":{"city":"Paris"}}"#,
 /// );
 /// assert_eq!(serde_json::from_str::<Part>(r#""hello""#)?, Part::text("hello"));
+/// assert_eq!(part.as_tool_call().unwrap().name, "get_weather");
+/// assert_eq!((Part::text("hello").as_text(), part.as_text()), (Some("hello"), None));
 /// # Ok::<(), serde_json::Error>(())
+/// ```
+///
+/// What a user sends beside text:
+///
+/// ```
+/// use agent::message::{Content, Message, Part};
+///
+/// let message = Message::user([
+///     Part::text("What is on the picture, and what is said?"),
+///     Part::image(vec![0x89, 0x50, 0x4e, 0x47], "image/png"),
+///     Part::image_url("https://example.com/cat.png"),         // the provider fetches it
+///     Part::document(b"%PDF-1.7", "application/pdf"),
+///     Part::audio(b"RIFF", "audio/wav"),
+/// ]);
+/// let types: Vec<_> = message.content().iter().map(|part| agent::json!(part)["type"].clone()).collect();
+/// assert_eq!(types, ["text", "image", "image", "document", "audio"]);
+/// let Content::Audio(sound) = &message.content()[4].content else { unreachable!() };
+/// assert_eq!(sound.mime_type.as_deref(), Some("audio/wav"));
+/// ```
+///
+/// What providers send beside text and calls:
+///
+/// ```
+/// use agent::message::{AssistantMessage, Content, Part, ProviderData};
+///
+/// let reply = AssistantMessage::new([
+///     Part::thinking("They want me to break in."),
+///     Part::redacted_thinking(ProviderData::new("anthropic", "EmwKAh…")),
+///     Part::opaque("anthropic", agent::json!({"type": "server_note"})),
+///     Part::refusal("I cannot help with that.")
+///         .with_provider_data(ProviderData::new("anthropic", agent::json!({"category": "cyber"}))),
+/// ]);
+/// let [_, hidden, note, refusal] = &reply.content[..] else { unreachable!() };
+/// assert_eq!(reply.thinking(), "They want me to break in.");
+/// assert!(matches!(hidden.content, Content::Thinking { redacted: true, .. }));
+/// assert!(matches!(note.content, Content::Opaque(_)));
+/// assert_eq!(reply.refusal().as_deref(), Some("I cannot help with that."));
+/// // Each provider gets back what is its own.
+/// assert_eq!(hidden.provider_data_of("anthropic"), Some(&"EmwKAh…".into()));
+/// assert_eq!(refusal.provider_data_of("openai"), None);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -62,22 +104,22 @@ impl Part {
         Self::new(Content::Refusal(text.into()))
     }
 
-    /// A picture in memory.
+    /// A picture in memory, with its media type.
     pub fn image(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Image(Media::data(bytes, mime_type)))
     }
 
-    /// A picture behind a URL.
+    /// A picture behind a URL that the provider fetches.
     pub fn image_url(url: impl Into<String>) -> Self {
         Self::new(Content::Image(Media::url(url)))
     }
 
-    /// A document in memory.
+    /// A document in memory, with its media type, for example `application/pdf`.
     pub fn document(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Document(Media::data(bytes, mime_type)))
     }
 
-    /// A sound in memory.
+    /// Sound in memory, with its media type.
     pub fn audio(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Audio(Media::data(bytes, mime_type)))
     }
@@ -105,7 +147,7 @@ impl Part {
     ///
     /// let manual = Part::text("… two hundred pages …").with_cache(CacheMark::Hour);
     /// let message = Message::user([manual, Part::text("Where is the fuse box?")]);
-    /// # assert!(serde_json::to_string(&message).unwrap().contains(r#""cache":"1h""#));
+    /// assert_eq!(message.content()[0].cache, Some(CacheMark::Hour));
     /// ```
     pub fn with_cache(mut self, mark: CacheMark) -> Self {
         self.cache = Some(mark);
@@ -128,7 +170,7 @@ impl Part {
         }
     }
 
-    /// The provider data, if it is this provider's.
+    /// The provider data, if there is any and it is this provider's.
     pub fn provider_data_of(&self, provider: &str) -> Option<&Value> {
         self.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data)
     }

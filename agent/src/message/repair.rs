@@ -101,9 +101,11 @@ impl Conversation {
     ///     Message::Assistant(AssistantMessage::new([Part::tool_call("c1", "get_weather", "{}")])),
     ///     Message::user("Hello?"),
     /// ]);
+    /// assert!(!conversation.is_sound());
     /// let repairs = conversation.repair();
     /// assert_eq!(repairs[0].to_string(), "call `c1` of `get_weather` had no result: added one that says so");
     /// assert_eq!(conversation.get(2).unwrap().role(), "tool_result");
+    /// assert!(conversation.is_sound());
     /// assert!(conversation.repair().is_empty());
     /// ```
     pub fn repair(&mut self) -> Vec<Repair> {

@@ -68,6 +68,10 @@ impl UserMessage {
 /// ]);
 /// assert_eq!((reply.text().as_str(), reply.thinking().as_str()), ("One moment.", "They want the weather."));
 /// assert_eq!(reply.tool_calls().next().unwrap().name, "get_weather");
+/// assert_eq!(reply.refusal(), None);
+///
+/// let refused = AssistantMessage::new([Part::refusal("I cannot help with that.")]);
+/// assert_eq!((refused.text(), refused.refusal()), (String::new(), Some("I cannot help with that.".into())));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -111,7 +115,8 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// A message of these parts that ended by itself.
+    /// A message of these parts. Its stop reason is [`StopReason::ToolUse`] if there is a call among them, else
+    /// [`StopReason::Stop`].
     pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
         let content: Vec<Part> = content.into_iter().collect();
         let asks = content.iter().any(|part| part.as_tool_call().is_some());
@@ -133,7 +138,7 @@ impl AssistantMessage {
         texts.collect()
     }
 
-    /// What the model said instead of an answer, joined; none if it refused nothing.
+    /// The refusal parts, joined: what the model said instead of an answer. `None` if it did not refuse.
     pub fn refusal(&self) -> Option<String> {
         let texts = self.content.iter().filter_map(|part| match &part.content {
             Content::Refusal(text) => Some(text.as_str()),
@@ -201,6 +206,15 @@ impl ToolResultMessage {
     ///     .with_code(Some("unknown_tool".to_owned()))
     ///     .with_content("There is no tool `add`.");
     /// assert!(result.is_error);
+    ///
+    /// let forecast = agent::json!({"degrees": 21});
+    /// let metadata = [("cache".to_owned(), "hit".into())].into_iter().collect();
+    /// let result = ToolResultMessage::new("call_2", "get_weather", OutcomeKind::Completed)
+    ///     .with_content(forecast.to_string())
+    ///     .with_structured(Some(forecast))
+    ///     .with_metadata(metadata);
+    /// assert_eq!(result.structured.unwrap()["degrees"], 21);      // the same as data, for programs
+    /// assert_eq!(result.metadata["cache"], "hit");                // for the application, never for a model
     /// ```
     pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: OutcomeKind) -> Self {
         Self {
@@ -224,19 +238,19 @@ impl ToolResultMessage {
         self
     }
 
-    /// Sets the structured result.
+    /// Sets the result as data: a JSON object.
     pub fn with_structured(mut self, structured: Option<Value>) -> Self {
         self.structured = structured;
         self
     }
 
-    /// Sets the code.
+    /// Sets the code, which says more exactly how the call ended.
     pub fn with_code(mut self, code: Option<String>) -> Self {
         self.code = code;
         self
     }
 
-    /// Sets the metadata.
+    /// Sets what only the application sees.
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata = metadata;
         self

@@ -18,6 +18,10 @@ use super::json;
 ///
 /// let usage = Usage::new(120, 30) + Usage::new(200, 5);
 /// assert_eq!((usage.input, usage.output, usage.total), (320, 35, 355));
+///
+/// let turns = [usage, Usage::new(10, 1), Usage::default()];
+/// assert_eq!(turns.iter().sum::<Usage>().total, 366);
+/// assert!(turns[2].is_empty());                               // the provider reported nothing
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 ///
 /// assert_eq!(StopReason::from("tool_use"), StopReason::ToolUse);
 /// assert_eq!(StopReason::from("sunset").as_str(), "sunset");
+/// assert!(StopReason::Aborted.is_failure() && !StopReason::MaxTokens.is_failure());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -49,7 +50,7 @@ impl StopReason {
         }
     }
 
-    /// Whether the reply did not come to its end: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a
+    /// Whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a
     /// message stays in the conversation and is left out of later requests.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Error | Self::Aborted)

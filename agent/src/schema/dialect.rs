@@ -10,6 +10,7 @@ use std::str::FromStr;
 /// use agent::schema::Dialect;
 /// assert_eq!("openai-strict".parse(), Ok(Dialect::OpenAiStrict));
 /// assert_eq!(Dialect::GeminiLegacy.as_str(), "gemini-legacy");
+/// assert!(Dialect::OpenAiStrict.is_strict() && !Dialect::Plain.is_strict());
 /// assert!("openapi".parse::<Dialect>().unwrap_err().to_string().contains("llama-cpp"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

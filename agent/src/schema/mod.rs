@@ -77,6 +77,7 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 /// // A map has no strict form at OpenAI, so it goes out without `strict`.
 /// let plan = Plan::for_type::<Labels>("label", PlanOptions::default())?;
 /// let rendered = render(&plan, Dialect::OpenAiStrict);
+/// assert!(!rendered.is_expressible());
 /// assert_eq!(rendered.dialect, Dialect::Plain);
 /// assert_eq!(rendered.not_expressible().next().map(|change| change.path.as_str()), Some("/properties/labels"));
 /// # Ok::<(), agent::args::SchemaError>(())

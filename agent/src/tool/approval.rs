@@ -38,7 +38,8 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// A rule over the arguments: the argument type of the tool, or a [`Value`](crate::Value).
+    /// Waits where `rule` says so of the arguments, which it gets as the argument type of the tool or as a
+    /// [`Value`](crate::Value). Arguments that cannot be read as an `A` wait.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
         // Arguments that cannot be read are nobody's to wave through.
         Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
@@ -47,6 +48,20 @@ impl Approval {
     }
 
     /// Waits where one of the two says so.
+    ///
+    /// ```
+    /// use agent::{Approval, Value, args::{Plan, PlanOptions}, json};
+    ///
+    /// let schema = json!({"type": "object", "properties": {"amount": {"type": "integer"}, "country": {"type": "string"}}});
+    /// let plan = Plan::compile("pay", &schema, PlanOptions::default())?;
+    /// let large = Approval::when(|args: &Value| args["amount"].as_u64() > Some(100));
+    /// let abroad = Approval::when(|args: &Value| args["country"] != "DE");
+    /// let approval = large.or(abroad);
+    /// assert!(approval.is_needed(&plan, r#"{"amount": 500, "country": "DE"}"#));
+    /// assert!(approval.is_needed(&plan, r#"{"amount": 5, "country": "FR"}"#));
+    /// assert!(!approval.is_needed(&plan, r#"{"amount": 5, "country": "DE"}"#));
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
     pub fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Never, one) | (one, Self::Never) => one,

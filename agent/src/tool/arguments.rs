@@ -83,9 +83,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Argument for T {}
 ///     }
 /// }
 ///
-/// # fn main() -> Result<(), agent::RegistryError> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
 /// let registry = agent::Registry::new(agent::tools![AddNumbers])?;
 /// assert!(registry.contains("add_numbers"));
+/// assert_eq!(AddNumbers { a: 40, b: 2 }.run(&ToolContext::new()).await, 42);      // the body alone, in a test
 /// # Ok(()) }
 /// ```
 #[diagnostic::on_unimplemented(

@@ -37,6 +37,8 @@ use std::sync::Arc;
 /// assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), "sunny in \"Rome\"");
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/tool_builder.md")]
+#[doc = include_str!("../docs/parameter_kinds.md")]
 #[must_use = "call `build`"]
 pub struct ToolBuilder {
     name: String,
@@ -79,31 +81,32 @@ impl ToolBuilder {
         self
     }
 
-    /// A name for people.
+    /// Sets a name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Hints for clients.
+    /// Sets the hints for clients; by default there are none.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// How it may be run.
+    /// Sets how it may be run.
     pub fn policy(mut self, policy: ToolPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// How its arguments are checked.
+    /// Sets how its arguments are checked: what is coerced, and what happens to unknown keys.
     pub fn options(mut self, options: PlanOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Adds arguments as they may be sent.
+    /// Adds an example: arguments as they may be sent. They are checked by
+    /// [`Registry::check_examples`](crate::Registry::check_examples).
     pub fn example(mut self, arguments: Value) -> Self {
         self.examples.push(arguments);
         self
@@ -210,8 +213,26 @@ impl ToolBuilder {
         self
     }
 
-    /// Says of which recorded calls the model is told at once; without it, what the [policy](crate::ToolPolicy::follow_up) says. See
-    /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    /// Says about which recorded calls the model is asked at once; without it, the [policy](crate::ToolPolicy::follow_up) says so.
+    /// See [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    ///
+    /// ```
+    /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};
+    /// use agent::{CallRecord, Registry, ToolBuilder, ToolContext, Value, tools};
+    ///
+    /// // The application records each reading of a sensor; the model hears of an alarm at once.
+    /// let sensor = ToolBuilder::new("read_sensor")
+    ///     .description("Reads the sensor.")
+    ///     .triggers_follow_up(|record| record.result.text().contains("alarm"))
+    ///     .build(|_: Value, _cx: ToolContext| async { "21 degrees" })?;
+    /// let registry = Registry::new(tools![{ sensor }])?;
+    ///
+    /// let call = ToolCall::new("1", "read_sensor", "{}");
+    /// let read = |text: &str| ToolResultMessage::new("1", "read_sensor", OutcomeKind::Completed).with_content(text);
+    /// assert!(registry.triggers_follow_up(&CallRecord::new(&call, &read("alarm: 90 degrees"))));
+    /// assert!(!registry.triggers_follow_up(&CallRecord::new(&call, &read("21 degrees"))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn triggers_follow_up(
         mut self,
         triggers: impl Fn(&CallRecord<'_>) -> bool + Send + Sync + 'static,
@@ -223,7 +244,8 @@ impl ToolBuilder {
     /// The tool. Its body gets the checked and coerced arguments, as that of [`DynamicTool::new`] does.
     ///
     /// # Errors
-    /// When the name, the description or one of the parameters will not do, or a keyword cannot be honoured.
+    /// When the name is not `[A-Za-z0-9_-]{1,64}`, there is no description, a parameter cannot be, or a keyword cannot be
+    /// honoured.
     pub fn build<F, Fut>(self, body: F) -> Result<DynamicTool, DefinitionError>
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,

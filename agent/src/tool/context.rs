@@ -29,6 +29,7 @@ pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// assert_eq!(cx.call_id(), "call_1");
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/tool_context.md")]
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     inner: Arc<Inner>,
@@ -75,7 +76,7 @@ impl ToolContext {
         self.inner.state.get().or_else(|| self.inner.shared.get())
     }
 
-    /// Whether there is state of this type.
+    /// Whether there is state of this type, in the run or in the registry.
     pub fn has(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
     }
@@ -94,23 +95,23 @@ impl ToolContext {
         &self.inner.tool
     }
 
-    /// The same for every attempt at this call and for no other call: hand it to services that remove
-    /// duplicates. It is the step's key in a run, the call id otherwise.
+    /// A key that is the same for every attempt at this call, and that no other call has: hand it to services that remove
+    /// duplicates. In a run it is the key of the step, otherwise the id of the call.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
 
-    /// The run that this call belongs to.
+    /// The id of the run that this call belongs to, if it belongs to one.
     pub fn run_id(&self) -> Option<&str> {
         self.inner.run_id.as_deref()
     }
 
-    /// The session that the run belongs to.
+    /// The id of the session that the run belongs to, if it belongs to one.
     pub fn session_id(&self) -> Option<&str> {
         self.inner.session_id.as_deref()
     }
 
-    /// On whose behalf the call is made.
+    /// On whose behalf the call is made, if somebody said so.
     pub fn source(&self) -> Option<&Source> {
         self.inner.source.as_ref()
     }
@@ -120,7 +121,7 @@ impl ToolContext {
         self.inner.attempt
     }
 
-    /// How many attempts there are at most.
+    /// How many attempts there are at most, this one included.
     pub fn max_attempts(&self) -> u32 {
         self.inner.max_attempts
     }
@@ -157,13 +158,12 @@ impl ToolContext {
         self.inner.is_over.store(true, Ordering::Release);
     }
 
-    /// Whether the caller wants the call to stop.
+    /// Whether the call was told to stop.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Completes when the caller wants the call to stop. A body that returns within the grace period keeps
-    /// its result.
+    /// Completes when the call is told to stop. A body that then returns a result within the grace period keeps it.
     pub fn cancelled(&self) -> Cancelled {
         self.inner.cancel.cancelled()
     }
@@ -173,7 +173,7 @@ impl ToolContext {
         &self.inner.cancel
     }
 
-    /// Where blocking work and waiting go.
+    /// What blocking work and waiting are handed to.
     pub fn executor(&self) -> &dyn Executor {
         &*self.inner.executor
     }
@@ -290,6 +290,7 @@ impl fmt::Debug for Inner {
 /// assert_eq!(result.outcome.text(), "Hello, Ann! (run-1)");
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/tool_context_builder.md")]
 #[derive(Debug)]
 #[must_use = "call `build`"]
 pub struct ToolContextBuilder {
@@ -332,62 +333,63 @@ impl ToolContextBuilder {
         self
     }
 
-    /// The id of the call.
+    /// Sets the id of the call. A [`Registry`](crate::Registry) sets it for each call that it runs.
     pub fn call_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.inner.call_id = id.into();
         self
     }
 
-    /// The key that is the same for every attempt at this call.
+    /// Sets the key that is the same for every attempt at this call; without it, it is the id of the call.
     pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
         self.inner.idempotency_key = Some(key.into());
         self
     }
 
-    /// The run that calls belong to.
+    /// Sets the id of the run that calls belong to.
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.inner.run_id = Some(id.into());
         self
     }
 
-    /// The session that the run belongs to.
+    /// Sets the id of the session that the run belongs to.
     pub fn session_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.inner.session_id = Some(id.into());
         self
     }
 
-    /// On whose behalf calls are made.
+    /// Says on whose behalf calls are made.
     pub fn source(mut self, source: Source) -> Self {
         self.inner.source = Some(source);
         self
     }
 
-    /// Which attempt this is, from 1, and how many there are at most.
+    /// Says which attempt this is, from 1, and how many there are at most; without it, 1 of 1.
     pub fn attempt(mut self, attempt: u32, max_attempts: u32) -> Self {
         self.inner.attempt = attempt;
         self.inner.max_attempts = max_attempts;
         self
     }
 
-    /// The token that stops calls made with this context.
+    /// Sets the token that stops calls made with this context.
     pub fn cancel(mut self, token: CancelToken) -> Self {
         self.inner.cancel = token;
         self
     }
 
-    /// How long a cancelled body may go on before it is dropped; 5 s by default.
+    /// Sets how long a cancelled body may go on before it is dropped; 5 s by default.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.inner.cancel_grace = grace;
         self
     }
 
-    /// The timeout of tools that do not say their own; none by default.
+    /// Sets the timeout of tools that have none of their own; by default they may take as long as they like.
     pub fn default_timeout(mut self, after: Duration) -> Self {
         self.inner.default_timeout = Some(after);
         self
     }
 
-    /// Where blocking work and waiting go; tokio's with the feature `runtime`.
+    /// Sets what blocking work and waiting are handed to; by default that of tokio with the feature `runtime`, else one that
+    /// blocks in place and has no clock.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.inner.executor = executor;
         self

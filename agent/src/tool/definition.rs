@@ -25,9 +25,13 @@ pub(crate) const MAX_NAME: usize = 64;
 /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
 /// let plan = Plan::compile("get_weather", &schema, PlanOptions::default())?;
 /// let definition = ToolDefinition::new(plan, "The weather in a city.")?;
+/// assert_eq!((definition.name(), definition.description()), ("get_weather", "The weather in a city."));
+/// assert_eq!(definition.parameters(), &schema);
+/// assert!(definition.plan().parse::<agent::Value>(r#"{"town": "Rome"}"#).is_err());
 /// assert_eq!(serde_json::to_value(&definition)?["parameters"], schema);
 /// # Ok(()) }
 /// ```
+#[doc = include_str!("../docs/tool_definition.md")]
 #[derive(Clone)]
 pub struct ToolDefinition {
     inner: Arc<Inner>,
@@ -63,10 +67,10 @@ impl ToolDefinition {
         Self::of(plan, name, description)
     }
 
-    /// The definition of a tool that models choose by its name alone.
+    /// The definition of a tool without a description, which models choose by its name alone.
     ///
     /// # Errors
-    /// When the name will not do.
+    /// When the name is not `[A-Za-z0-9_-]{1,64}`.
     pub fn without_description(plan: Plan) -> Result<Self, DefinitionError> {
         let name = plan.name().into();
         Self::of(plan, name, "".into())
@@ -201,7 +205,7 @@ impl ToolDefinition {
         self
     }
 
-    /// Checks the arguments by these options, where the plan's own say nothing.
+    /// Sets how arguments are checked where the options of the plan say nothing themselves.
     ///
     /// # Errors
     /// When the schema cannot be compiled with them.
@@ -245,19 +249,19 @@ impl ToolDefinition {
         self
     }
 
-    /// Sets whether providers are asked to hold the model to the schema.
+    /// Sets whether providers are asked to hold the model to the schema while it writes; without it, the application says.
     pub fn with_strict(mut self, strict: bool) -> Self {
         Arc::make_mut(&mut self.inner).strict = Some(strict);
         self
     }
 
-    /// Sets whether models are shown it only after they looked for it.
+    /// Sets whether models are shown it only after they [searched](crate::ToolSet::with_tool_search) for it.
     pub fn with_deferred(mut self, deferred: bool) -> Self {
         Arc::make_mut(&mut self.inner).deferred = deferred;
         self
     }
 
-    /// Tells clients more.
+    /// Sets what clients are told under a key of [`meta`](Self::meta).
     pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         Arc::make_mut(&mut self.inner).meta.insert(key.into(), value.into());
         self

@@ -25,7 +25,8 @@ use std::fmt;
 /// assert!(report.is_expressible());
 /// assert!(report.tools[0].strict);
 /// println!("{report}");                               // each tool, and what its schema cannot say
-/// # Ok::<(), agent::RegistryError>(())
+/// report.into_result()?;                              // fails a test where a tool cannot be expressed
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -203,7 +204,7 @@ impl Left {
 }
 
 impl DialectReport {
-    /// Whether the dialect can say what every tool takes, at least as a superset.
+    /// Whether the dialect can say what each tool takes, or more than that.
     pub fn is_expressible(&self) -> bool {
         self.tools.iter().all(|tool| tool.rendered.is_expressible())
     }

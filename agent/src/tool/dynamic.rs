@@ -22,16 +22,18 @@ use std::sync::Arc;
 /// those of a `#[tool]` function; the schema goes to the model exactly as it was given.
 ///
 /// ```
-/// use agent::{DynamicTool, Registry, ToolContext, ToolError, tools};
+/// use agent::{DynamicTool, Registry, ToolContext, ToolError, message::ToolCall, tools};
 /// use serde_json::{Value, json};
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
 /// let double = DynamicTool::new("double", "Doubles a number.", schema, |args: Value, _cx: ToolContext| async move {
 ///     let n = args["n"].as_i64().ok_or_else(|| ToolError::retry("n must fit in 64 bits"))?;
 ///     Ok::<_, ToolError>((n * 2).to_string())
 /// })?;
 /// let registry = Registry::new(tools![{ double }])?;
+/// let result = registry.call(&ToolCall::new("1", "double", r#"{"n": "21"}"#), &ToolContext::new()).await;
+/// assert_eq!(result.outcome.text(), "42");
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -78,6 +80,21 @@ impl DynamicTool {
 
     /// The same, with the coercions and the treatment of unknown keys that `options` say.
     ///
+    /// ```
+    /// use agent::args::{PlanOptions, UnknownKeys};
+    /// use agent::{DynamicTool, Tool, ToolContext, ToolPolicy, Value, json};
+    ///
+    /// let schema = json!({"type": "object", "properties": {"sides": {"type": "integer"}}});
+    /// let options = PlanOptions::default().unknown(UnknownKeys::Strip);
+    /// let roll = DynamicTool::with_options("roll", "Rolls a die.", schema, options, |_: Value, _: ToolContext| async { "4" })?
+    ///     .with_policy(ToolPolicy::default().with_repeats())
+    ///     .map_definition(|definition| definition.with_title("Die"));
+    /// assert!(roll.validate(r#"{"sides": 6, "why": "for fun"}"#).is_ok());
+    /// assert!(roll.policy().allow_repeat);
+    /// assert_eq!(roll.definition().title(), Some("Die"));
+    /// # Ok::<(), agent::DefinitionError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`new`](Self::new).
     #[expect(
@@ -117,7 +134,7 @@ impl DynamicTool {
         self
     }
 
-    /// Changes the definition: a title, annotations, an output schema.
+    /// Changes the definition: sets a title, annotations, an output schema.
     pub fn map_definition(mut self, change: impl FnOnce(ToolDefinition) -> ToolDefinition) -> Self {
         self.definition = change(self.definition);
         self

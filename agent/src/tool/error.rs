@@ -14,9 +14,19 @@ use std::sync::Arc;
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome};
+/// use std::error::Error;
 ///
 /// let error = ToolError::retry("there is no city `Pariss`; use its English name");
 /// assert!(matches!(ToolOutcome::from(error), ToolOutcome::Retry { .. }));
+///
+/// let error = ToolError::denied("only administrators may delete accounts");
+/// assert!(matches!(ToolOutcome::from(error), ToolOutcome::Denied { .. }));
+///
+/// let cause = std::io::Error::other("10.0.0.7:5432 does not answer");
+/// let error = ToolError::new("the database cannot be reached").with_code("no_database").with_source(cause);
+/// assert_eq!(error.message(), "the database cannot be reached");                       // for the model
+/// assert_eq!(error.source().unwrap().to_string(), "10.0.0.7:5432 does not answer");    // for the log
+/// assert_eq!(ToolOutcome::from(error).code(), Some("no_database"));                    // for the application
 /// ```
 #[derive(Clone)]
 pub struct ToolError {
@@ -50,7 +60,7 @@ impl ToolError {
         Self { outcome: Kind::Denied, ..Self::new(message) }
     }
 
-    /// A failure with a code of one's own, for the application.
+    /// Makes it a failure with this code, which the application reads; without one it is `tool_error`.
     pub fn with_code(mut self, code: impl Into<FailureCode>) -> Self {
         self.outcome = Kind::Failed(code.into());
         self

@@ -25,9 +25,14 @@ use std::time::Duration;
 ///     }
 /// }
 ///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cx = ToolContext::builder().executor(Arc::new(Inline)).build()?;
 /// assert!(cx.executor().sleep(Duration::ZERO).is_none());
-/// # Ok::<(), agent::DuplicateState>(())
+///
+/// let (sender, lines) = std::sync::mpsc::channel();
+/// cx.executor().run_blocking(Box::new(move || sender.send("read from a slow disk").unwrap_or(()))).await;
+/// assert_eq!(lines.try_recv()?, "read from a slow disk");
+/// # Ok(()) }
 /// ```
 pub trait Executor: Send + Sync + 'static {
     /// Runs `work` where blocking does no harm; the future completes when it is done. `work` does not panic:

@@ -144,7 +144,7 @@ impl fmt::Display for LintFinding {
 /// What [`Registry::lint`] found. `Display` is a list.
 ///
 /// ```
-/// use agent::{Registry, tool, tools};
+/// use agent::{Lint, Registry, tool, tools};
 ///
 /// /// Moves money from one account to another.
 /// #[tool]
@@ -152,6 +152,17 @@ impl fmt::Display for LintFinding {
 ///
 /// // In a test: `?` fails it, with the list.
 /// Registry::new(tools![transfer])?.lint().into_result()?;
+///
+/// /// Pays.
+/// #[tool]
+/// fn pay(amount: u64) {}
+///
+/// let report = Registry::new(tools![pay])?.lint();
+/// assert!(!report.is_empty());
+/// assert!(report.findings().iter().any(|finding| finding.lint == Lint::UndocumentedParameter));
+/// // What is meant to be so is left out by its name.
+/// let report = report.without([Lint::UndocumentedParameter]);
+/// assert!(report.findings().iter().all(|finding| finding.lint != Lint::UndocumentedParameter));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -161,7 +172,7 @@ pub struct LintReport {
 }
 
 impl LintReport {
-    /// What was found: tool by tool, then what is between them.
+    /// What was found: of each tool in the order of registration, then of several tools together.
     pub fn findings(&self) -> &[LintFinding] {
         &self.findings
     }
@@ -178,7 +189,7 @@ impl LintReport {
         self
     }
 
-    /// Nothing, or the findings as an error: for `?` in a test.
+    /// Fails with the report when there are findings: for `?` in a test.
     ///
     /// # Errors
     /// The report itself, when there are findings.

@@ -12,7 +12,7 @@ const MAX_DIFFERENCES: usize = 200;
 const SHOWN: usize = 80;
 
 impl ToolDefinition {
-    /// A short text that is another one when a model is shown something else: name, description, parameters, or anything
+    /// A text of 32 hexadecimal digits that is another one when models are shown something else: name, description, parameters, or anything
     /// more that [serialises](ToolDefinition). It is the same on every machine and in every order of keys.
     ///
     /// ```
@@ -32,6 +32,22 @@ impl ToolDefinition {
 
 impl Registry {
     /// What models are shown of these tools, to be stored and [compared](ToolManifest::drift) later.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolManifest, tool, tools};
+    ///
+    /// /// Adds two numbers.
+    /// #[tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
+    /// }
+    ///
+    /// let registry = Registry::new(tools![add])?;
+    /// let file = serde_json::to_string_pretty(&registry.manifest())?;
+    /// let stored: ToolManifest = serde_json::from_str(&file)?;
+    /// assert!(stored.drift(&registry.manifest()).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn manifest(&self) -> ToolManifest {
         ToolManifest { tools: self.definitions().iter().map(shown).collect() }
     }
@@ -75,14 +91,29 @@ pub struct ToolManifest {
 }
 
 impl ToolManifest {
-    /// A short text that is another one when a model is shown something else, the order of tools included.
+    /// A text of 32 hexadecimal digits that is another one when models are shown something else, or the tools in another
+    /// order. It tells that something changed; [`drift`](Self::drift) tells what.
+    ///
+    /// ```
+    /// # /// Adds.
+    /// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
+    /// # /// Subtracts.
+    /// # #[agent::tool] fn subtract(a: i64, b: i64) -> i64 { a - b }
+    /// use agent::{Registry, tools};
+    ///
+    /// let one = Registry::new(tools![add, subtract])?.manifest();
+    /// let other = Registry::new(tools![subtract, add])?.manifest();
+    /// assert_eq!(one.fingerprint(), one.clone().fingerprint());
+    /// assert_ne!(one.fingerprint(), other.fingerprint());
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
     pub fn fingerprint(&self) -> String {
         let mut hash = Fnv::default();
         self.tools.iter().for_each(|tool| hash.value(tool));
         format!("{:032x}", hash.0)
     }
 
-    /// How `now` differs from this.
+    /// How `now` differs from this manifest.
     pub fn drift(&self, now: &Self) -> ToolDrift {
         let mut differences = Vec::new();
         for before in &self.tools {
@@ -154,6 +185,7 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
 /// let before: ToolManifest = serde_json::from_value(agent::json!({"tools": []}))?;
 /// let drift = before.drift(&Registry::new(tools![add])?.manifest());
 /// assert!(!drift.is_empty());
+/// assert_eq!(drift.differences()[0].tool, "add");
 /// assert!(drift.into_result().unwrap_err().to_string().contains("`add`"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -177,7 +209,7 @@ impl ToolDrift {
         &self.differences
     }
 
-    /// Nothing, or the differences as an error: for `?` in a test.
+    /// Fails with the drift when there are differences: for `?` in a test.
     ///
     /// # Errors
     /// The drift itself, when there is some.

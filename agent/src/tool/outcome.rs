@@ -34,6 +34,24 @@ use std::fmt;
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// What applications, models and messages read of it:
+///
+/// ```
+/// use agent::message::OutcomeKind;
+/// use agent::{FailureCode, ToolOutcome, ToolOutput};
+///
+/// let failed = ToolOutcome::failed(FailureCode::TIMEOUT, "The tool did not finish within 10 s.");
+/// assert!(failed.is_error());
+/// assert_eq!((failed.code(), failed.kind(), failed.output()), (Some("timeout"), Some(OutcomeKind::Failed), None));
+///
+/// let stopped = ToolOutcome::aborted("the user pressed stop");
+/// assert_eq!((stopped.code(), stopped.kind()), (Some("aborted"), Some(OutcomeKind::Interrupted)));
+/// assert_eq!(stopped.text(), "The call was stopped: the user pressed stop.");
+///
+/// let completed = ToolOutcome::from(ToolOutput::text("42"));
+/// assert_eq!((completed.code(), completed.output().unwrap().text_content().as_ref()), (None, "42"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -235,7 +253,8 @@ impl ToolOutcome {
         }
     }
 
-    /// Its text for the model; of a completed call, the text parts of its content.
+    /// The text that the model reads; of a completed call, the text parts of its content. It is empty while the result is
+    /// still to come.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Completed(output) => output.text_content(),
@@ -288,6 +307,21 @@ impl From<InvalidArguments> for ToolOutcome {
 /// assert_eq!(reply.outcome.text(), "21 degrees");
 /// assert!(reply.coercions.is_empty());
 /// ```
+///
+/// A tool written by hand reports what its plan coerced:
+///
+/// ```
+/// use agent::{ToolArgs, ToolOutput, ToolReply, args::{Plan, PlanOptions}};
+///
+/// #[derive(ToolArgs)]
+/// struct Walk { steps: u32 }
+///
+/// let walk = Plan::for_type::<Walk>("walk", PlanOptions::default())?.parse::<Walk>(r#"{"steps": "3"}"#)?;
+/// let output = ToolOutput::text(format!("walked {} steps", walk.value.steps));
+/// let reply = ToolReply::new(output).with_coercions(walk.coercions);
+/// assert_eq!(reply.coercions[0].path, "/steps");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolReply {
@@ -303,7 +337,7 @@ impl ToolReply {
         Self { outcome: outcome.into(), coercions: Coercions::default() }
     }
 
-    /// Adds what was changed in the arguments.
+    /// Sets what was changed in the arguments so that they fit.
     pub fn with_coercions(mut self, coercions: Coercions) -> Self {
         self.coercions = coercions;
         self

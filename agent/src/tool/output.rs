@@ -20,6 +20,23 @@ use std::borrow::Cow;
 /// assert_eq!(output.structured, Some(json!({"degrees": 21})));
 /// # Ok(()) }
 /// ```
+///
+/// Content that is more than a value:
+///
+/// ```
+/// use agent::message::{Content, Part};
+/// use agent::{Control, ToolOutput};
+///
+/// # let png = vec![0x89, 0x50, 0x4e, 0x47];
+/// let chart = ToolOutput::image(png.clone(), "image/png");
+/// assert!(matches!(chart.content[0].content, Content::Image(_)));
+///
+/// let report = ToolOutput::parts(vec![Part::text("Sales by month:"), Part::image(png, "image/png")]);
+/// assert_eq!((report.content.len(), report.text_content().as_ref()), (2, "Sales by month:"));
+///
+/// let last = ToolOutput::empty().with_control(Control::EndNow);       // nothing to say, and the run ends
+/// assert!(last.content.is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -73,27 +90,27 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl ToolOutput {
-    /// No content.
+    /// A result without content.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// A text.
+    /// A result that is one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::parts(vec![Part::text(text)])
     }
 
-    /// Any parts: texts, images, documents, resources.
+    /// A result of any parts: texts, images, documents, resources.
     pub fn parts(content: Vec<Part>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// An image, from its bytes and MIME type.
+    /// A result that is one image, from its bytes and MIME type.
     pub fn image(bytes: impl Into<Vec<u8>>, mime_type: impl Into<String>) -> Self {
         Self::parts(vec![Part::image(bytes.into(), mime_type)])
     }
 
-    /// A value as JSON text; text stays text and nothing (`null`) is no content. An object is kept as
+    /// A result that is a value as JSON text. Text stays text, and `null` is no content. An object is kept as
     /// [`structured`](Self::structured) data too.
     ///
     /// # Errors
@@ -129,7 +146,7 @@ impl ToolOutput {
         self
     }
 
-    /// Sets the result as data.
+    /// Sets the result as data: a JSON object.
     ///
     /// ```
     /// use agent::{ToolOutput, json};
@@ -143,7 +160,7 @@ impl ToolOutput {
         self
     }
 
-    /// Sets whether the run goes on.
+    /// Sets whether the run goes on; without it, it does.
     pub fn with_control(mut self, control: Control) -> Self {
         self.control = control;
         self
@@ -171,14 +188,15 @@ impl ToolOutput {
 /// itself.)
 ///
 /// ```
-/// use agent::{DynamicTool, Json, ToolContext, Value, json};
+/// use agent::{DynamicTool, Json, Tool, ToolContext, Value, json};
 ///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::DefinitionError> {
 /// let schema = json!({"type": "object", "properties": {}});
 /// let version = DynamicTool::new("version", "Of this program.", schema, |_args: Value, _cx: ToolContext| async {
 ///     Json([0, 1, 0])
 /// })?;
-/// # drop(version);
-/// # Ok::<(), agent::DefinitionError>(())
+/// assert_eq!(version.call("{}", &ToolContext::new()).await.outcome.text(), "[0,1,0]");
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);

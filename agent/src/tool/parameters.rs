@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 /// The parameters of a tool, or the properties of an object among them, in the order in which they are shown.
 ///
-/// Each is required or optional. Every object is closed: it takes the properties it lists and no others. What cannot be,
-/// such as a set of words without any, is an error of the one who builds the tool, with the name of the parameter.
+/// Each is required or optional. Every object is closed: it takes the properties it lists and no others. A mistake, such as a
+/// name that is there twice or a set of no words, is the error of [`schema`](Self::schema), or of the tool that is built, and
+/// names the parameter.
 ///
 /// ```
 /// use agent::Parameters;
@@ -30,6 +31,7 @@ use serde_json::{Map, Value, json};
 /// );
 /// # Ok::<(), agent::DefinitionError>(())
 /// ```
+#[doc = include_str!("../docs/parameter_kinds.md")]
 #[derive(Clone, Debug, Default)]
 #[must_use = "a list of parameters does nothing until a tool is built of it"]
 pub struct Parameters {
@@ -181,7 +183,7 @@ impl Parameters {
     /// ```
     ///
     /// # Errors
-    /// When one of the parameters cannot be; the first mistake.
+    /// The first mistake in the declaration of a parameter.
     pub fn schema(&self) -> Result<Value, DefinitionError> {
         match &self.error {
             Some(error) => Err(error.clone()),

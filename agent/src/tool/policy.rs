@@ -68,11 +68,21 @@ pub enum Timeout {
 /// The policy of a tool, read by whoever runs it.
 ///
 /// ```
-/// use agent::{Effect, ToolPolicy};
+/// use agent::{Effect, Timeout, ToolPolicy};
 /// use std::time::Duration;
 ///
-/// let policy = ToolPolicy::default().with_effect(Effect::Pure).with_timeout(Duration::from_secs(10));
-/// assert_eq!(policy.effect, Effect::Pure);
+/// let policy = ToolPolicy::default()
+///     .with_effect(Effect::Pure)
+///     .with_timeout(Duration::from_secs(10))
+///     .with_max_retries(2)                    // two more calls after a bad one
+///     .with_max_result_bytes(65_536)
+///     .with_cache(true)
+///     .with_repeats()
+///     .with_follow_up()
+///     .with_redacted_errors();
+/// assert_eq!((policy.effect, policy.timeout), (Effect::Pure, Timeout::After(Duration::from_secs(10))));
+/// assert_eq!((policy.max_retries, policy.max_result_bytes, policy.cache), (Some(2), Some(65_536), Some(true)));
+/// assert!(policy.allow_repeat && policy.follow_up && policy.redact_errors);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -152,7 +162,7 @@ impl ToolPolicy {
         self
     }
 
-    /// Sets how many more calls a model gets after one that was no good.
+    /// Sets how many more calls a model gets in a run after one with bad arguments.
     pub fn with_max_retries(mut self, retries: u32) -> Self {
         self.max_retries = Some(retries);
         self
@@ -161,10 +171,11 @@ impl ToolPolicy {
     /// Sets whether a call waits for somebody's word.
     ///
     /// ```
-    /// use agent::{Approval, ToolPolicy};
+    /// use agent::{Approval, Timeout, ToolPolicy};
     ///
     /// let policy = ToolPolicy::default().with_approval(Approval::Always).with_exclusive().with_max_attempts(1).without_timeout();
-    /// assert!(policy.exclusive);
+    /// assert_eq!((policy.approval, policy.exclusive), (Approval::Always, true));
+    /// assert_eq!((policy.max_attempts, policy.timeout), (Some(1), Timeout::Never));
     /// ```
     pub fn with_approval(mut self, approval: Approval) -> Self {
         self.approval = approval;
@@ -183,19 +194,19 @@ impl ToolPolicy {
         self
     }
 
-    /// Lets the same call be made over and over.
+    /// Lets the same call be made over and over, as when something is polled: a loop guard does not count it.
     pub fn with_repeats(mut self) -> Self {
         self.allow_repeat = true;
         self
     }
 
-    /// Has the model asked at once when a call is recorded that was made outside of a run.
+    /// Has the model asked at once when a call that was made outside of a run is recorded (`Assistant::record`).
     pub fn with_follow_up(mut self) -> Self {
         self.follow_up = true;
         self
     }
 
-    /// Sets how long a result may be, in bytes.
+    /// Sets how long a result may be, in bytes; what is longer is cut.
     pub fn with_max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self

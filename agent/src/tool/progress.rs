@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// How far a body is. It goes to whoever watches the run, never to the model.
 ///
 /// ```
-/// use agent::{Progress, ToolContext, tool};
+/// use agent::{Progress, ToolContext, message::Part, tool};
 ///
 /// /// Reads all pages.
 /// #[tool]
@@ -20,6 +20,11 @@ use std::sync::Arc;
 ///
 /// # fn main() {
 /// assert_eq!(Progress::new("reading").of(3, 10).fraction(), Some(0.3));
+///
+/// // Nobody knows how much there is to search, but the first hit can be shown.
+/// let searching = Progress::new("searching").at(120).with_content([Part::text("notes.md: tea")]);
+/// assert_eq!((searching.done, searching.total, searching.fraction()), (Some(120), None, None));
+/// assert_eq!(searching.content, [Part::text("notes.md: tea")]);
 /// # }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,30 +45,30 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A text alone.
+    /// What is being done, without numbers.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// So much of so much. A negative number counts as none.
+    /// Sets how much is done and how much there is to do, in one unit. A negative number counts as 0.
     pub fn of(mut self, done: impl TryInto<u64>, total: impl TryInto<u64>) -> Self {
         self.total = Some(total.try_into().unwrap_or(0));
         self.at(done)
     }
 
-    /// So much, of nobody knows how much. A negative number counts as none.
+    /// Sets how much is done where it is not known how much there is to do. A negative number counts as 0.
     pub fn at(mut self, done: impl TryInto<u64>) -> Self {
         self.done = Some(done.try_into().unwrap_or(0));
         self
     }
 
-    /// Shows a part of the result that is there already.
+    /// Adds what there is of the result already.
     pub fn with_content(mut self, content: impl IntoIterator<Item = Part>) -> Self {
         self.content.extend(content);
         self
     }
 
-    /// The share that is done, from 0 to 1, where both numbers are known.
+    /// The share that is done, from 0 to 1; `None` where one of the numbers is not known, or there is nothing to do.
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
     pub fn fraction(&self) -> Option<f64> {
         match (self.done?, self.total?) {

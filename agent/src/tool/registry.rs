@@ -23,25 +23,7 @@ use std::sync::Arc;
 
 /// The tools of an application. Build it once and share it: a clone costs one reference count.
 ///
-/// Models are shown the tools in the order of registration.
-///
-/// ```
-/// use agent::{Registry, ToolContext, ToolOutcome, message::ToolCall, tool, tools};
-///
-/// /// Adds two numbers.
-/// #[tool]
-/// fn add(a: i64, b: i64) -> i64 {
-///     a + b
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let registry = Registry::new(tools![add])?;
-/// let call = ToolCall::new("call_1", "add", r#"{"a": "40", "b": 2}"#);
-/// let result = registry.call(&call, &ToolContext::new()).await;
-/// assert_eq!(result.outcome.text(), "42");
-/// assert_eq!(result.coercions[0].path, "/a");
-/// # Ok(()) }
-/// ```
+#[doc = include_str!("../docs/registry.md")]
 #[derive(Clone, Default)]
 pub struct Registry {
     inner: Arc<Inner>,
@@ -101,11 +83,11 @@ impl Registry {
         Ok(self)
     }
 
-    /// Gives the tools a piece of state: `&T` parameters receive it, unless the context of a call has one of
-    /// the same type.
+    /// Gives the tools a value as state. Parameters `&T` receive it, unless the context of a call has a value of that type
+    /// itself.
     ///
     /// # Errors
-    /// When there is state of that type.
+    /// When there is already state of that type.
     pub fn with_state<T: Send + Sync + 'static>(self, value: T) -> Result<Self, RegistryError> {
         self.with_shared_state(Arc::new(value))
     }
@@ -143,7 +125,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// When there is state of that type.
+    /// When there is already state of that type.
     pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(
         mut self,
         value: Arc<T>,
@@ -153,15 +135,15 @@ impl Registry {
         Ok(self)
     }
 
-    /// The tool of this name.
+    /// The tool of this name, if there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.inner.tools.get(*self.inner.by_name.get(name)?)
     }
 
-    /// The tool of this name, or an error that says what there is.
+    /// The tool of this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none; the text says which there are, and which of them may have been meant.
     pub fn fetch(&self, name: &str) -> Result<&Arc<dyn Tool>, UnknownTool> {
         self.get(name).ok_or_else(|| self.unknown(name))
     }
@@ -191,8 +173,8 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
-    /// What a model is shown on behalf of `source`; without one, and where no tool depends on it, the
-    /// [same list](Self::definitions) as always, shared.
+    /// What a model is shown on behalf of `source`. Without a source, and where no tool depends on it, it is the list of
+    /// [`definitions`](Self::definitions), shared.
     ///
     /// # Errors
     /// Lists every tool whose schema for this source cannot be compiled.
@@ -299,12 +281,12 @@ impl Registry {
         self.inner.tools.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.inner.tools.is_empty()
     }
 
-    /// Whether a call with this context would find all state that the tools want.
+    /// Checks that a call with this context would find all state that the tools need.
     ///
     /// # Errors
     /// Lists every tool and type that is missing.
@@ -320,7 +302,7 @@ impl Registry {
         RegistryError::none_of(missing.collect())
     }
 
-    /// Checks a call without running it.
+    /// Checks a call without running it, and gives its arguments as the tool would get them.
     ///
     /// # Errors
     /// When there is no such tool, or its arguments are refused: the full report.
@@ -339,10 +321,10 @@ impl Registry {
         self.validate_for(call, None)
     }
 
-    /// The same on behalf of `source`.
+    /// Checks a call as [`validate`](Self::validate) does, by the parameters that the tool has for `source`.
     ///
     /// # Errors
-    /// As [`validate`](Self::validate); and when the parameters for this source cannot be.
+    /// As [`validate`](Self::validate); and when the tool's schema for this source cannot be compiled.
     pub fn validate_for(&self, call: &ToolCall, source: Option<&Source>) -> Result<CheckedCall, CallError> {
         let tool = self.fetch(&call.name)?;
         let prepared = prepared(&**tool, call.args.text()).map_err(CallError::Prepare)?;

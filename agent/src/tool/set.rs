@@ -25,9 +25,18 @@ pub type Entry = Result<Arc<dyn Tool>, (String, DefinitionError)>;
 ///     a + b
 /// }
 ///
-/// let mut set: ToolSet = tools![add];
-/// set.add(tools![]);
-/// assert_eq!(set.len(), 1);
+/// /// Subtracts a number from another.
+/// #[tool]
+/// fn subtract(from: i64, number: i64) -> i64 {
+///     from - number
+/// }
+///
+/// let mut set = ToolSet::new();
+/// assert!(set.is_empty());
+/// set.add(tools![add]);
+/// let set = set.with(tools![subtract]);
+/// assert_eq!(set.names().collect::<Vec<_>>(), ["add", "subtract"]);
+/// assert_eq!(set.len(), 2);
 /// ```
 #[derive(Clone, Default)]
 #[must_use = "tools do nothing until somebody has them"]
@@ -46,7 +55,7 @@ impl ToolSet {
         self.entries.extend(tools.into_tools().entries);
     }
 
-    /// The same, in a chain.
+    /// Adds the tools of a value at the end, in a chain.
     pub fn with(mut self, tools: impl IntoTools) -> Self {
         self.add(tools);
         self
@@ -87,7 +96,7 @@ impl ToolSet {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -14,8 +14,10 @@ use std::sync::Arc;
 /// struct User { is_admin: bool }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cx = ToolContext::builder().source(Source::new(User { is_admin: true })).build()?;
+/// let source = Source::new(User { is_admin: true }).with_label("user:7");     // the label goes into records
+/// let cx = ToolContext::builder().source(source).build()?;
 /// assert!(cx.source().and_then(|source| source.get::<User>()).is_some_and(|user| user.is_admin));
+/// assert_eq!(cx.source().and_then(Source::label), Some("user:7"));
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -25,12 +27,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// Any value.
+    /// A source that is this value, without a label.
     pub fn new<T: Send + Sync + 'static>(value: T) -> Self {
         Self { value: Arc::new(value), label: None }
     }
 
-    /// Names it in the [records](crate::store::InvocationRecord) of its calls: `user:7`, a job's number.
+    /// Sets what it is called in the [records](crate::store::InvocationRecord) of its calls: `user:7`, a job's number.
     pub fn with_label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.label = Some(label.into());
         self
@@ -41,7 +43,7 @@ impl Source {
         self.value.downcast_ref()
     }
 
-    /// What it is called in records.
+    /// What it is called in records, if it has a label.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }

@@ -20,7 +20,7 @@ static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
-/// use agent::{BoxFuture, Json, Tool, ToolContext, ToolDefinition, ToolReply};
+/// use agent::{BoxFuture, Json, Registry, Tool, ToolContext, ToolDefinition, ToolReply, tools};
 /// use serde_json::{Value, json};
 ///
 /// struct Echo(ToolDefinition);
@@ -39,10 +39,93 @@ static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 ///     }
 /// }
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
 /// let plan = Plan::compile("echo", &schema, PlanOptions::default())?;
-/// let registry = agent::Registry::new(agent::tools![Echo(ToolDefinition::new(plan, "Says it again.")?)])?;
+/// let echo = Echo(ToolDefinition::new(plan, "Says it again.")?);
+/// assert_eq!(echo.definition().name(), "echo");
+/// assert_eq!(echo.call(r#"{"n": "1"}"#, &ToolContext::new()).await.outcome.text(), r#"{"n":1}"#);
+/// assert!(echo.validate(r#"{"n": "many"}"#).is_err());
+/// let registry = Registry::new(tools![{ echo }])?;
+/// # assert!(registry.contains("echo"));
+/// # Ok(()) }
+/// ```
+///
+/// A tool around another one hands on all that it does not change. Where it leaves out a method, the default stands, which
+/// knows nothing of the inner tool.
+///
+/// ```
+/// use agent::args::{Coercions, InvalidArguments, PlanOptions};
+/// use agent::message::{Part, ToolCall};
+/// use agent::{BoxFuture, CallRecord, DefinitionError, Registry, Source, StateKey, Tool, ToolBuilder, ToolContext};
+/// use agent::{ToolDefinition, ToolError, ToolPolicy, ToolReply, Value, tools};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// /// Counts the calls of a tool.
+/// struct Counted {
+///     tool: Arc<dyn Tool>,
+///     calls: Arc<AtomicU32>,
+/// }
+///
+/// impl Tool for Counted {
+///     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
+///         self.calls.fetch_add(1, Ordering::Relaxed);
+///         self.tool.call(arguments, cx)
+///     }
+///     fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
+///         let changed = self.tool.with_defaults(defaults)?;
+///         Ok(changed.map(|tool| Arc::new(Self { tool, calls: self.calls.clone() }) as Arc<dyn Tool>))
+///     }
+///     fn definition(&self) -> &ToolDefinition {
+///         self.tool.definition()
+///     }
+///     fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
+///         self.tool.definition_for(source)
+///     }
+///     fn policy(&self) -> &ToolPolicy {
+///         self.tool.policy()
+///     }
+///     fn requires(&self) -> &[StateKey] {
+///         self.tool.requires()
+///     }
+///     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
+///         self.tool.prepare(arguments)
+///     }
+///     fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
+///         self.tool.validate(arguments)
+///     }
+///     fn formats_results(&self) -> bool {
+///         self.tool.formats_results()
+///     }
+///     fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
+///         self.tool.format_result(record)
+///     }
+///     fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
+///         self.tool.triggers_follow_up(record)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let open = ToolBuilder::new("open")
+///     .description("Opens a file.")
+///     .required_string("path", "Where it is.")
+///     .policy(ToolPolicy::default().with_repeats())
+///     .prepare(|arguments| {
+///         // An older prompt says `file`.
+///         if let Some(path) = arguments.remove("file") {
+///             arguments.insert("path".into(), path);
+///         }
+///         Ok(())
+///     })
+///     .build(|arguments: Value, _cx: ToolContext| async move { format!("opened {}", arguments["path"]) })?;
+/// let calls = Arc::new(AtomicU32::new(0));
+/// let registry = Registry::new(tools![{ Counted { tool: Arc::new(open), calls: calls.clone() } }])?;
+///
+/// let call = ToolCall::new("1", "open", r#"{"file": "a.txt"}"#);
+/// assert_eq!(registry.call(&call, &ToolContext::new()).await.outcome.text(), r#"opened "a.txt""#);
+/// assert_eq!(calls.load(Ordering::Relaxed), 1);
+/// assert!(registry.fetch("open")?.policy().allow_repeat);
 /// # Ok(()) }
 /// ```
 pub trait Tool: Send + Sync + 'static {
@@ -63,8 +146,8 @@ pub trait Tool: Send + Sync + 'static {
         self.definition().plan().parse::<Value>(arguments).map(|parsed| parsed.coercions)
     }
 
-    /// The same tool, whose arguments are checked by these options where it says nothing itself; none for a tool
-    /// that decides alone, which is what one written by hand does.
+    /// The same tool, whose arguments are checked by these options where it says nothing itself. `None`, the default, leaves
+    /// the tool as it is.
     ///
     /// # Errors
     /// When its schema cannot be compiled with them.
@@ -93,33 +176,33 @@ pub trait Tool: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// What a model is shown of a stored result, asked each time a request is built, so it may be live; `None`, the default,
-    /// and blank text are the stored content.
+    /// What a model is shown of a stored result. It is asked each time a request is built, so it may tell what is the case by
+    /// then. `None`, the default, and blank text stand for the stored content.
     fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
         let _ = record;
         None
     }
 
-    /// Whether the model is asked at once when this call is recorded that was made outside of a run
-    /// (`Assistant::record`). By default what its [policy](crate::ToolPolicy::follow_up) says, which is no. In a run the model is told
-    /// of every result anyway.
+    /// Whether the model is asked at once when this call, which was made outside of a run, is recorded
+    /// (`Assistant::record`). The default is what the [policy](crate::ToolPolicy::follow_up) says. In a run the model is told of
+    /// every result anyway.
     fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
         let _ = record;
         self.policy().follow_up
     }
 
-    /// Whether [`format_result`](Self::format_result) may say anything. A tool that says no is not asked about each of its
-    /// results for each request.
+    /// Whether [`format_result`](Self::format_result) may give anything else than `None`; true by default. A tool for which it
+    /// is false is not asked about each of its results for each request.
     fn formats_results(&self) -> bool {
         true
     }
 
-    /// How it may be run.
+    /// How it may be run; [`ToolPolicy::DEFAULT`] by default.
     fn policy(&self) -> &ToolPolicy {
         &DEFAULT_POLICY
     }
 
-    /// The state that its body takes from the context.
+    /// The state that its body takes from the context, so that what is missing is found before a call; none by default.
     fn requires(&self) -> &[StateKey] {
         &[]
     }

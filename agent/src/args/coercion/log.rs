@@ -20,7 +20,7 @@ use std::{fmt, ops::Deref, sync::OnceLock};
 /// struct Move { steps: i32 }
 ///
 /// let parsed = Plan::for_type::<Move>("move", PlanOptions::default())?.parse::<Move>(r#"{"steps": "3"}"#)?;
-/// assert_eq!(parsed.coercions.len(), 1);
+/// assert_eq!((parsed.coercions.len(), parsed.coercions.is_empty()), (1, false));
 /// for coercion in &parsed.coercions {
 ///     assert_eq!((coercion.path.as_str(), coercion.rule), ("/steps", CoercionRule::TextToInteger));
 /// }
@@ -64,12 +64,12 @@ impl Coercions {
         }
     }
 
-    /// How many there are.
+    /// How many changes there are.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |records| records.before.len() + records.log.count)
     }
 
-    /// Was everything taken as it was sent?
+    /// Whether everything was taken as it was sent.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// ```
 /// use agent::args::{CoercionPolicy, CoercionRule};
 ///
-/// assert_eq!(CoercionRule::TextToInteger.to_string(), "text_to_integer");      // as in records, reports and policies
+/// assert_eq!(CoercionRule::TextToInteger.as_str(), "text_to_integer");         // as in records, reports and policies
 /// let fewer = CoercionPolicy::strict().forbid(CoercionRule::TextToInteger);
 /// assert_eq!(fewer, "strict - text_to_integer".parse()?);
 /// # Ok::<(), agent::args::UnknownPolicy>(())

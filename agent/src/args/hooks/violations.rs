@@ -51,18 +51,28 @@ impl Violations {
         self.found.push((field.into(), problem.to_string()));
     }
 
-    /// The same, as an expression: `Violations::new().at("end", "must be after `start`")`.
+    /// Adds a mistake as [`add`](Self::add) does, in an expression.
+    ///
+    /// ```
+    /// use agent::Violations;
+    ///
+    /// let found = Violations::new().at("end", "must be after `start`").at("guests/0/age", "must be at least 18");
+    /// assert_eq!(found.len(), 2);
+    /// assert_eq!(found.iter().next(), Some(("end", "must be after `start`")));
+    /// assert!(Violations::new().is_empty() && !found.is_empty());
+    /// assert!(found.into_result().is_err());
+    /// ```
     pub fn at(mut self, field: impl Into<String>, problem: impl Display) -> Self {
         self.add(field, problem);
         self
     }
 
-    /// Whether there are none.
+    /// Whether there are no mistakes.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// How many there are.
+    /// How many mistakes there are.
     pub fn len(&self) -> usize {
         self.found.len()
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// let schema = agent::json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "("}}});
 /// let error = Plan::compile("redeem", &schema, PlanOptions::default()).unwrap_err();
 /// assert_eq!((error.tool(), error.keyword(), error.pointer()), ("redeem", "pattern", "/properties/code"));
+/// assert_eq!(error.reason(), "is not a regular expression that can be checked in linear time");
 /// ```
 #[derive(Clone)]
 pub struct SchemaError {
@@ -103,7 +104,7 @@ impl SchemaError {
         &self.inner.pointer
     }
 
-    /// Why, in words.
+    /// Why it cannot: the end of a sentence that begins with the keyword.
     pub fn reason(&self) -> &str {
         &self.inner.reason
     }

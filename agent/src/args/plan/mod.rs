@@ -279,7 +279,24 @@ impl Plan {
         &self.name
     }
 
-    /// The same plan under another name.
+    /// The same plan under another name. It shares everything else with this one.
+    ///
+    /// ```
+    /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
+    ///
+    /// #[derive(agent::ToolArgs)]
+    /// struct Search { query: String, limit: Option<u32> }
+    ///
+    /// let plan = Plan::for_type::<Search>("search", PlanOptions::default())?;
+    /// assert_eq!(plan.parameter_names().collect::<Vec<_>>(), ["query", "limit"]);
+    /// assert_eq!(plan.schema()["required"], agent::json!(["query"]));
+    /// assert_eq!(plan.options().policy(), CoercionPolicy::strict());
+    ///
+    /// let renamed = plan.with_name("find");
+    /// assert_eq!((plan.name(), renamed.name()), ("search", "find"));
+    /// assert_eq!(renamed.parse::<Search>("{}").err().unwrap().tool(), "find");
+    /// # Ok::<(), agent::args::SchemaError>(())
+    /// ```
     pub fn with_name(&self, name: &str) -> Plan {
         Plan { name: name.into(), graph: Arc::clone(&self.graph) }
     }
@@ -297,7 +314,7 @@ impl Plan {
         names.into_iter().filter(move |name| told.insert(*name))
     }
 
-    /// What the plan was compiled with.
+    /// The options that the plan was compiled with.
     pub fn options(&self) -> &PlanOptions {
         &self.graph.options
     }

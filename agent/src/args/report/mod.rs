@@ -30,6 +30,7 @@ const MAX_TEXT: usize = 6_000;
 /// let schema = serde_json::json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
 /// let plan = Plan::compile("count", &schema, PlanOptions::default())?;
 /// let error = plan.parse::<serde_json::Value>(r#"{"n": "many"}"#).unwrap_err();
+/// assert_eq!((error.tool(), error.count()), ("count", 1));
 /// assert_eq!(error.issues()[0].path, "/n");
 /// assert_eq!(
 ///     error.to_text(),
@@ -127,7 +128,7 @@ impl InvalidArguments {
         &self.inner.issues
     }
 
-    /// How many mistakes there are, also those beyond the ones that are listed.
+    /// How many mistakes there are, including those beyond the first 10,000, which [`issues`](Self::issues) leaves out.
     pub fn count(&self) -> usize {
         self.inner.count
     }

@@ -11,6 +11,7 @@
 /// let mut stream = ArgumentStream::untyped();
 /// let error = stream.push(r#"{"to": nobody"#, &mut |_| {}).unwrap_err();
 /// assert!(!error.is_incomplete());
+/// assert_eq!(error.offset(), 8);                      // `{"to": n` may be the beginning of `null`
 /// assert_eq!(error.to_string(), "not valid JSON: expected `true`, `false` or `null` at byte 8");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +24,12 @@ pub struct ArgumentStreamError {
 crate::error_text::debug_is_the_sentence!(ArgumentStreamError);
 
 impl ArgumentStreamError {
-    /// How many bytes of the text are beyond doubt.
+    /// How many bytes of the text were read before the mistake: what stands there is the first byte that cannot be.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Is the text only cut short? Then nothing is wrong with what has come so far.
+    /// Whether the text is only cut short. Then nothing is wrong with what has come so far.
     pub fn is_incomplete(&self) -> bool {
         self.fault == Fault::Incomplete
     }

@@ -126,6 +126,7 @@ pub enum ArgumentKind {
 /// let mut deepest = (0, String::new(), None);
 /// ArgumentStream::untyped().push(r#"{"to": [{"name": "Ann"}]}"#, &mut |event| {
 ///     let path = event.path();
+///     assert_eq!(path.segments().len(), path.depth());
 ///     if path.depth() > deepest.0 {
 ///         deepest = (path.depth(), path.to_string(), path.parameter().map(str::to_owned));
 ///     }
@@ -162,7 +163,7 @@ pub enum ArgumentSegment<'a> {
 }
 
 impl<'a> ArgumentPath<'a> {
-    /// From the whole inwards.
+    /// The steps of the path, the outermost first.
     pub fn segments(self) -> impl DoubleEndedIterator<Item = ArgumentSegment<'a>> + ExactSizeIterator {
         self.frames.iter().map(move |frame| match frame.index {
             Some(index) => ArgumentSegment::Index(index),
@@ -175,7 +176,7 @@ impl<'a> ArgumentPath<'a> {
         self.frames.len()
     }
 
-    /// The top-level parameter that this is or is in.
+    /// The top-level parameter that the value is, or is in; `None` for the whole.
     pub fn parameter(self) -> Option<&'a str> {
         match self.segments().next() {
             Some(ArgumentSegment::Key(key)) => Some(key),
@@ -183,8 +184,26 @@ impl<'a> ArgumentPath<'a> {
         }
     }
 
-    /// May a secret stand here? True in every parameter that is or has a secret one, at an unknown key if there are
-    /// secrets at all (it may be misspelled), and false where there is no plan. What is secret should not be shown.
+    /// Whether a secret may stand here, which should not be shown. It is true in every parameter that is or has a secret
+    /// one, and at an unknown key if the plan has secrets at all, because the key may be misspelled. Without a plan it is
+    /// false.
+    ///
+    /// ```
+    /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};
+    ///
+    /// #[derive(agent::ToolArgs)]
+    /// struct Login { user: String, #[arg(secret)] password: String }
+    ///
+    /// let plan = Plan::for_type::<Login>("login", PlanOptions::default())?;
+    /// let mut shown = String::new();
+    /// ArgumentStream::new(&plan).push(r#"{"user": "ann", "password": "hunter2"}"#, &mut |event| {
+    ///     if let ArgumentEvent::Appended { path, fragment } = event {
+    ///         shown.push_str(if path.is_secret() { " ***" } else { fragment });
+    ///     }
+    /// })?;
+    /// assert_eq!(shown, "ann ***");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_secret(self) -> bool {
         self.secret
     }

@@ -47,6 +47,7 @@ use value::Plain;
 ///     })?;
 /// }
 /// assert_eq!(shown, "one\ntwo");
+/// assert_eq!(stream.issues().len(), 2);
 /// assert_eq!(refused, [
 ///     r#"/mode: wrong type; got string "x"; expected integer >= 0"#,
 ///     "/pth: unknown parameter",
@@ -134,6 +135,18 @@ impl ArgumentStream {
     }
 
     /// All text so far, without a copy.
+    ///
+    /// ```
+    /// use agent::args::ArgumentStream;
+    ///
+    /// // The model's reply was cut off: what there is of it can be shown, but is no call.
+    /// let mut stream = ArgumentStream::untyped();
+    /// stream.push(r#"{"path": "a.t"#, &mut |_| {})?;
+    /// assert_eq!(stream.text(), r#"{"path": "a.t"#);
+    /// assert!(stream.finish().unwrap_err().is_incomplete());
+    /// assert_eq!(stream.into_text(), r#"{"path": "a.t"#);
+    /// # Ok::<(), agent::args::ArgumentStreamError>(())
+    /// ```
     pub fn into_text(self) -> String {
         self.text
     }

@@ -26,7 +26,10 @@ use std::ops::Deref;
 ///
 /// let plan = Plan::for_type::<Upload>("upload", PlanOptions::default())?;
 /// let upload = plan.parse::<Upload>(r#"{"name": "a.txt", "data": "aGVsbG8="}"#)?.value;
-/// assert_eq!(*upload.data, *b"hello");
+/// assert_eq!(*upload.data, *b"hello");                 // a slice of the bytes
+/// assert_eq!(upload.data.to_string(), "aGVsbG8=");     // the text again
+/// let bytes: Vec<u8> = upload.data.into_vec();         // the bytes themselves, without a copy
+/// assert_eq!(bytes, b"hello");
 ///
 /// let refused = plan.parse::<Upload>(r#"{"name": "a.txt", "data": "aGVsbG8"}"#).err().unwrap();
 /// assert_eq!(refused.issues()[0].path, "/data");
@@ -37,7 +40,7 @@ use std::ops::Deref;
 pub struct Base64(Vec<u8>);
 
 impl Base64 {
-    /// The bytes.
+    /// The bytes, without a copy.
     pub fn into_vec(self) -> Vec<u8> {
         self.0
     }

@@ -31,6 +31,7 @@ use std::time::Duration;
 ///
 /// let plan = Plan::for_type::<Wait>("wait", PlanOptions::default())?;
 /// let wait = plan.parse::<Wait>(r#"{"timeout": "1h 30m"}"#)?.value;
+/// assert_eq!(wait.timeout.get(), Duration::from_secs(5_400));
 /// assert_eq!((wait.timeout.as_secs(), wait.pause.to_string().as_str()), (5_400, "1s 500ms"));
 ///
 /// let refused = plan.parse::<Wait>(r#"{"timeout": "90"}"#).err().unwrap();
@@ -56,7 +57,7 @@ pub struct InvalidDuration(Cow<'static, str>);
 crate::error_text::debug_is_the_sentence!(InvalidDuration);
 
 impl HumanDuration {
-    /// The duration.
+    /// The duration as the standard library has it.
     pub const fn get(self) -> Duration {
         self.0
     }

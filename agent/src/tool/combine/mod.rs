@@ -57,6 +57,29 @@ use std::sync::Arc;
 /// ```
 impl ToolSet {
     /// Only these tools, in the order asked for.
+    ///
+    /// ```
+    /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
+    ///
+    /// /// Reads a page of a file.
+    /// #[tool(read_only)]
+    /// fn read(path: String, #[arg(default = 1)] page: u32) -> String {
+    ///     format!("{path}, page {page}")
+    /// }
+    ///
+    /// /// Writes a file.
+    /// #[tool]
+    /// fn write(path: String, text: String) {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let first_pages = tools![write, read].subset(["read"]).rename("read", "read_first_page").hide_argument("page");
+    /// let registry = Registry::new(first_pages)?;
+    /// assert_eq!(registry.names().collect::<Vec<_>>(), ["read_first_page"]);
+    /// let call = |arguments: &str| ToolCall::new("1", "read_first_page", arguments);
+    /// assert_eq!(registry.call(&call(r#"{"path": "a.txt"}"#), &ToolContext::new()).await.outcome.text(), "a.txt, page 1");
+    /// assert!(registry.validate(&call(r#"{"path": "a.txt", "page": 2}"#)).is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn subset<N: AsRef<str>>(self, names: impl IntoIterator<Item = N>) -> Self {
         let mut subset = Self::new();
         for name in names {
@@ -82,7 +105,7 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Some of the tools changed by `change`, which is given a set of each alone; all stay where they are.
+    /// Changes some of the tools: `change` is given a set of each of them alone. All tools keep their places.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,
@@ -109,7 +132,7 @@ impl ToolSet {
         changed
     }
 
-    /// The same tools with `prefix` before each name, so that two sets can stand side by side.
+    /// Puts `prefix` before each name, so that two sets can stand side by side.
     pub fn prefix(self, prefix: &str) -> Self {
         self.each(|tool| {
             let name = format!("{prefix}{}", tool.definition().name());
@@ -117,7 +140,7 @@ impl ToolSet {
         })
     }
 
-    /// The tool `name` under another name.
+    /// Gives the tool `name` another name.
     pub fn rename(self, name: &str, other: &str) -> Self {
         self.change([name], |set| set.each(|tool| Change::default().named(other.to_owned()).of(tool)))
     }

@@ -94,6 +94,20 @@ impl Registry {
     /// What a model is shown after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then those
     /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that what a provider cached
     /// of the list stays good. Without deferred tools it is [`definitions`](Self::definitions), shared.
+    ///
+    /// ```
+    /// # /// Reads a file.
+    /// # #[agent::tool] fn read_file(path: String) {}
+    /// # /// Converts an amount of money to another currency.
+    /// # #[agent::tool(defer)] fn convert_currency(amount: f64, to: String) {}
+    /// use agent::{Registry, tools};
+    ///
+    /// // `convert_currency` is deferred, and nobody has searched for it.
+    /// let registry = Registry::new(tools![read_file, convert_currency].with_tool_search())?;
+    /// assert_eq!(registry.shown(&[]).iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["read_file", "search_tools"]);
+    /// assert_eq!(registry.definitions().len(), 3);
+    /// # Ok::<(), agent::RegistryError>(())
+    /// ```
     pub fn shown<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> Arc<[ToolDefinition]> {
         shown_after(&self.definitions(), messages)
     }
