@@ -1,12 +1,12 @@
-//! Task: small payments run at once, big ones wait for somebody's word.
+//! Task: run small payments immediately, and ask for approval of large ones.
 //!
 //! ```sh
-//! cargo run --example approve_big_amounts              # asks; `y` allows, a number allows that amount, all else denies
+//! cargo run --example approve_big_amounts              # asks; `y` allows, a number allows that amount, anything else denies
 //! echo 200 | cargo run --example approve_big_amounts   # the same in a pipe
 //! ```
 //!
-//! Without `on_approval` the run would be suspended instead: `RunOutput::snapshot` can be stored, and goes on with
-//! `Assistant::resume` when the decision is there, also in another process.
+//! Without `on_approval` the run would be suspended instead. `RunOutput::snapshot` can be stored, and `Assistant::resume` continues it
+//! when the decision has been made, also in another process.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::loop_core::ApprovalRequest;

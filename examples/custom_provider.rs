@@ -1,12 +1,12 @@
-//! Task: teach the library a provider that it does not know.
+//! Task: add a provider that the library does not know.
 //!
 //! ```sh
-//! cargo run --example custom_provider --features http     # played on this machine: no key, no network
+//! cargo run --example custom_provider --features http     # a local server takes the provider's place: no key, no network
 //! ```
 //!
-//! A provider is a `Protocol`: a pure function that writes requests, and a `Decoder` that reads answers. Attempts, pauses, time
-//! limits, cancelling, keys and event streams are the library's. (A server that speaks like OpenAI, Anthropic or Gemini needs
-//! none of this, only a `ProviderEntry` with its address; a model inside of this process is an `impl Model` of a few lines.)
+//! A provider is a `Protocol`, a pure function that encodes requests, and a `Decoder` that decodes replies. The library does retries,
+//! timeouts, cancellation, keys and event streams. (A server that is compatible with OpenAI, Anthropic or Gemini needs none of this, only a
+//! `ProviderEntry` with its address. A model that runs in this process is an `impl Model` of a few lines.)
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::message::{Message, StopReason};

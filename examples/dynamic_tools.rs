@@ -1,10 +1,10 @@
-//! Task: tools that are known only at run time: from a configuration, a database, another service.
+//! Task: define tools at run time, from a configuration, a database or another service.
 //!
 //! ```sh
-//! cargo run --example dynamic_tools     # prints what becomes of calls to two tools of a configuration
+//! cargo run --example dynamic_tools     # prints the results of calls to two tools of a configuration
 //! ```
 //!
-//! The schema goes to the model as it is given; arguments are checked and coerced by the same engine as those of `#[tool]`.
+//! The model receives the schema unchanged. Arguments are validated and coerced by the same engine as those of `#[tool]`.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::{

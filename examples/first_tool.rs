@@ -1,7 +1,7 @@
-//! Task: make a function something that a model can call.
+//! Task: turn a function into a tool.
 //!
 //! ```sh
-//! cargo run --example first_tool     # prints the result of a good call, and what a model reads after a bad one
+//! cargo run --example first_tool     # prints the result of a valid call, and what the model reads after an invalid one
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 

@@ -1,7 +1,7 @@
-//! Task: a tool that answers with a picture, for models that see and for those that do not.
+//! Task: return an image from a tool, to models with and without image input.
 //!
 //! ```sh
-//! cargo run --example image_result     # prints what each of two models is sent
+//! cargo run --example image_result     # prints what each of two models receives
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 

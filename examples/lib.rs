@@ -1,3 +1,3 @@
-//! Examples; see the README for their commands.
+//! Examples; the README lists their commands.
 
 pub mod loopback;

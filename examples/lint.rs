@@ -1,12 +1,12 @@
-//! What a model would miss in the tools of the quickstart.
+//! Finds what a model would miss in the tools of the quickstart.
 //!
 //! ```sh
-//! cargo run --example lint                                              # what there is to find
-//! cargo run --example lint -- --deny                                    # ends with 1 if there is anything
-//! cargo run --example lint -- --deny --allow undocumented_parameter     # but for what is meant to be so
+//! cargo run --example lint                                              # lists the findings
+//! cargo run --example lint -- --deny                                    # exits with 1 if there are any
+//! cargo run --example lint -- --deny --allow undocumented_parameter     # except for an allowed lint
 //! ```
 //!
-//! In a test of yours it is one line: `Registry::new(tools![…])?.lint().into_result()?`.
+//! In a test it is one line: `Registry::new(tools![…])?.lint().into_result()?`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
 #[path = "quickstart.rs"]

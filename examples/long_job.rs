@@ -1,7 +1,7 @@
-//! Task: a tool that takes long says how far it is, and stops when it is told to.
+//! Task: report the progress of a long-running tool, and cancel it.
 //!
 //! ```sh
-//! cargo run --example long_job     # a bar that grows, a second job that is cancelled half way, one that goes on behind the run
+//! cargo run --example long_job     # a progress bar, a job that is cancelled halfway, and a job that outlives the run
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 

@@ -1,4 +1,4 @@
-//! A server on this machine that plays a provider's part, so that an example needs no key and no network.
+//! A local server that takes a provider's place, so that an example needs no key and no network.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -3,11 +3,11 @@
 //! ```sh
 //! cargo build --example mcp_server --features mcp-server
 //! cargo run --example mcp_client --features mcp-client                                  # starts the server itself
-//! cargo run --example mcp_client --features mcp-client -- http://127.0.0.1:8080/mcp     # uses one that runs
-//! cargo run --example mcp_client --features mcp-client -- npx -y some-mcp-server        # starts another one
+//! cargo run --example mcp_client --features mcp-client -- http://127.0.0.1:8080/mcp     # uses a running server
+//! cargo run --example mcp_client --features mcp-client -- npx -y some-mcp-server        # starts another server
 //! ```
 //!
-//! A scripted model plays the model's part, so there is no key and no network.
+//! A scripted model takes the model's place, so no key and no network are needed.
 #![expect(clippy::print_stdout, reason = "the trace is what this example is for")]
 
 use agent::mcp::{Client, client::ClientConfig};

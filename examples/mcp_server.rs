@@ -1,11 +1,12 @@
-//! Tools for other programs, over the Model Context Protocol.
+//! An MCP server: tools for other programs.
 //!
 //! ```sh
-//! cargo run --example mcp_server --features mcp-server                # standard input, for a host that starts it
+//! cargo run --example mcp_server --features mcp-server                # stdio, for a host that starts it
 //! cargo run --example mcp_server --features mcp-server -- http 8080   # http://127.0.0.1:8080/mcp
 //! ```
 //!
-//! A host is told to start it by its built program, `target/debug/examples/mcp_server`; see the README.
+//! A host such as an editor needs the path of the built program, `target/debug/examples/mcp_server`:
+//! `{"mcpServers": {"hotels": {"command": "/path/to/target/debug/examples/mcp_server", "args": []}}}`.
 #![expect(clippy::print_stderr, reason = "standard output belongs to the protocol")]
 
 use agent::mcp::Server;

@@ -1,10 +1,10 @@
-//! Real tools, a scripted model that errs as models do, and everything that passes between them.
+//! Real tools, a scripted model that makes typical mistakes, and every message between them.
 //!
 //! ```sh
 //! cargo run --example quickstart     # no key, no network
 //! ```
 //!
-//! The same with a provider's model, whose key is in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`:
+//! The same with a real model, whose key is in `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`:
 //!
 //! ```sh
 //! cargo run --example quickstart --features anthropic -- anthropic/claude-sonnet-5

@@ -1,11 +1,11 @@
-//! Task: let tools work on a database, a clock, the user who asks: what a model must not choose.
+//! Task: give tools access to a database, a clock and the current user, which the model must not choose.
 //!
 //! ```sh
-//! cargo run --example shared_state     # prints what two users see of the same shop
+//! cargo run --example shared_state     # prints what two users of the same shop see
 //! ```
 //!
-//! What is taken by reference is injected by its type, and is in no schema: `&Orders` from `.state(…)`, `&dyn Clock` from
-//! `.shared_state(…)`, `&User` from each prompt. What is missing is an error of `build()`, before any model is asked.
+//! Parameters taken by reference are injected by type and are not part of the schema: `&Orders` comes from `.state(…)`, `&dyn Clock` from
+//! `.shared_state(…)`, and `&User` from each prompt. If one is missing, `build()` fails before any model is asked.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::model::{ScriptedModel, reply, reply_with};

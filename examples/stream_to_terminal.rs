@@ -1,7 +1,7 @@
-//! Task: show a reply while it is written: thinking dimmed, calls as they begin and end.
+//! Task: stream a reply to the terminal, with dimmed thinking, and show when calls start and end.
 //!
 //! ```sh
-//! cargo run --example stream_to_terminal             # colours on a terminal only
+//! cargo run --example stream_to_terminal             # colors, if this is a terminal
 //! cargo run --example stream_to_terminal | cat
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]

@@ -1,7 +1,7 @@
-//! Task: get an answer of a type out of a model, checked like arguments of tools.
+//! Task: get a typed answer from a model, validated like the arguments of a tool.
 //!
 //! ```sh
-//! cargo run --example structured_output     # prints the answer while it grows, and the one that fits in the end
+//! cargo run --example structured_output     # prints the answer as it streams, then the first valid one
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 

@@ -1,7 +1,7 @@
-//! Task: one tool with several actions, each with arguments of its own, like the sub-commands of a program.
+//! Task: one tool with several actions, each with its own arguments, like the subcommands of a program.
 //!
 //! ```sh
-//! cargo run --example sub_commands     # prints the schema, three calls and a bad one
+//! cargo run --example sub_commands     # prints the schema, three valid calls and an invalid one
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 

@@ -1,12 +1,12 @@
-//! Task: ask another provider, in the middle of a conversation, without changing anything else.
+//! Task: switch to another provider within a conversation, without changing anything else.
 //!
 //! ```sh
-//! cargo run --example switch_providers --features anthropic,openai,gemini     # played on this machine: no key, no network
+//! cargo run --example switch_providers --features anthropic,openai,gemini     # local servers take the providers' place: no key, no network
 //! ANTHROPIC_API_KEY=… OPENAI_API_KEY=… \
 //! cargo run --example switch_providers --features anthropic,openai,gemini -- anthropic/claude-sonnet-5 openai/gpt-5
 //! ```
 //!
-//! Each model is sent the whole conversation in its own words, calls and results of the others included.
+//! Each model receives the whole conversation in its own format, including the calls and results of the others.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::message::Conversation;

@@ -2,10 +2,10 @@
 //!
 //! ```sh
 //! cargo test -p agent-examples --example test_an_agent --features testing     # four kinds of tests
-//! cargo run --example test_an_agent --features testing                        # what happens in a run, line by line
+//! cargo run --example test_an_agent --features testing                        # prints what happens in a run, line by line
 //! ```
 //!
-//! `agent::testing` needs the feature `testing`: name it in your dev-dependencies.
+//! `agent::testing` needs the feature `testing`: enable it in your dev-dependencies.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::model::{Model, ScriptedModel, reply};

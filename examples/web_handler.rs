@@ -1,11 +1,11 @@
-//! Task: answer a web request with the events of a run, as they happen (server-sent events, by axum).
+//! Task: stream the events of a run from a web handler (server-sent events, with axum).
 //!
 //! ```sh
-//! cargo run --example web_handler --features web               # asks itself once, prints the answer and ends
+//! cargo run --example web_handler --features web               # sends itself one request, prints the response and exits
 //! cargo run --example web_handler --features web -- 8080       # then: curl -N -d 'Is it warm in Rome?' localhost:8080/chat
 //! ```
 //!
-//! The run is driven by whoever reads it: a browser that goes away cancels it, and the conversation stays sound.
+//! The response drives the run: when the browser disconnects, the run is cancelled, and the conversation stays valid.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use agent::model::{ScriptedModel, reply};

@@ -15,42 +15,43 @@
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A scripted model, as in a test. It sends text for a number, as real ones do; that is coerced, and recorded.
+//! // A scripted model, as in a test. Like real models it sends text in place of a number, which is coerced and recorded.
 //! let model = ScriptedModel::new([reply().tool_call("add", r#"{"a": "40", "b": 2}"#), reply().text("It is 42.")]);
 //! let assistant = Assistant::builder(model).tools(tools![add]).build()?;
 //! assert_eq!(assistant.prompt("What is 40 plus 2?").await?.text(), "It is 42.");
 //! # Ok(()) }
 //! ```
 //!
-//! The [guide] has a page for each task, from [the first tool](guide::tools) to [runs that survive a crash](guide::durable).
-//! It shows [what the model sees](guide::what_the_model_sees), word by word, explains
-//! [error messages](guide::troubleshooting), and compares with [other libraries](guide::migration).
+//! The [guide] has a page for each task, from [the first tool](guide::tools) to [crash recovery](guide::durable). It shows the exact text
+//! of [what the model sees](guide::what_the_model_sees), explains [error messages](guide::troubleshooting), and maps the terms of
+//! [other libraries](guide::migration).
 //!
-//! # Where things are
+//! # Overview
 //!
-//! | to | look at |
+//! | to | see |
 //! | --- | --- |
 //! | define tools | [`tool`](macro@tool), [`ToolArgs`](macro@ToolArgs), [`ToolOutput`](macro@ToolOutput), [`RunTool`]; at run time [`ToolBuilder`], [`DynamicTool`]; by hand [`Tool`] |
-//! | put them together and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
-//! | know what is accepted, coerced and reported | [`args`] |
-//! | know what each provider is shown, and what its schema cannot say | [`schema`], [`Registry::check_dialect`] |
-//! | talk with a model | [`Assistant`] (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
+//! | combine tools and run calls | [`tools!`], [`ToolSet`], [`Registry`], [`ToolContext`], [`ToolResult`], [`ToolOutcome`] |
+//! | learn what is accepted, coerced and reported | [`args`] |
+//! | learn what each provider receives, and what its schemas cannot express | [`schema`], [`Registry::check_dialect`] |
+//! | talk to a model | [`Assistant`] (feature `runtime`), [`model`](mod@model), [`ScriptedModel`] |
 //! | read or store a conversation | [`message`] |
-//! | record calls, go on after a crash | [`store`] |
+//! | record calls, recover after a crash | [`store`] |
 //!
 //! # Features
 //!
-//! * `macros` (default): the attribute, the derives and `tools![]`.
-//! * `runtime` (default): the [`Assistant`], a blocking pool and timeouts, on tokio. Without it synchronous bodies run
-//!   where the call is awaited, and a tool with a timeout is refused when its [`Registry`] is built.
-//! * `approvals-signed`: runs that wait for approval may be stored and resumed in another process.
+//! * `macros` (default): `#[tool]`, the derives and `tools![]`.
+//! * `runtime` (default): the [`Assistant`], a blocking pool and timeouts, on tokio. Without it synchronous tools run where the call is
+//!   awaited, and building a [`Registry`] fails if a tool has a timeout.
+//! * `approvals-signed`: runs that wait for approval can be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
-//! * `http`, `sse`: what they stand on, usable alone.
+//! * `http`, `sse`: the transport below them, also usable alone.
 //! * `store-sql`: records and sessions in SQLite or Postgres; see [`store`]. Needs Rust 1.94.
+//! * `durable-restate`: runs on the durable execution engine Restate; see `durable`. Needs Rust 1.90.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
-//! * `full-schema`: keywords of a foreign JSON Schema that a plan does not model are checked, too, instead of refused.
+//! * `full-schema`: JSON Schema keywords that the library does not model are validated after coercion instead of rejected.
 //! * `mcp-server`, `mcp-client`: serve your tools over the Model Context Protocol, use the tools of other servers; see `mcp`.
-//! * `testing`: the module `testing`: recorded models, event logs, and proofs for your tools. For dev-dependencies.
+//! * `testing`: the module `testing`, with recorded models, event logs and property tests for your tools. For dev-dependencies.
 
 // The macros name this crate by its name, also in its own tests.
 extern crate self as agent;

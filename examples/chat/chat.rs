@@ -1,4 +1,4 @@
-//! The chat: who answers with which tools, what was said, what it took.
+//! The chat: its model and tools, the conversation, and the usage.
 
 use crate::args::Args;
 use crate::demo;

@@ -1,4 +1,4 @@
-//! What begins with a slash.
+//! Slash commands.
 
 use crate::args::nearest;
 use crate::chat::Chat;

@@ -1,4 +1,4 @@
-//! Calls that somebody has to allow.
+//! Calls that need approval.
 
 use crate::look::{Kind, Look, harmless};
 use crate::pager;

@@ -1,4 +1,4 @@
-//! What is typed while a run goes on: bytes of a terminal to keys, keys to a line.
+//! Input during a run: turns the bytes of a terminal into keys, and keys into a line.
 
 /// What is typed while a run goes on is at most so long, in bytes; so is a paste.
 pub(crate) const MOST: usize = 1 << 20;

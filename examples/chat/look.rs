@@ -1,4 +1,4 @@
-//! How things look: colours, and text that can do no harm to a terminal.
+//! Colors, and text made safe for a terminal.
 
 use anstyle::{AnsiColor, Style};
 use std::io::{self, IsTerminal as _};

@@ -1,4 +1,4 @@
-//! A chat for the terminal: any model, tools that are checked, MCP servers, sessions.
+//! A chat for the terminal: any model, tools with validated arguments, MCP servers, sessions.
 //!
 //! ```sh
 //! cargo run --example chat --features chat                                      # no key, no network: the demo model
@@ -7,23 +7,24 @@
 //! echo "What is the weather in Rome?" | cargo run -q --example chat --features chat
 //! ```
 //!
-//! Answers stream as they come, thinking is dimmed. Calls of tools are shown with their arguments, with what was coerced so that
-//! they fit, and with the report where they were refused. Calls that need approval ask: yes, no, edit, always. What is typed
-//! while an answer is on its way steers it; Ctrl-C stops it, and once more ends the chat. `/help` lists the commands, `--help`
-//! the options. In a pipe the answer alone goes to standard output, all else to standard error. Terminals that can only print,
-//! and those of systems other than Unix, are served line by line.
+//! Answers stream, and thinking is dimmed. Tool calls are shown with their arguments, their coercions, and the report if they were
+//! rejected. Calls that need approval ask: yes, no, edit, always. The tools of MCP servers ask until you answer `always`. Input during an answer
+//! steers it. Ctrl-C stops the answer; a second Ctrl-C ends the chat. `/help` lists the commands, `--help` the options. In a pipe only the answer
+//! goes to standard output and everything else to standard error, and the exit code is 1 if there is no answer. Terminals that can only
+//! print, and systems other than Unix, work line by line.
 //!
-//! Arguments that a tool marks as secret are not shown, neither on the screen nor in the log. A session has them: the model needs
-//! its own calls to go on. Files of sessions, the log and the history can be read by their owner alone (on Unix: mode 0600).
+//! A session is a file with one message per line. `--log` writes requests and responses as they go over the wire, and the messages of MCP
+//! servers, without keys and tokens. Arguments that a tool marks as secret are hidden on the screen and in the log, but not in a session,
+//! because the model needs its own calls to continue. Only their owner can read the files of sessions, log and history (mode 0600 on Unix).
 //!
-//! | file | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `args` `servers` `models` | the command line, MCP servers, which model answers |
-//! | `chat` `turn` `commands` | the assistant and what belongs to it, one question and its answer, slash commands |
-//! | `tell` `screen` `look` `pager` | events in words, rows of a terminal, colours, pages |
-//! | `prompt` `keys` `desk` | the edited line, keys while a run goes on, approvals |
-//! | `terminal` `signals` | who has the terminal, what the system says |
-//! | `sessions` `traffic` `secrets` | conversations in files, the log, what is hidden in it |
+//! | `args` `servers` `models` | the command line, MCP servers, the model |
+//! | `chat` `turn` `commands` | the assistant and its state, one prompt and its answer, slash commands |
+//! | `tell` `screen` `look` `pager` | events in words, rows of the terminal, colors, paging |
+//! | `prompt` `keys` `desk` | the input line, keys during a run, approvals |
+//! | `terminal` `signals` | the state of the terminal, signals |
+//! | `sessions` `traffic` `secrets` | saved conversations, the log, hidden arguments |
 //! | `demo` | the built-in model and tools |
 
 mod args;

@@ -1,4 +1,4 @@
-//! Which model answers.
+//! Selects the model.
 
 use crate::demo::model::{DemoModel, NAME as DEMO};
 use crate::traffic::{Log, Logged};

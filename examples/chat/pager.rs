@@ -1,4 +1,4 @@
-//! Text that is longer than the terminal is high, page by page.
+//! Shows text that is longer than the terminal, page by page.
 
 use crate::keys::Key;
 use crate::look::{Kind, Look, is_dumb, is_interactive};

@@ -1,4 +1,4 @@
-//! The line that is typed while nothing goes on: edited, completed, remembered.
+//! The input line between runs: editing, completion, history.
 
 use crate::commands;
 use crate::look::{Kind, Look};

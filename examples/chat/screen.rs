@@ -1,7 +1,7 @@
-//! What a run shows: text that grows row by row, whole lines, and below them rows that come and go.
+//! The output of a run: text that grows row by row, complete lines, and temporary rows below them.
 //!
-//! What is finished is printed once and scrolls away like any output. The rows below (the row that grows, a spinner for each
-//! call, what is being typed) are drawn anew each time, each cut to the width so that it is known how many there are.
+//! Finished output is printed once and scrolls away like any other. The rows below (the growing row, a spinner for each call, the input line)
+//! are redrawn each time, each truncated to the width so that their number is known.
 
 use crate::look::{Kind, Look, fit, harmless, width, width_of};
 use std::io::{self, Write};

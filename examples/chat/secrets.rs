@@ -1,4 +1,4 @@
-//! Secret arguments: what of a call may be seen on the screen and in the log.
+//! Secret arguments: hides them on the screen and in the log.
 
 use agent::{Registry, ToolDefinition, Value};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! MCP servers of the command line.
+//! MCP servers named on the command line.
 
 use crate::traffic::Log;
 use agent::mcp::Client;

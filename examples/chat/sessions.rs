@@ -1,7 +1,7 @@
-//! Conversations that are kept: a file for each, one message a line, written as messages become final.
+//! Saved conversations: one file each, one message per line, written as messages become final.
 //!
-//! A file, and not the library's `SqlStore`: that compiles a database, and is for runs that must survive the death of their
-//! process in the middle of a call. Here a person sits before it.
+//! This uses files instead of the library's `SqlStore`, which compiles a database and is meant for runs that must survive a crash in the
+//! middle of a call. Here a person is watching.
 
 use agent::message::{Conversation, Message};
 use std::error::Error;

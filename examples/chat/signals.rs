@@ -1,4 +1,4 @@
-//! What the system tells the program: it is told to all of it, and kept until somebody hears it.
+//! Signals of the operating system. Each is delivered to every part of the program, and kept until it is handled.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What happens in a run, in words.
+//! Describes the events of a run in words.
 
 use crate::look::{Kind, Look, count, fit, fit_end, harmless, one_line};
 use crate::screen::{Show, below};

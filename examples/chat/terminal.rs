@@ -1,7 +1,7 @@
-//! The terminal, as the chat has it from its first line to its last.
+//! The state of the terminal from the first line of the chat to its last.
 //!
-//! The system echoes, edits and interrupts nothing meanwhile, also between the line editor and the keys of a run: whatever is
-//! typed waits in the terminal until somebody reads it, and is read once.
+//! The system echoes, edits and interrupts nothing in that time, not even between the line editor and the keys of a run: input waits in the
+//! terminal until it is read, and is read once.
 
 #[cfg(unix)]
 pub(crate) use unix::{Held, Keys, size};

@@ -1,5 +1,5 @@
-//! The log of what goes to the model and to MCP servers and comes back: one JSON object a line, keys and secret arguments
-//! taken out.
+//! The log of requests and responses of the model and of MCP servers: one JSON object per line, without keys and secret
+//! arguments.
 
 use crate::secrets::Secrets;
 use agent::Registry;

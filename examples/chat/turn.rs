@@ -1,4 +1,4 @@
-//! One question and its answer.
+//! One prompt and its answer.
 
 use crate::chat::Chat;
 use crate::keys::{Key, Person, Typed};

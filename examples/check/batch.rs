@@ -1,4 +1,4 @@
-//! One JSON object a line in, one a line out: a team's logs, replayed.
+//! Reads one JSON object per line and answers each with one line, to replay logs.
 
 use agent::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys};
 use agent::{Value, json};

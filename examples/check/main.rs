@@ -1,4 +1,4 @@
-//! What does a model's call come to? Checks arguments, prints the coerced value or the report.
+//! Validates the arguments of a tool call, and prints the coerced value or the report.
 //!
 //! ```sh
 //! cargo run --example check -- '{"hotel": "Astoria", "nights": "2", "guests": [{"name": "Ann", "age": 31}]}'
@@ -8,8 +8,8 @@
 //! cargo run --release --example check -- --batch < calls.jsonl > answers.jsonl
 //! ```
 //!
-//! It ends with 0 when the call is accepted, 1 when it is refused, 2 when there is nothing usable to check. A batch
-//! answers every line and ends with 0, unless its input cannot be read.
+//! The exit code is 0 if the call is accepted, 1 if it is rejected, and 2 if the input cannot be used. A batch answers every line and exits
+//! with 0, unless its input cannot be read.
 #![expect(clippy::print_stderr, reason = "a command-line program talks on its standard streams")]
 
 mod batch;

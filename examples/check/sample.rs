@@ -1,4 +1,4 @@
-//! The tool that arguments are checked against when no schema is given.
+//! The tool that arguments are validated against if no schema is given.
 
 use agent::{ToolArgs, tool};
 use std::collections::BTreeMap;

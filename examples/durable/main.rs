@@ -1,13 +1,13 @@
-//! Runs that survive their process, on Restate. The README says how to install and start its server.
+//! Runs on Restate that survive the death of their process. The README says how to install and start the server.
 //!
 //! ```sh
 //! cargo run -p agent-examples --example durable --features durable-restate -- serve       # the service, on 127.0.0.1:9080
-//! cargo run -p agent-examples --example durable --features durable-restate -- run trip-1  # starts a run, or finds it; waits for its end
+//! cargo run -p agent-examples --example durable --features durable-restate -- run trip-1  # starts a run, or finds it, and waits for it
 //! ```
 //!
-//! Kill the service while it works, start it again, and watch the run finish: what was booked is not booked again. Further:
-//! `steer RUN TEXT`, `cancel RUN`, `pending RUN`, `allow RUN`, `deny RUN REASON`. The engine's ingress is on 127.0.0.1:8080, or where
-//! `RESTATE_INGRESS` says.
+//! Kill the service while it works, start it again, and watch the run finish: completed bookings are not repeated. Other commands:
+//! `steer RUN TEXT`, `cancel RUN`, `pending RUN`, `allow RUN`, `deny RUN REASON`. The engine's ingress is 127.0.0.1:8080, or the value of
+//! `RESTATE_INGRESS`.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 mod script;

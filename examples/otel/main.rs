@@ -1,11 +1,11 @@
-//! The trace of a run, sent to a collector by OTLP over HTTP.
+//! Exports the trace of a run to a collector, by OTLP over HTTP.
 //!
 //! ```sh
 //! cargo run -p agent-examples --example otel --features otel -- http://localhost:4318
 //! ```
 //!
-//! The library says what happens in spans and events of `tracing`, by the names of the OpenTelemetry conventions for
-//! generative AI. [`exporting_to`] and [`spans`] are all that it takes to send them; nothing else of the application changes.
+//! The library emits `tracing` spans and events, named by the OpenTelemetry conventions for generative AI. [`exporting_to`] and
+//! [`spans`] are all that is needed to export them; the rest of the application does not change.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! What a scenario says. It is read like the arguments of a tool, so whatever is not understood is told by its place, with
-//! what is possible there.
+//! The format of a scenario. It is parsed like the arguments of a tool, so an error names the location and what is allowed there.
 
 use std::collections::BTreeMap;
 use std::error::Error;

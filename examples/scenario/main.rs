@@ -1,13 +1,13 @@
-//! Plays runs that are written down: scripted replies, tools with delays and faults, steering, cancelling, decisions.
-//! A way to reproduce a bug report.
+//! Plays scripted runs from a file: model replies, tools with delays and failures, steering, cancellation, approvals. Use it to
+//! reproduce a bug report.
 //!
 //! ```sh
 //! cargo run --example scenario -- FILE…
 //! ```
 //!
-//! A file is an object with `scenarios`, each `{"id", "given"}`; README.md beside this file says what `given` can hold.
-//! Time is virtual. One JSON line for each scenario, in order; one that cannot be understood has an `error` that says what and
-//! where. The exit code is 0 unless a file cannot be read; the others are played all the same.
+//! A file is an object with `scenarios`, each `{"id", "given"}`; README.md in this folder documents `given`. Time is virtual. The output is
+//! one JSON line per scenario, in order. The line of an invalid scenario has an `error` with the problem and its location. The exit code is
+//! 0, or 2 if a file cannot be read; the other files are still played.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod given;

@@ -1,4 +1,4 @@
-//! What is shown of events, requests and messages.
+//! How events, requests and messages are shown.
 
 use agent::Event;
 use agent::message::Message;

@@ -1,4 +1,4 @@
-//! A recorded answer in neutral words.
+//! Decodes a recorded response into provider-neutral messages.
 
 use std::error::Error;
 

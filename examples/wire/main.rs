@@ -1,13 +1,13 @@
-//! Looks at the wire: what a provider's answer comes to, what a request becomes, what a request means.
+//! Inspects provider traffic: decodes a recorded response, encodes a conversation as a request, or decodes and re-encodes a request.
 //!
 //! ```sh
 //! cargo run --release --example wire --features openai,anthropic,gemini -- decode --api anthropic body.sse
-//! … decode --api openai-chat --chunk 1 --status 429 *.json     # in chunks of a byte; as the body of an error
-//! … encode --api openai-responses conversation.json                 # a stored conversation as a request
-//! … roundtrip --api gemini request.json                     # a request, read and written again
+//! … decode --api openai-chat --chunk 1 --status 429 *.json     # one byte at a time; as the body of an error
+//! … encode --api openai-responses conversation.json                 # encodes a stored conversation
+//! … roundtrip --api gemini request.json                     # decodes and re-encodes a request
 //! ```
 //!
-//! One JSON line a file. Ends with 0, with 1 when a file could not be read or written as asked, with 2 on wrong usage.
+//! Prints one JSON line per file. The exit code is 0, 1 if a file could not be read, decoded or encoded, or 2 for invalid usage.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what it is for")]
 
 mod decode;

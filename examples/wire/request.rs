@@ -1,4 +1,4 @@
-//! Requests: from neutral words, and from a provider's and back.
+//! Encodes provider-neutral requests, and decodes and re-encodes those of providers.
 
 use std::error::Error;
 

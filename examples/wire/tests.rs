@@ -1,4 +1,4 @@
-//! The four protocols on bodies and requests of this repository: as the command line says it.
+//! The four protocols on recorded bodies and requests, through the command line.
 
 use agent::{Value, json};
 

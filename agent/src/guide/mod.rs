@@ -1,21 +1,21 @@
-//! The guide: a page for each thing that one wants to do. Every example runs as a test, and says what comes of it.
+//! The guide: one page per topic. Every example runs as a test and asserts its result.
 //!
-//! New here? Read [tools](mod@tools), then [what the model sees](what_the_model_sees), then [runtime]. Each takes five minutes.
+//! New here? Read [tools](mod@tools), [what the model sees](what_the_model_sees) and [runtime], in this order. Each takes five minutes.
 //!
-//! | page | tells |
+//! | page | contents |
 //! | --- | --- |
-//! | [tools](mod@tools) | how a function, a struct, an enum or a value with methods becomes something that a model can call |
-//! | [arguments] | what is accepted, what is coerced, what is refused; checks of your own; secrets |
-//! | [schemas] | where the schema comes from, what each provider is sent of it, schemas from elsewhere |
+//! | [tools](mod@tools) | how a function, a struct, an enum or an impl block becomes a tool |
+//! | [arguments] | what is accepted, coerced and rejected; your own checks; secrets |
+//! | [schemas] | where the schema comes from, what each provider receives, your own JSON Schemas |
 //! | [what the model sees](what_the_model_sees) | the exact text: descriptions, schemas, reports, results |
-//! | [runtime] | prompts, events, steering, cancelling, limits, approvals, answers of a type |
-//! | [providers] | models by name, keys, patience, other servers, providers of your own |
-//! | [testing] | tests of tools and of agents, without a key and without a network |
-//! | [mcp] | your tools for other programs, and other programs' tools for you |
-//! | [durable] | records of calls, sessions that survive a crash, what runs twice and what never does |
-//! | [observability] | traces, measurements, and what of a conversation may stand in them |
+//! | [runtime] | prompts, events, steering, cancellation, limits, hooks, approvals, structured output |
+//! | [providers] | models by name, keys, timeouts, retries, other servers, your own providers |
+//! | [testing] | testing tools and agents without a key or a network |
+//! | [mcp] | serving your tools over MCP, and using the tools of MCP servers |
+//! | [durable] | records of calls, sessions, crash recovery, what may run twice |
+//! | [observability] | traces, metrics, events, and how much of a conversation they contain |
 //! | [migration] | coming from rig, the macros of rmcp, the Vercel AI SDK or Pydantic AI: side by side |
-//! | [troubleshooting] | error messages of the compiler and of runs, word by word, and what to do |
+//! | [troubleshooting] | error messages, at compile time and at run time, and what to do about them |
 //!
 //! ```
 //! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -35,7 +35,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Programs to copy, one for each task, are in the folder `examples` of the repository; its README has their commands.
+//! The folder `examples` of the repository has a program for each task; the repository's README lists them with their commands.
 
 #![cfg_attr(
     not(all(

@@ -40,7 +40,9 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happens in a run. A run is
+/// What happens in a run.
+///
+/// The events of a run come in this order:
 ///
 /// ```text
 /// stream    := agent_start turn+ agent_end
@@ -55,8 +57,10 @@ pub struct Event {
 /// results   := ( message_start message_end )+                          one for each call of the segment
 /// ```
 ///
-/// Each call has one start, in call order, then updates, one end (in the order they finish), and one result (in call
-/// order, at the end of its segment). `agent_end` is the last event.
+/// Each call has exactly one start (in call order), any number of updates, exactly one end (in the order in which calls finish), and
+/// exactly one result message (in call order, at the end of its segment). `agent_end` is always the last event.
+///
+/// The names are those of the `type` field of an event as JSON: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
 /// ```
 /// use agent::{Assistant, EventKind, ScriptedModel};
@@ -79,50 +83,50 @@ pub struct Event {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The run begins.
+    /// The run starts.
     AgentStart,
-    /// A turn begins: one reply of the model and the calls it asks for.
+    /// A turn starts: one model reply and the calls it contains.
     TurnStart,
-    /// A message begins.
+    /// A message starts.
     #[non_exhaustive]
     MessageStart {
-        /// The message; of a streamed reply its first, empty state.
+        /// The message. For a streamed reply, its initial, empty state.
         #[serde(serialize_with = "shared")]
         message: Arc<Message>,
     },
-    /// A reply grows: piece by piece, or by a part that comes whole, such as a picture or a source
+    /// A reply grows by a delta, or by a part that arrives whole, such as an image or a citation source
     /// ([`ModelEvent::Part`]).
     #[non_exhaustive]
     MessageUpdate {
-        /// By what.
+        /// What was added. [`text_delta`](ModelEvent::text_delta) gives the added text.
         #[serde(flatten)]
         update: ModelEvent,
     },
-    /// A message is whole, and in the conversation.
+    /// A message is complete and part of the conversation.
     #[non_exhaustive]
     MessageEnd {
         /// The message.
         #[serde(serialize_with = "shared")]
         message: Arc<Message>,
-        /// Its id in the queue that it came through.
+        /// The id of the queued message, if it was delivered by steering or as a follow-up.
         #[serde(skip_serializing_if = "Option::is_none")]
         queued_id: Option<String>,
     },
-    /// A call begins. As JSON: `call_id`, `tool`, `args`.
+    /// A call starts. As JSON: `call_id`, `tool`, `args`.
     #[non_exhaustive]
     ToolExecutionStart {
         /// The call, as the model sent it.
         #[serde(flatten, serialize_with = "call_fields")]
         call: ToolCall,
     },
-    /// A call is so far, as its body tells.
+    /// A tool reported the progress of a call.
     #[non_exhaustive]
     ToolExecutionUpdate {
         /// The call's id.
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// How far.
+        /// The progress.
         partial: Progress,
     },
     /// A call waits for a decision.
@@ -134,66 +138,66 @@ pub enum EventKind {
         tool: String,
         /// The checked arguments.
         args: ToolArguments,
-        /// Names the request.
+        /// The id of the approval request.
         request_id: String,
     },
-    /// It was decided.
+    /// A decision was made on a call.
     #[non_exhaustive]
     ApprovalResolved {
         /// The call's id.
         call_id: String,
-        /// How.
+        /// The decision.
         decision: ApprovalDecision,
-        /// Whether it runs with changed arguments.
+        /// Whether the decision changed the arguments.
         edited: bool,
     },
-    /// A call ended. As JSON: the fields of the result message, `coercions`, and `control` where it says anything.
+    /// A call ended. As JSON: the fields of the result message, `coercions`, and `control` unless the run continues.
     #[non_exhaustive]
     ToolExecutionEnd {
-        /// How, and what was changed in the arguments so that they fit.
+        /// The result, including the coercions of the arguments.
         #[serde(flatten, serialize_with = "result_fields")]
         result: ToolResult,
-        /// Whether the run goes on.
+        /// Whether the run continues.
         #[serde(skip_serializing_if = "goes_on")]
         control: Control,
-        /// Whether the tool's body had its turn; false when the call was refused before.
+        /// Whether the tool's body ran; false if the call was rejected first.
         ran: bool,
-        /// Whether the result is that of an earlier call.
+        /// Whether the result was reused from an earlier call.
         cached: bool,
-        /// Which attempt it was, from 1.
+        /// The attempt, counted from 1.
         attempt: u32,
-        /// How long it took.
+        /// The duration in milliseconds.
         duration_ms: u64,
     },
     /// A turn is over.
     #[non_exhaustive]
     TurnEnd {
-        /// Why the reply ended; none when there was no reply.
+        /// Why the reply ended; `None` if there was no reply.
         assistant: Option<StopReason>,
-        /// The ids of the calls, in call order.
+        /// The ids of the calls of the turn, in call order.
         tool_results: Vec<String>,
-        /// What the turn took.
+        /// The usage of the turn.
         usage: Usage,
     },
     /// The run waits for decisions or results from outside.
     #[non_exhaustive]
     RunSuspended {
-        /// Which.
+        /// What the run waits for.
         pending: Vec<PendingCall>,
     },
-    /// It goes on.
+    /// A suspended run continues.
     RunResumed,
     /// The run is over.
     #[non_exhaustive]
     AgentEnd {
-        /// How.
+        /// How the run ended.
         stop: RunStop,
-        /// More exactly: the error, the reason, the limit.
+        /// Details: the error, the reason for a cancellation, or the limit.
         detail: Option<String>,
         /// Every message that the run added.
         #[serde(serialize_with = "all_shared")]
         messages: Vec<Arc<Message>>,
-        /// What the run took.
+        /// The usage of the run.
         usage: Usage,
     },
 }

@@ -1,4 +1,4 @@
-//! Which tool somebody might mean, and with which arguments: by words alone.
+//! Guesses a tool and its arguments from keywords.
 
 use agent::{ToolDefinition, Value, json};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What there is without a provider: tools to try things with, and a model that is none.
+//! What works without a provider: demo tools and a fake model.
 
 pub(crate) mod guess;
 pub(crate) mod model;

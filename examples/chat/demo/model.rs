@@ -1,5 +1,5 @@
-//! A model that is none: it guesses a tool by words, calls it as sloppily as models do, and says what came back. It shows
-//! everything that a chat can, without a key and without a network.
+//! A fake model: it guesses a tool from keywords, calls it with the typical mistakes of models, and repeats the result. It demonstrates
+//! every feature of the chat without a key or a network.
 
 use super::guess;
 use agent::message::{AssistantMessage, Message, ToolResultMessage, Usage};

@@ -1,4 +1,4 @@
-//! Tools to try things with. They pretend, and say so.
+//! Demo tools. They have no real effect, and say so.
 
 use agent::{Progress, ToolArgs, ToolContext, ToolOutput, ToolSet, tool, tools};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Terminals and people as they are.
+//! Unusual terminals and input.
 
 use super::terminal::{Folder, Start, Terminal};
 

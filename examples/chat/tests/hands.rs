@@ -1,4 +1,4 @@
-//! Nothing is lost where the terminal changes hands, from the line editor to a run and back: no Ctrl-C, nothing that is typed.
+//! Switching the terminal between the line editor and a run loses no input, not even a Ctrl-C.
 
 use super::terminal::{Folder, Start, Terminal};
 use std::thread::{scope, sleep};

@@ -1,4 +1,4 @@
-//! The chat as a whole: in a pseudo-terminal, and in pipes. No network, no model but the demo's.
+//! The whole chat, in a pseudo-terminal and in pipes, without a network and with the demo model only.
 
 mod commands;
 mod edges;

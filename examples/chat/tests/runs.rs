@@ -1,4 +1,4 @@
-//! What a run shows, and what can be done to it.
+//! The output of runs, and interacting with them.
 
 use super::terminal::{Folder, Start, Terminal};
 

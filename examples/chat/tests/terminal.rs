@@ -1,4 +1,4 @@
-//! A terminal with a chat in it.
+//! A pseudo-terminal that runs the chat.
 
 use pty_process::blocking::{Command, Pty, open};
 use rustix::termios::{LocalModes, tcgetattr};

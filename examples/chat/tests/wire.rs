@@ -1,4 +1,4 @@
-//! The chat with others: a provider on loopback, its log, an MCP server.
+//! The chat with a provider on loopback, its log, and an MCP server.
 
 use super::terminal::{Folder, Start, Terminal, program};
 use agent::Value;
