@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(call.token.reason().as_deref(), Some("enough"));
         drop(call);
         assert!(running.lock().is_empty());
-        // A run that comes back does not remember: that is the engine's.
+        // Not kept for a run that enters again: the engine remembers the cancellation.
         assert!(!running.enter("r").token.is_cancelled());
     }
 }

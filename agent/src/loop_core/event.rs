@@ -136,7 +136,7 @@ pub enum EventKind {
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// The checked arguments.
+        /// The validated arguments.
         args: ToolArguments,
         /// The id of the approval request.
         request_id: String,

@@ -200,7 +200,8 @@ impl Assistant {
     /// queue, or else from the follow-up queue.
     ///
     /// Before any event, the prompt fails with [`RunError::NothingToContinue`] if the conversation is empty, and with
-    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty.
+    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. An assistant with a session
+    /// first continues the run that was interrupted in it, if there is one: see [the store](crate::store#after-a-crash).
     pub fn continue_run(&self) -> Prompt {
         Prompt::new(self.clone(), Begin::Continue)
     }
@@ -414,6 +415,7 @@ impl Assistant {
     }
 
     /// Returns a stream of all events from now on, to be read in another task. It ends after the next `agent_end`.
+    /// A run that is suspended does not end it.
     pub fn events(&self) -> EventStream {
         EventStream::pair(|listener| self.subscribe_listener(listener))
     }

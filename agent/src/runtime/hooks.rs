@@ -227,7 +227,7 @@ pub enum BeforeCall {
     Block {
         /// The reason that the model reads.
         reason: String,
-        /// Whether the run goes on.
+        /// Whether the run continues.
         control: Control,
     },
     /// The call waits for an approval.
@@ -303,9 +303,9 @@ impl BeforeCall {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AfterCall {
-    /// The new content for the model.
+    /// The new content for the model. Structured data of the result is dropped; for an error, only the text parts are used.
     pub content: Option<Vec<Part>>,
-    /// The new metadata.
+    /// The new metadata. Ignored if the result is an error.
     pub metadata: Option<Map<String, Value>>,
     /// Whether the result is an error. True makes it a failure, with its own code or else `hook_set_error`; false makes it completed.
     pub is_error: Option<bool>,

@@ -65,8 +65,8 @@ fn of_io(error: &io::Error) -> StoreErrorKind {
     }
 }
 
-/// SQLite: <https://www.sqlite.org/rescode.html>; extended codes have the primary one in their low byte. Postgres:
-/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>, five characters, of which two name the class.
+/// SQLite codes are numbers, and extended codes have the primary code in their low byte: <https://www.sqlite.org/rescode.html>. Postgres
+/// codes have five characters, of which the first two are the class: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn of_code(code: &str, message: &str) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if code.len() == 5 {

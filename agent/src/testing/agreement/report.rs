@@ -3,7 +3,7 @@
 use super::super::law::Disagreement;
 use std::fmt;
 
-/// The result of an [`Agreement`] proof. `Display` shows it in full.
+/// The result of an [`Agreement`](super::Agreement) proof. `Display` shows it in full.
 ///
 /// ```
 /// use agent::testing::Agreement;
