@@ -29,9 +29,9 @@
 //! # Guarantees
 //!
 //! * A recorded step is never repeated. A step that was under way when the process died runs again, at least once, with the same
-//!   [key](crate::ToolContext::idempotency_key). Tools with the effect `once` (the default) are the exception: their call ends as
-//!   interrupted, and the model reads that it is unknown whether the call took effect. This holds even if the process died between the
-//!   begin of the step and the first line of the body.
+//!   [key](crate::ToolContext::idempotency_key). Tools with the effect `once` (the default without hints) are the exception: their call
+//!   ends as interrupted, and the model reads that it is unknown whether the call took effect. This holds even if the process died between
+//!   the begin of the step and the first line of the body.
 //! * A single call of a reply is a step of the run. Several calls are separate invocations that run concurrently. Results are in call
 //!   order.
 //! * The engine makes the attempts. A model that fails temporarily is asked again, at most [`Service::model_attempts`] times; its client

@@ -19,16 +19,17 @@
 //! Four kinds of tests cover most of an agent. None of them needs a key or a network:
 //!
 //! 1. **How the code reacts to the model**: a scripted model, real tools, and the sequence of events.
-//! 2. **How a real model reacts to the prompt**: recorded once in a [`Cassette`] and replayed afterwards. The test fails when the prompt, a
-//!    tool or a result has changed, and shows where.
-//! 3. **How the tools react to the calls of models**: a [`SchemaModel`] makes correct calls, calls at the limits of the schema, and careless
-//!    calls.
+//! 2. **How a real model reacts to the prompt**: recorded once in a [`Cassette`] and replayed afterwards. The test fails when the prompt,
+//!    a tool or a result has changed, and shows where.
+//! 3. **How the tools react to the calls of models**: a [`SchemaModel`] makes correct calls, calls at the limits of the schema, and
+//!    careless calls.
 //! 4. **What a model would misunderstand**: [`Registry::lint`](crate::Registry::lint).
 //!
 //! ## Sequences of events
 //!
 //! The model is scripted, the tools are real, and every event can be inspected. [`EventLog`] keeps the events of all runs and shows them as
-//! lines. [`assert_sequence`](EventLog::assert_sequence) takes the beginnings of lines that must occur in this order, with any lines between:
+//! lines. [`assert_sequence`](EventLog::assert_sequence) takes the beginnings of lines that must occur in this order, with any lines
+//! between:
 //!
 //! ```
 //! use agent::testing::EventLog;
