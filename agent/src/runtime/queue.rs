@@ -35,7 +35,7 @@ pub enum QueueMode {
 /// The capacity of a queue. Further messages are refused, and their receipts report this.
 const MAX_QUEUED: usize = 1024;
 
-/// The fate of a queued message.
+/// The delivery status of a queued message.
 ///
 /// ```
 /// use agent::{Assistant, Delivery, ScriptedModel};
@@ -84,7 +84,7 @@ pub enum NotDelivered {
     Full,
 }
 
-/// Reports the fate of a queued message.
+/// A receipt for a queued message, which reports its delivery status.
 ///
 /// It stays open across runs until the message is delivered or can no longer be. Dropping it has no effect on the message.
 ///
@@ -116,7 +116,7 @@ impl Receipt {
         &self.id
     }
 
-    /// Returns the fate of the message, or `None` while it is still queued.
+    /// Returns the delivery status, or `None` while the message is still queued.
     pub fn status(&self) -> Option<Delivery> {
         let known = self.state.borrow().clone();
         let closed = || self.state.has_changed().is_err();
@@ -148,7 +148,7 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    /// The message with its id, and the channel that reports its fate.
+    /// The message with its id, and the channel that reports its delivery.
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
         let id: Arc<str> = id.as_str().into();

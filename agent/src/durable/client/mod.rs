@@ -189,7 +189,7 @@ impl DurableRun {
     /// Decides on a call, once. [`Decision::Later`] counts as no decision.
     ///
     /// # Errors
-    /// Returns an error if the run does not, or no longer, wait for the decision, or if the engine cannot be reached.
+    /// Returns an error if the run does not wait for the decision (any more), or if the engine cannot be reached.
     pub async fn decide(&self, request: &ApprovalRequest, decision: Decision) -> Result<(), ClientError> {
         self.answer(&request.request_id, json!(decision)).await
     }
