@@ -383,7 +383,7 @@ impl ClientConfig {
         self
     }
 
-    /// Calls `on_traffic` with every message to and from the server, and with every line that a program writes to its error
+    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
     /// output. Secrets of this configuration are masked; the arguments and results of tools are not, so such a log is as private
     /// as the conversation. The function must not block.
     ///
