@@ -15,8 +15,8 @@ use std::time::Duration;
 /// How long a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContextBuilder::cancel_grace) is set.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// What a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter `cx:
-/// &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
+/// What a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
+/// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
 /// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
 ///
 /// ```

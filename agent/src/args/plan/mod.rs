@@ -240,10 +240,10 @@ impl Plan {
     ///
     /// # Errors
     /// Returns [`SchemaError`] with keyword and place for: an assertion that cannot be checked (see above; `disallow`, `extends`,
-    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the `exclusiveMinimum:
-    /// true` of draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time, a reference to
-    /// another document (nothing is ever fetched), a root that no object fits, circular references, and schemas that are too
-    /// deep, too large or too much work.
+    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the
+    /// `exclusiveMinimum: true` of draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time,
+    /// a reference to another document (nothing is ever fetched), a root that no object fits, circular references, and schemas
+    /// that are too deep, too large or too much work.
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
