@@ -68,7 +68,8 @@ pub(super) async fn call(
     result(shared, visit, &call, outcome, &info)
 }
 
-/// Waits for a free slot, or returns the answer of a call that needs none: invalid arguments are reported even by a busy server.
+/// Takes a slot for the call; `None` if the server is busy. Calls with invalid arguments have a quota of their own, so that even a
+/// busy server reports them.
 async fn place(shared: &Shared, visit: &Visit, call: &ToolCall) -> Result<Option<Place>, ErrorData> {
     if let Some(place) = shared.calls.try_enter(&visit.caller) {
         return Ok(Some(place));
