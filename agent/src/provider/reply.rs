@@ -222,9 +222,9 @@ impl ReplyReader {
     /// # }
     /// ```
     ///
+    /// # Errors
     /// Returns `reason`, unless the reply had said how it ended, which makes it complete. For an answer with an error status the
     /// error is what the status and the start of the body say.
-    /// status and the beginning of the body say.
     pub fn break_off(
         mut self,
         protocol: &dyn Protocol,

@@ -169,8 +169,8 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns what a model sees on behalf of `source`. `None`, the default, means [`definition`](Self::definition). A tool that
     /// returns another definition also checks the arguments of such a call against it.
     ///
+    /// # Errors
     /// Fails when its schema cannot be compiled.
-    /// When its schema cannot be compiled.
     fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
         let _ = source;
         Ok(None)

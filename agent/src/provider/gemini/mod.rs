@@ -48,6 +48,7 @@ mod tests;
 /// assert_eq!(older.strict_dialect(), Dialect::GeminiLegacy);
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
+///
 /// Objects among the [provider options](ModelRequest::provider_options) are merged into those of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
