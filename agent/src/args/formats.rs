@@ -1,11 +1,11 @@
-//! Formats that an author asks of text by `#[arg(format = …)]` or a validator's attribute, as JSON Schema 2020-12
+//! Formats that an author requires of text by `#[arg(format = …)]` or a validator's attribute, as JSON Schema 2020-12
 //! (validation, section 7.3) defines them.
 //!
-//! Formats of types are another matter: there the type decides, see [`diagnose`](super::diagnose).
+//! The formats of types differ: there the type decides, see [`diagnose`](super::diagnose).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Is this text of that format? Formats that are not known are only shown.
+/// Whether this text has that format. Unknown formats are only shown.
 pub(crate) fn is(format: &str, text: &str) -> bool {
     match format {
         "date" => is_date(text),
@@ -23,7 +23,7 @@ pub(crate) fn is(format: &str, text: &str) -> bool {
     }
 }
 
-/// Exactly `width` digits, at most `most`.
+/// Parses exactly `width` digits, with a value of at most `most`.
 fn number(text: &str, width: usize, most: u32) -> Option<u32> {
     let digits = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok().filter(|number| *number <= most) } else { None }
@@ -46,7 +46,7 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// RFC 3339: `10:30:00.25Z`, `10:30:00+01:00`. A second 60 is the last of a day in UTC.
+/// RFC 3339: `10:30:00.25Z`, `10:30:00+01:00`. A second 60 is the last second of a day in UTC.
 fn is_time(text: &str) -> bool {
     let Some((clock, offset)) = text.find(['Z', 'z', '+', '-']).and_then(|at| text.split_at_checked(at))
     else {
@@ -114,7 +114,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
-/// RFC 3986: a scheme, a colon, and no sign that must be escaped.
+/// RFC 3986: a scheme, a colon, and no character that must be escaped.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let mut rest = rest.bytes();

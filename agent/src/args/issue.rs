@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What kind of mistake an [`Issue`] is. Its serialised form and [`as_str`](Self::as_str) are the word of the report.
+/// The kind of mistake of an [`Issue`]. Its serialized form and [`as_str`](Self::as_str) are the identifier in reports.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -38,16 +38,16 @@ pub enum IssueCode {
     Length,
     /// The text does not match the pattern.
     Pattern,
-    /// The text has not the wanted format, for example a date.
+    /// The text does not have the required format, for example a date.
     Format,
-    /// An item of a set is there twice.
+    /// An item of a set is repeated.
     Unique,
     /// The type itself refused the value.
     Value,
 }
 
 impl IssueCode {
-    /// The code in one word: `missing`, `range`, …
+    /// Returns the identifier of the code: `missing`, `range`, …
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -74,7 +74,7 @@ impl std::fmt::Display for IssueCode {
 
 /// One thing that is wrong with the arguments.
 ///
-/// Values below a field marked secret are never part of it.
+/// Values of fields marked secret are never part of it.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { #[arg(range(1..=9))] steps: i32 }
@@ -90,20 +90,20 @@ impl std::fmt::Display for IssueCode {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Issue {
-    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into what was sent; empty for the whole.
-    /// Pointers far above 4,096 bytes are cut.
+    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the whole. Pointers
+    /// far above 4,096 bytes are cut.
     pub path: String,
     /// The kind of mistake.
     pub code: IssueCode,
     /// The mistake in words, for example `required, but missing`.
     pub problem: String,
-    /// What the place takes, in one line, for example `integer 1..50`.
+    /// What the place accepts, in one line, for example `integer 1..50`.
     pub expected: Option<String>,
-    /// What was sent, cut short: its kind and its JSON text. Hidden for secrets.
+    /// The sent value, shortened: its kind and its JSON text. Hidden for secrets.
     pub received: Option<String>,
-    /// The members of a closed set, or the keys of the object that has no such key.
+    /// The members of a closed set, or the keys of the object that lacks this key.
     pub allowed: Vec<Value>,
-    /// What was probably meant.
+    /// Values that were probably meant.
     pub suggestions: Vec<String>,
 }
 

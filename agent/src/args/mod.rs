@@ -1,9 +1,9 @@
-//! What a model sends, turned into what a tool takes.
+//! The argument engine: converts what a model sends to what a tool takes.
 //!
-//! A [`Plan`] is compiled once from a type or a JSON Schema. [`Plan::parse`] reads argument text straight into the
-//! type, coercing what the [`CoercionPolicy`] allows and recording every [`Coercion`]. If the arguments do not fit,
-//! [`InvalidArguments`] lists *all* that is wrong with them, in words that let the model mend everything at once.
-//! [`ArgumentStream`] tells what is there, and what is wrong with it, while the text still arrives.
+//! A [`Plan`] is compiled once from a type or a JSON Schema. [`Plan::parse`] reads argument text directly into the type, coerces
+//! what the [`CoercionPolicy`] allows, and records every [`Coercion`]. If the arguments do not fit, [`InvalidArguments`] lists
+//! *everything* that is wrong with them, so that the model can fix it all at once. [`ArgumentStream`] reports values and mistakes
+//! while the text is still being received.
 //! ```
 //! use agent::{ToolArgs, args::{Plan, PlanOptions}};
 //!
@@ -70,7 +70,7 @@ use plan::Asked;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Arguments as a tool takes them, and what was changed on the way.
+/// Parsed arguments, with the changes that made them fit.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -86,14 +86,14 @@ use serde_json::Value;
 pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
-    /// Every change of what was sent; mostly none.
+    /// The changes that made the arguments fit; usually empty.
     pub coercions: Coercions,
 }
 
 impl Plan {
-    /// Reads arguments in one pass over their JSON text. Blank text means no arguments.
+    /// Parses arguments in one pass over their JSON text. Blank text means no arguments.
     ///
-    /// `T` is the type of the plan, or [`Value`](serde_json::Value) where the plan was compiled from a schema.
+    /// `T` is the type of the plan, or [`Value`](serde_json::Value) if the plan was compiled from a schema.
     ///
     /// ```
     /// use agent::args::{CoercionRule, Plan, PlanOptions};
@@ -113,7 +113,7 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArguments`] with every mistake, if the text is no JSON object or does not fit the plan.
+    /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let text = if text.trim_start().is_empty() { "{}" } else { text };
         let cx = Context::new(self.graph(), text);
@@ -138,7 +138,7 @@ impl Plan {
         }
     }
 
-    /// What is wrong, or the text to read instead.
+    /// Returns what is wrong, or the text to read instead.
     #[cold]
     fn explain(
         &self,
@@ -172,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// What the plan does not model of its schema is checked once the value has arrived.
+    /// Checks what the plan does not model of its schema, after the value has arrived.
     #[inline]
     fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
         match &self.graph().whole {
@@ -187,13 +187,13 @@ impl Plan {
         }
     }
 
-    /// The arguments as they will arrive, or as they were sent where they do not fit.
+    /// Returns the arguments as they will arrive, or as they were sent if they do not fit.
     fn arrived(&self, text: &str) -> Value {
         let cx = Context::silent(self.graph(), text);
         read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
-    /// The plan has nothing against the arguments, but the type has: a `Deserialize` or `TryFrom` written by hand.
+    /// Handles arguments that fit the plan but that the type refuses: a `Deserialize` or `TryFrom` written by hand.
     #[cold]
     fn refused_by_type(
         &self,
@@ -221,8 +221,8 @@ impl Plan {
         InvalidArguments::new(self, issues, 0, None)
     }
 
-    /// Reads once more to hear of everything that checks have against values whose types fit. The error is what
-    /// ended the reading all the same, and where.
+    /// Reads the arguments once more to collect all findings of checks on values whose types fit. The error is what ended the
+    /// reading nevertheless, and where.
     #[cold]
     fn add_checked(
         &self,
@@ -244,13 +244,13 @@ impl Plan {
     }
 }
 
-/// Arguments to read once more.
+/// The arguments to read once more.
 struct Again {
     text: String,
     coercions: Vec<Coercion>,
 }
 
-/// Reads arguments for what can be heard of on the way.
+/// Reads arguments only for the findings on the way.
 type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {

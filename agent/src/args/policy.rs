@@ -1,4 +1,4 @@
-//! What may be coerced, and what happens to keys that no parameter has.
+//! Which coercions are allowed, and what happens to unknown keys.
 
 use super::coercion::CoercionRule;
 use super::suggest::did_you_mean;
@@ -6,13 +6,13 @@ use super::text::cut;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{fmt, str::FromStr};
 
-/// How far arguments may be bent to fit their types: one of three policies, and single rules on top.
+/// Which coercions are allowed: one of three policies, and changes by single rules.
 ///
-/// The rules only ever accept what has one meaning: nothing is rounded, cut, guessed or filled in silently, and
-/// every change is recorded as a [`Coercion`](super::Coercion). What `exact` accepts, `strict` accepts, and what
-/// `strict` accepts, `lenient` accepts.
+/// The rules only accept values with a single meaning: nothing is silently rounded, cut, guessed or filled in, and every change
+/// is recorded as a [`Coercion`](super::Coercion). What `exact` accepts, `strict` accepts, too, and what `strict` accepts,
+/// `lenient` accepts.
 ///
-/// | sent | wanted | exact | strict | lenient | [rule](CoercionRule) |
+/// | sent | expected | exact | strict | lenient | [rule](CoercionRule) |
 /// |---|---|---|---|---|---|
 /// | `1.0` | integer | yes | yes | yes | `float_to_integer` |
 /// | `" 42 "`, `"+7"`, `"42.0"` | integer | no | yes | yes | `text_to_integer` |
@@ -29,8 +29,8 @@ use std::{fmt, str::FromStr};
 /// | `5` | array of integers | no | no | yes | `one_value_wrapped` |
 /// | `"In Progress"` | `"in_progress"` | no | no | yes | `fold_enum` |
 ///
-/// Single rules are switched by [`allow`](Self::allow) and [`forbid`](Self::forbid). The same in words, as
-/// `#[tool(coerce = "…")]`, `#[arg(coerce = "…")]` and [`FromStr`] take it and [`Display`](fmt::Display) shows it:
+/// [`allow`](Self::allow) and [`forbid`](Self::forbid) change single rules. The text form is parsed by `#[tool(coerce = "…")]`,
+/// `#[arg(coerce = "…")]` and [`FromStr`], and written by [`Display`](fmt::Display):
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, CoercionRule};
@@ -44,7 +44,7 @@ use std::{fmt, str::FromStr};
 /// # Ok::<(), agent::args::UnknownPolicy>(())
 /// ```
 ///
-/// The policies side by side:
+/// A comparison of the policies:
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -62,34 +62,34 @@ use std::{fmt, str::FromStr};
 /// assert_eq!([plain, quoted, bare].map(|text| takes(CoercionPolicy::lenient(), text)), [true, true, true]);
 /// ```
 ///
-/// A policy that is narrowed below `exact` (without `float_to_integer`) refuses what the schema allows.
+/// A policy that is narrower than `exact` (without `float_to_integer`) refuses values that the schema allows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "a policy does nothing until somebody has it"]
 pub struct CoercionPolicy(Rules);
 
 impl CoercionPolicy {
-    /// JSON Schema's own reading: no coercion but `1.0` for an integer.
+    /// No coercion except `1.0` for an integer, as in JSON Schema itself.
     pub const fn exact() -> Self {
         Self(Rules(EXACT))
     }
 
-    /// Lossless readings of scalars that models often quote. The default.
+    /// Lossless conversions of scalars that models often put in quotes. This is the default.
     pub const fn strict() -> Self {
         Self(Rules(STRICT))
     }
 
-    /// Also structural repairs: JSON sent as text, one value for a list, other spellings of a closed set.
+    /// Also structural repairs: JSON sent as text, a single value for a list, other spellings of a closed set.
     pub const fn lenient() -> Self {
         Self(Rules(LENIENT))
     }
 
-    /// The same, and `rule` as far as it goes under `lenient`. [`CoercionRule::UnknownDropped`] belongs to
-    /// [`UnknownKeys::Strip`] and changes nothing here.
+    /// Returns the policy with `rule` as far as it applies in `lenient`. [`CoercionRule::UnknownDropped`] belongs to
+    /// [`UnknownKeys::Strip`] and has no effect here.
     pub const fn allow(self, rule: CoercionRule) -> Self {
         Self(Rules(self.0.0 | Rules::of(rule).0))
     }
 
-    /// The same without `rule`.
+    /// Returns the policy without `rule`.
     pub const fn forbid(self, rule: CoercionRule) -> Self {
         Self(Rules(self.0.0 & !Rules::of(rule).0))
     }
@@ -98,7 +98,7 @@ impl CoercionPolicy {
         self.0
     }
 
-    /// What has to be said on top of `base` to get this; none if that cannot be said.
+    /// Returns the changes of `base` that give this policy; `None` if there are none that do.
     fn changes(self, base: CoercionPolicy) -> Option<Vec<(char, CoercionRule)>> {
         let mut changes = Vec::new();
         for rule in CoercionRule::ALL {
@@ -147,7 +147,7 @@ const POLICIES: [(&str, CoercionPolicy); 3] = [
 impl FromStr for CoercionPolicy {
     type Err = UnknownPolicy;
 
-    /// `exact`, `strict` or `lenient`, then any number of `+ rule` and `- rule`, in order.
+    /// Parses `exact`, `strict` or `lenient`, followed by any number of `+ rule` and `- rule`, in order.
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let end = text.find(['+', '-']).unwrap_or(text.len());
         let (name, mut rest) = text.split_at(end);
@@ -180,7 +180,7 @@ impl<'de> Deserialize<'de> for CoercionPolicy {
     }
 }
 
-/// A word in a [`CoercionPolicy`] that is none.
+/// The error for an unknown word in a [`CoercionPolicy`].
 ///
 /// ```
 /// use agent::args::CoercionPolicy;
@@ -217,7 +217,7 @@ impl fmt::Display for UnknownPolicy {
 
 impl std::error::Error for UnknownPolicy {}
 
-/// What happens to a key that no parameter has.
+/// What happens to a key that matches no parameter.
 ///
 /// ```
 /// use agent::{Registry, ToolContext, args::{PlanOptions, UnknownKeys}, message::ToolCall, tool, tools};
@@ -241,17 +241,17 @@ impl std::error::Error for UnknownPolicy {}
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UnknownKeys {
-    /// Refused at every level, with a near name where there is one. The default.
+    /// The key is refused at every level, with a similar name if there is one. This is the default.
     #[default]
     Deny,
-    /// Dropped and recorded at the top level; refused below it.
+    /// The key is dropped and recorded at the top level, and refused below it.
     Strip,
-    /// Let through at every level that does not itself say `additionalProperties: false`.
+    /// The key is kept at every level that does not itself have `additionalProperties: false`.
     Keep,
 }
 
 impl UnknownKeys {
-    /// The treatment of that name: `deny`, `strip` or `keep`; `None` for any other word.
+    /// Returns the variant with this name: `deny`, `strip` or `keep`; `None` for any other word.
     ///
     /// ```
     /// use agent::args::UnknownKeys;
@@ -269,7 +269,7 @@ impl UnknownKeys {
         }
     }
 
-    /// Its name, as [`from_name`](Self::from_name) takes it.
+    /// Returns the name, as [`from_name`](Self::from_name) parses it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -285,7 +285,7 @@ impl fmt::Display for UnknownKeys {
     }
 }
 
-/// How a [`Plan`](super::Plan) treats what a model sends.
+/// How a [`Plan`](super::Plan) handles what a model sends.
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -300,29 +300,29 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    /// The same with this coercion policy.
+    /// Sets the coercion policy.
     pub fn coercion(mut self, policy: CoercionPolicy) -> Self {
         self.coercion = Some(policy);
         self
     }
 
-    /// The same with this treatment of unknown keys.
+    /// Sets what happens to unknown keys.
     pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
         self.unknown = Some(unknown);
         self
     }
 
-    /// Which coercions are allowed: what was said, or `strict`.
+    /// Returns the coercion policy. Default: `strict`.
     pub fn policy(&self) -> CoercionPolicy {
         self.coercion.unwrap_or_default()
     }
 
-    /// What happens to unknown keys: what was said, or [`UnknownKeys::Deny`].
+    /// Returns what happens to unknown keys. Default: [`UnknownKeys::Deny`].
     pub fn unknown_keys(&self) -> UnknownKeys {
         self.unknown.unwrap_or_default()
     }
 
-    /// These options, and those of `defaults` for what these do not set.
+    /// Returns these options, with those of `defaults` where these set nothing.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -339,7 +339,7 @@ impl PlanOptions {
     }
 }
 
-/// The coercions allowed at one node of a plan, a bit each.
+/// The coercions that are allowed at one node of a plan, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules(u16);
 
@@ -389,12 +389,12 @@ impl Rules {
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     /// `1.0` for 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// Not a rule: what has arrived already is only checked. Nothing is coerced, other keys are let through.
+    /// Not a rule: what has arrived already is only checked. Nothing is coerced, and other keys are accepted.
     const CHECK: Rules = Rules(1 << 14);
     /// Not a rule: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);
 
-    /// All that a rule can do.
+    /// Returns everything that a rule covers.
     const fn of(rule: CoercionRule) -> Rules {
         match rule {
             CoercionRule::FloatToInteger => Rules::FLOAT_INTEGER,
@@ -417,12 +417,12 @@ impl Rules {
         self.0 & rule.0 != 0
     }
 
-    /// Those of them that `strict` has, too.
+    /// Returns those that `strict` has, too.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
 
-    /// Those of a check.
+    /// The rules of a check.
     pub(crate) const fn check() -> Rules {
         Rules(EXACT | Rules::CHECK.0)
     }
@@ -431,7 +431,7 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
-    /// Nothing is coerced.
+    /// Returns the rules without any coercion.
     pub(crate) const fn without_coercion(self) -> Rules {
         Rules(self.0 & (EXACT | Rules::CHECK.0))
     }
@@ -444,7 +444,7 @@ impl Rules {
         Rules(self.0 & !Rules::ITEM.0)
     }
 
-    /// May a number become text here? Any finite one as an array item, a whole one elsewhere if lenient.
+    /// Whether a number may become text here: any finite one as an array item, a whole one elsewhere if lenient.
     pub(crate) const fn number_to_text(self, whole: bool) -> bool {
         self.has(Rules::ITEM) && self.has(Rules::ITEM_TEXT) || self.has(Rules::INTEGER_TEXT) && whole
     }

@@ -1,4 +1,4 @@
-//! The rules for scalars. The typed pass and the diagnosis both call these, so they cannot disagree.
+//! The rules for scalars. The typed pass and the diagnosis both call these functions, so they cannot disagree.
 
 use super::formats;
 use super::issue::IssueCode;
@@ -7,10 +7,10 @@ use super::policy::Rules;
 use serde_json::{Number, Value};
 use std::{cmp::Ordering, fmt};
 
-/// 2^53: a float literal of this size may already have been rounded, from 2^53 + 1 for example.
+/// 2^53: a float literal of this size may already have been rounded, for example from 2^53 + 1.
 pub(crate) const EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number of any width that serde can carry.
+/// An integer of any width that serde supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Int {
     Signed(i64),
@@ -29,7 +29,7 @@ impl Int {
         }
     }
 
-    /// Beyond 64 bits JSON values of `serde_json` hold no integer: there it is its digits.
+    /// JSON values of `serde_json` hold no integer beyond 64 bits: such an integer becomes its digits.
     pub(crate) fn to_value(self) -> Value {
         match self {
             Int::Signed(v) => v.into(),
@@ -60,11 +60,11 @@ impl fmt::Display for Int {
     }
 }
 
-/// Text or a literal read as an integer.
+/// Text or a literal parsed as an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digits {
     Int(Int),
-    /// An integer, but wider than any type.
+    /// An integer that is wider than any type.
     TooWide,
     NotInteger,
 }
@@ -78,13 +78,13 @@ impl Digits {
     }
 }
 
-/// `1.0` and `-0.0` are integers; `1.5` and everything from 2^53 on is not.
+/// `1.0` and `-0.0` are integers; `1.5` and everything from 2^53 on are not.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
 pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
-/// Most integers in text are a few digits and nothing else.
+/// A fast path: most integers in text are only a few digits.
 #[inline]
 pub(crate) fn few_digits(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
@@ -126,7 +126,7 @@ pub(crate) fn int_from_text(text: &str) -> Digits {
     }
 }
 
-/// A number as `serde_json` reads it: whole ones of up to 64 bits keep their digits.
+/// A number as `serde_json` reads it: integers of up to 64 bits keep their digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Num {
     Signed(i64),
@@ -135,7 +135,7 @@ pub(crate) enum Num {
 }
 
 impl Num {
-    /// None for a float, and for an integer that only a float can stand for.
+    /// Returns `None` for a float, and for an integer that only a float can represent.
     fn whole(text: &str) -> Option<Num> {
         match int_from_text(text).int()? {
             Int::Signed(v) => Some(Num::Signed(v)),
@@ -144,7 +144,7 @@ impl Num {
         }
     }
 
-    /// Of a JSON number. `-0` is a float to `serde_json`.
+    /// Parses a JSON number. `-0` is a float to `serde_json`.
     pub(crate) fn of_token(token: &str) -> Option<Num> {
         let whole = token != "-0" && token.bytes().all(|b| b == b'-' || b.is_ascii_digit());
         if whole && let Some(whole) = Num::whole(token) {
@@ -203,7 +203,7 @@ pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     }
 }
 
-/// The member of a closed set that `text` names: itself, or (lenient) the only one equal but for case and separators.
+/// Returns the member of a closed set that `text` names: itself, or (lenient) the only one that is equal except for case and separators.
 #[inline]
 pub(crate) fn pick<'a>(
     mut members: impl Iterator<Item = &'a str> + Clone,
@@ -225,12 +225,12 @@ pub(crate) fn pick<'a>(
     members.nth(place)
 }
 
-/// Letters and digits only, in lower case.
+/// Keeps letters and digits only, in lower case.
 pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The text that a number sent for a string becomes. None if it may have been changed when it was read.
+/// Returns the text for a number that was sent for a string; `None` if reading may have changed the number.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
     // Nobody can tell whether it was written `-0` or `-0.0`.
@@ -248,8 +248,7 @@ impl IntSpec {
 }
 
 impl IntSpec {
-    /// Whether a number that is not taken lies beyond the width of the numbers that JSON values are made of, and the
-    /// schema itself sets no bound on that side.
+    /// Whether a refused number lies beyond the width of the numbers in JSON values, and the schema itself sets no bound on that side.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -294,7 +293,7 @@ impl NumSpec {
 }
 
 impl Bound {
-    /// How a whole number compares with the bound.
+    /// Compares an integer with the bound.
     #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, far beyond 64 bits")]
     fn order(&self, v: i128) -> Ordering {
         if let Some(whole) = self.whole {
@@ -308,7 +307,7 @@ impl Bound {
     }
 }
 
-/// The shortest decimal that is read as this float, as digits and the power of ten they count in.
+/// Returns the shortest decimal that is read as this float, as digits and a power of ten.
 pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     let text = format!("{f:e}");
     let (mantissa, power) = text.split_once('e')?;
@@ -317,7 +316,7 @@ pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// As decimals, because 0.3 is a multiple of 0.1 to whoever writes it; exactly, however far apart they are.
+/// Compares as decimals, because 0.3 is a multiple of 0.1 to its author, and exactly, however far apart they are.
 fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
@@ -354,7 +353,7 @@ impl StrSpec {
         self.is_plain() || self.fault(text).is_none()
     }
 
-    /// What is wrong with `text`, as a code and in words. Lengths are code points, as in JSON Schema.
+    /// Returns what is wrong with `text`, as a code and in words. Lengths are code points, as in JSON Schema.
     pub(crate) fn fault(&self, text: &str) -> Option<(IssueCode, String)> {
         if self.min.is_some() || self.max.is_some() {
             let length = text.chars().count() as u64;
@@ -376,7 +375,7 @@ impl StrSpec {
     }
 }
 
-/// The member of a closed set of any scalars that `sent` is; numbers are compared by value.
+/// Returns the member of a closed set of scalars that `sent` is; numbers are compared by value.
 pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> Option<&'v Value> {
     if let Some(member) = members.iter().find(|m| same_json(m, sent)) {
         return Some(member);
@@ -401,7 +400,7 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
     None
 }
 
-/// Equal as JSON Schema means it: numbers by value, objects without order.
+/// Equality as in JSON Schema: numbers by value, objects without order.
 pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || same_number(x, y),
@@ -415,7 +414,7 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Two integers are compared by their digits: as floats they may be rounded to the same.
+/// Compares two integers by their digits: as floats they may be rounded to the same value.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

@@ -1,15 +1,15 @@
-//! Did you mean …?
+//! Suggestions for misspelled names.
 
 use super::scalar::fold;
 
-/// Longer names are not compared: the cost grows with the product of both lengths.
+/// Maximum length of compared names: the cost grows with the product of both lengths.
 const MAX_CHARS: usize = 64;
 const MAX_SUGGESTIONS: usize = 3;
 
-/// The candidates that `input` was probably meant to be: at most three, best first, never `input` itself.
+/// Returns the candidates that `input` was probably meant to be: at most three, best first, never `input` itself.
 ///
-/// Names are compared without case and separators first, so that camelCase, `snake_case` and kebab-case meet;
-/// otherwise by Jaro-Winkler similarity and edit distance. Nothing is suggested for names above 64 characters.
+/// Names are compared without case and separators first, so that camelCase, `snake_case` and kebab-case match; otherwise by
+/// Jaro-Winkler similarity and edit distance. Nothing is suggested for names above 64 characters.
 ///
 /// ```
 /// use agent::args::did_you_mean;
@@ -108,7 +108,7 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
     (m / a.len() as f64 + m / b.len() as f64 + (m - swaps as f64) / m) / 3.0
 }
 
-/// Damerau-Levenshtein distance, restricted (optimal string alignment): a swap of neighbours is one edit.
+/// Returns the restricted Damerau-Levenshtein distance (optimal string alignment): a swap of neighbours is one edit.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut above: Vec<usize> = (0..=b.len()).collect();

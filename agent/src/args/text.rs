@@ -1,21 +1,21 @@
-//! Cutting and quoting for people and models.
+//! Cuts and quotes text for people and models.
 
 use serde_json::Value;
 use std::fmt::Write;
 
 pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
-/// Pointers are cut somewhere above this many bytes.
+/// Pointers are cut at some place above this many bytes.
 const MAX_POINTER: usize = 4_096;
 
-/// At most `max` characters; what was cut shows as `…`.
+/// Returns at most `max` characters; `…` marks a cut.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut out = String::new();
     push_cut(&mut out, text, max);
     out
 }
 
-/// [`cut`] onto the end of `out`.
+/// Appends [`cut`] text to `out`.
 pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     if text.len() <= max {
         return out.push_str(text);
@@ -28,7 +28,7 @@ pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     out.push('…');
 }
 
-/// `text` as a JSON string, escaped, cut to `max` characters before that.
+/// Appends `text` as an escaped JSON string, cut to `max` characters before escaping.
 pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     let short;
     let text = if text.len() > max {
@@ -61,7 +61,7 @@ pub(crate) fn quoted(text: &str, max: usize) -> String {
     out
 }
 
-/// The names of an object's keys, cut to the length of a shown value.
+/// Returns the names of an object's keys, cut to the length of a shown value.
 pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
     let mut list = String::new();
     for key in keys {
@@ -76,7 +76,7 @@ pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
     cut(&list, MAX_VALUE)
 }
 
-/// A value in a few words: its kind and a short JSON text; containers by size or keys.
+/// Describes a value briefly: its kind and a short JSON text; containers by size or keys.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
@@ -89,8 +89,8 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Adds a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`). A long key above many values would be
-/// copied for each of them, so pointers are cut.
+/// Appends a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`). Pointers are cut, because a long key would be copied
+/// for each of the values below it.
 pub(crate) fn push_segment(pointer: &mut String, key: &str) {
     if pointer.len() > MAX_POINTER {
         return;
@@ -116,7 +116,7 @@ pub(crate) fn push_segment(pointer: &mut String, key: &str) {
     }
 }
 
-/// Adds an index to a JSON pointer.
+/// Appends an index to a JSON pointer.
 pub(crate) fn push_index(pointer: &mut String, index: impl std::fmt::Display) {
     // Writing to a String cannot fail.
     let _ = write!(pointer, "/{index}");

@@ -1,4 +1,4 @@
-//! Content of results, from our words to the protocol's and back.
+//! Converts the content of results between this library's types and the protocol's.
 
 #[cfg(feature = "mcp-client")]
 pub(super) use incoming::part;
@@ -10,7 +10,7 @@ mod outgoing {
     use crate::message::{Content, Media, MediaSource, Part, ResourceBody, ResourceLink};
     use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
-    /// A part as the protocol has it; nothing for what a tool has no reason to send, a model's thoughts.
+    /// Returns the part as a block of the protocol; `None` for a model's thoughts, which a tool has no reason to send.
     pub(in crate::mcp) fn block(part: &Part) -> Option<ContentBlock> {
         Some(match &part.content {
             Content::Text(text) | Content::Refusal(text) => ContentBlock::text(text),
@@ -32,14 +32,14 @@ mod outgoing {
             }
             Content::ResourceLink(link) => ContentBlock::resource_link(resource(link)),
             Content::Thinking { .. } => return None,
-            // A tool that answers with a model's items means them as data.
+            // A tool that returns a model's items means them as data.
             Content::ToolCall(_) | Content::ProviderTool(_) | Content::Opaque(_) | Content::Unknown(_) => {
                 ContentBlock::text(serde_json::to_string(part).ok()?)
             }
         })
     }
 
-    /// Media in memory as `inline` makes it, otherwise a link to where it is.
+    /// Media in memory becomes the block that `inline` makes; other media becomes a link.
     fn media_block(media: &Media, inline: impl FnOnce(String, String) -> ContentBlock) -> ContentBlock {
         let mime_type = media.mime_type.clone();
         match &media.source {
@@ -69,7 +69,7 @@ mod incoming {
     use crate::message::{Blob, Content, Media, Part, Resource, ResourceLink};
     use rmcp::model::{ContentBlock, ResourceContents};
 
-    /// A block of a server's result as a part. What holds no base64 where it should is shown as text that says so.
+    /// Returns a block of a server's result as a part. Invalid base64 becomes a text that says so.
     pub(in crate::mcp) fn part(block: ContentBlock) -> Part {
         match block {
             ContentBlock::Text(text) => Part::text(text.text),

@@ -1,12 +1,12 @@
 //! The Model Context Protocol: serve your tools to other programs, and use the tools of other programs as your own.
 //!
-//! * [`Server`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over
-//!   standard input and output.
-//! * `Client` (feature `mcp-client`) is a connection to another server, whose tools become ordinary tools.
+//! * [`Server`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over standard input and output.
+//! * `Client` (feature `mcp-client`) connects to another server, whose tools become ordinary tools.
 //!
-//! Both speak 2026-07-28, which has no sessions, and 2025-11-25 and older, which begin with `initialize`. The wire format is
-//! that of the official `rmcp` crate, whose types appear in no signature. Where a server is mounted in an application,
-//! types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer` do: that is what such applications are made of.
+//! Both speak 2026-07-28, which has no sessions, and 2025-11-25 and older, which begin with `initialize`. The wire format is that
+//! of the official `rmcp` crate, whose types appear in no public signature. Types of `http`, `http-body`, `bytes`,
+//! `tower-service` and `tower-layer` appear where a server is mounted in an application, because such applications are built on
+//! them.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]

@@ -1,9 +1,9 @@
-//! Structured results held against the schema that announced them.
+//! Checks structured results against the announced output schema.
 
 use crate::args::{CoercionPolicy, Plan, PlanOptions, SchemaError, UnknownKeys};
 use serde_json::Value;
 
-/// Checks structured results; nothing is coerced.
+/// Checks structured results, without coercion.
 #[derive(Clone)]
 pub(super) struct OutputCheck(Plan);
 
@@ -13,7 +13,7 @@ impl OutputCheck {
         Plan::compile(tool, schema, exact).map(Self)
     }
 
-    /// Why the result does not fit, for the operator: it may quote the result.
+    /// Returns why the result does not fit. The text is for the operator: it may quote the result.
     pub(super) fn fault(&self, structured: &Value) -> Option<String> {
         self.0.parse::<Value>(&structured.to_string()).err().map(|report| report.to_text())
     }

@@ -1,18 +1,18 @@
-//! Builds the message of a reply from its events, and makes the events keep their grammar.
+//! Builds the message of a reply from its events, and makes sure that the events follow their grammar.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{ModelError, ModelEvent, ModelInfo};
 use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 
-/// The reply so far. Text grows in place, so a reply of n deltas costs time linear in its length.
+/// The reply so far. Text grows in place, so a reply of n deltas takes time linear in its length.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     message: AssistantMessage,
-    /// Of each part, whether its end is still to come.
+    /// For each part, whether its end is still to come.
     open: Vec<bool>,
     call_ids: HashSet<String>,
-    /// For each id that was given more than once, the number to try next: n equal ids take n steps, not n².
+    /// For each id that occurred more than once, the number to try next: n equal ids take n steps, not n².
     next_numbers: HashMap<String, usize>,
     stopped: bool,
 }
@@ -38,7 +38,7 @@ impl Accumulator {
         self.message
     }
 
-    /// Without calls whose arguments are not whole.
+    /// Returns the message without calls whose arguments are incomplete.
     pub(super) fn into_partial(mut self) -> AssistantMessage {
         let mut open = self.open.into_iter();
         self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
@@ -50,11 +50,10 @@ impl Accumulator {
         self.stopped
     }
 
-    /// Takes an event in, and writes what a listener is told: the event, and the starts and ends that the adapter
-    /// left out.
+    /// Adds an event, and emits it to the listener, together with the starts and ends that the adapter left out.
     ///
     /// # Errors
-    /// The event does not fit those before it.
+    /// Fails when the event does not fit the earlier ones.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,
@@ -70,7 +69,7 @@ impl Accumulator {
                 if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
                     self.message.response_id = Some(id.clone());
                 }
-                // The name that was asked for stays: by it provider state finds its way back.
+                // The requested name stays: it decides which provider state is sent back.
                 if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
                     if self.message.model.is_empty() {
                         self.message.model.clone_from(model);
@@ -98,7 +97,7 @@ impl Accumulator {
                 self.append(event, out)?;
             }
             E::ToolCallDelta { .. } => self.append(event, out)?,
-            // They follow from the text: see `ModelStream::with_argument_events`.
+            // They are derived from the text: see `ModelStream::with_argument_events`.
             E::ToolCallArgument { .. } => {}
             E::TextEnd { content_index }
             | E::ThinkingEnd { content_index }
@@ -150,7 +149,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Results are matched to calls by id, and not every provider gives ids, or different ones.
+    /// Results are matched to calls by id, but not every provider sends ids, or unique ones.
     fn unique_id(&mut self, id: String) -> String {
         let base = if id.is_empty() { "call" } else { &id };
         if !id.is_empty() && self.call_ids.insert(id.clone()) {
@@ -186,7 +185,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// An open call whose arguments would read as `{}` gets the beginning of an object instead, which nobody takes for whole.
+    /// If the arguments of an open call would read as `{}`, replaces them by the start of an object, which cannot be mistaken for
+    /// complete.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)
@@ -217,7 +217,7 @@ impl Accumulator {
             let id = old.as_tool_call().map(|call| call.id.clone());
             let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;
-            // The one that listeners were told.
+            // The id that listeners have seen.
             if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
                 call.id = id;
             }
@@ -253,7 +253,7 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // What the provider withholds, or fails at, may lack anything: an open call without arguments is none without them.
+        // A reply that was withheld or failed may be incomplete: an open call without arguments is not a call with no arguments.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {
@@ -262,7 +262,7 @@ impl Accumulator {
             self.end(index, out);
         }
         self.stopped = true;
-        // Some providers say `stop` also when they ask for tools.
+        // Some providers report `stop` even when they request tools.
         let asks = self.message.tool_calls().next().is_some();
         let reason = if reason == StopReason::Stop && asks { StopReason::ToolUse } else { reason };
         self.message.stop_reason = reason.clone();

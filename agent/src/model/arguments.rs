@@ -11,7 +11,7 @@ use super::ModelEvent;
 use crate::ToolDefinition;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
 
-/// What the latest text of a call's arguments told: an [`ArgumentEvent`] that can be kept.
+/// A change in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
 ///
 /// ```
 /// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
@@ -30,9 +30,9 @@ use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ArgumentUpdate {
-    /// Where it happened, as a JSON pointer; empty for the whole.
+    /// The JSON pointer to the value; empty for the whole.
     pub path: String,
-    /// Whether a secret may stand there: it should not be shown.
+    /// Whether the value may contain a secret, and should not be shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
     /// What happened.
@@ -63,25 +63,25 @@ pub struct ArgumentUpdate {
 #[serde(tag = "change", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ArgumentChange {
-    /// It begins.
+    /// The value starts.
     Started {
-        /// What it will be.
+        /// The kind of the value.
         kind: ArgumentKind,
     },
-    /// A text goes on.
+    /// A text continues.
     Appended {
-        /// What was added.
+        /// The text that was added.
         fragment: String,
     },
-    /// It is complete.
+    /// The value is complete.
     Finished {
-        /// The value, as it was sent; none of objects and arrays, whose values were told one by one.
+        /// The value as it was sent; `None` for objects and arrays, whose values were emitted one by one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
-    /// The tool refuses it: the call will be answered with these words.
+    /// The tool refuses the value: the call will be answered with these issues.
     Refused {
-        /// What is wrong with it.
+        /// What is wrong with the value.
         issues: Vec<String>,
     },
 }
@@ -94,7 +94,7 @@ impl ArgumentUpdate {
             ArgumentEvent::Appended { fragment, .. } => {
                 ArgumentChange::Appended { fragment: (*fragment).to_owned() }
             }
-            // Containers repeat what is in them: that would be told once for each level.
+            // The value of a container repeats its members, which would be emitted once for each level.
             ArgumentEvent::Finished { value, .. } => ArgumentChange::Finished {
                 value: (!value.text().starts_with(['{', '['])).then(|| value.to_value()),
             },
@@ -106,7 +106,7 @@ impl ArgumentUpdate {
     }
 }
 
-/// Without values: they may be secrets, and this text goes into logs.
+/// Leaves out values: they may be secrets, and this text is logged.
 impl fmt::Debug for ArgumentUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, secret, change } = self;
@@ -118,7 +118,7 @@ impl fmt::Debug for ArgumentUpdate {
     }
 }
 
-/// Without values: they may be secrets, and this text goes into logs.
+/// Leaves out values: they may be secrets, and this text is logged.
 impl fmt::Debug for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -130,10 +130,10 @@ impl fmt::Debug for ArgumentChange {
     }
 }
 
-/// Reads the arguments of a reply's calls while they arrive: each call has an [`ArgumentStream`] with its tool's plan.
+/// Reads the arguments of a reply's calls while they arrive, with one [`ArgumentStream`] and its tool's plan for each call.
 ///
-/// All work together is linear in the text. The events are for showing, and for stopping a model that is on a wrong
-/// way; calls are made from whole arguments alone.
+/// The total work is linear in the length of the text. The events serve to show arguments early, and to stop a model that makes a
+/// mistake; calls are made only from complete arguments.
 ///
 /// ```
 /// use agent::model::{CallArguments, ModelEvent};
@@ -172,13 +172,13 @@ pub struct CallArguments {
 }
 
 impl CallArguments {
-    /// For a reply to a request with these tools. Calls of others are read too, unchecked.
+    /// Creates a reader for the reply to a request with these tools. Calls of other tools are read without checks.
     pub fn new(tools: Arc<[ToolDefinition]>) -> Self {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Takes an event of the reply in, and tells what it says of the arguments of a call: `on` gets the call's content
-    /// index and the event. Text that is no JSON any more tells nothing: the engine answers the whole of it.
+    /// Processes an event of the reply, and calls `on` with the content index of the call and each argument event that follows
+    /// from it. Text that is no longer valid JSON causes no events: the engine answers it when it is complete.
     pub fn push(&mut self, event: &ModelEvent, on: &mut dyn FnMut(usize, ArgumentEvent<'_>)) {
         match event {
             ModelEvent::ToolCallStart { content_index, name, .. } => {
@@ -197,7 +197,7 @@ impl CallArguments {
         }
     }
 
-    /// Takes an event of the reply in, and gives what it tells as events of the reply.
+    /// Processes an event of the reply, and returns the argument events as events of the reply.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         self.push(event, &mut |content_index, event| {
@@ -207,7 +207,7 @@ impl CallArguments {
         updates
     }
 
-    /// The arguments of the call at this content index, as far as they came; none where no call began there.
+    /// Returns the arguments received so far of the call at this content index; `None` if no call started there.
     pub fn get(&self, content_index: usize) -> Option<&ArgumentStream> {
         self.streams.get(&content_index)
     }

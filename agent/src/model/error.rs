@@ -1,13 +1,13 @@
-//! Why a model did not answer.
+//! Errors of models.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a model did not answer.
+/// The error of a request to a model.
 ///
-/// Cloning shares it, its source included. It never holds a key or a request.
+/// Clones share it, including its source. It never contains a key or a request.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind};
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// assert_eq!(error.to_string(), text);
 /// ```
 ///
-/// What the provider said can be read in its parts:
+/// Its parts tell what the provider reported:
 ///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind};
@@ -53,7 +53,7 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     body: Option<String>,
-    /// Where the provider says something else than the kind.
+    /// Set where the provider contradicts the kind.
     retryable: Option<bool>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -70,7 +70,7 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The key is missing, wrong, or may not do this.
+    /// The key is missing, invalid, or lacks a permission.
     Auth,
     /// Too many requests or tokens in too short a time.
     RateLimit,
@@ -78,7 +78,7 @@ pub enum ModelErrorKind {
     Overloaded,
     /// The provider failed.
     Server,
-    /// The request is wrong: it would fail again.
+    /// The request is invalid: it would fail again.
     InvalidRequest,
     /// The conversation does not fit into the model's context.
     ContextTooLong,
@@ -88,16 +88,16 @@ pub enum ModelErrorKind {
     Connection,
     /// The provider did not answer in time.
     Timeout,
-    /// The answer was not what the protocol says.
+    /// The answer violates the protocol.
     Protocol,
     /// The request was cancelled; the message is the reason.
     Aborted,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
 impl ModelErrorKind {
-    /// The kind as the text of an error begins.
+    /// The kind as the text of an error begins with it.
     fn words(self) -> &'static str {
         match self {
             Self::Auth => "authentication",
@@ -130,7 +130,7 @@ impl ModelErrorKind {
         Self::Other,
     ];
 
-    /// The kind as a word for logs and programs, for example `rate_limit`.
+    /// Returns the kind as an identifier for logs and programs, for example `rate_limit`.
     ///
     /// ```
     /// use agent::model::ModelErrorKind;
@@ -156,7 +156,7 @@ impl ModelErrorKind {
     }
 }
 
-/// The kind of this [word](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for words that are none.
+/// Returns the kind with this [identifier](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for unknown ones.
 impl From<&str> for ModelErrorKind {
     fn from(word: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word).unwrap_or(Self::Other)
@@ -169,17 +169,17 @@ impl fmt::Display for ModelErrorKind {
     }
 }
 
-/// Kept of a body: enough to see what it is.
+/// Maximum length that is kept of a body: enough to recognize it.
 const MAX_BODY: usize = 2048;
 
-/// Where a body was cut.
+/// Marks where a body was cut.
 const CUT: &str = "… (";
 
 #[cfg(feature = "http")]
 const REDACTED: &str = "[redacted]";
 
 impl ModelError {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         let inner = Inner {
             kind,
@@ -195,7 +195,7 @@ impl ModelError {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The request was cancelled for this reason: an error of kind [`Aborted`](ModelErrorKind::Aborted).
+    /// Creates an error of kind [`Aborted`](ModelErrorKind::Aborted): the request was cancelled for this reason.
     ///
     /// ```
     /// use agent::model::ModelError;
@@ -208,7 +208,7 @@ impl ModelError {
         Self::new(ModelErrorKind::Aborted, reason)
     }
 
-    /// The answer was not what the protocol says: an error of kind [`Protocol`](ModelErrorKind::Protocol).
+    /// Creates an error of kind [`Protocol`](ModelErrorKind::Protocol): the answer violates the protocol.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -246,7 +246,7 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Takes secrets out of everything it shows: message, code, body.
+    /// Removes secrets from everything that it shows: message, code, body.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let clean = |text: &mut String| {
@@ -254,7 +254,7 @@ impl ModelError {
                 if text.contains(secret) {
                     *text = text.replace(secret, REDACTED);
                 }
-                // Where the body was cut, the beginning of a secret may stand.
+                // The end of a cut body may be the start of a secret.
                 let Some(cut) = text.rfind(CUT) else { continue };
                 let (head, tail) = text.split_at(cut);
                 let begun = secret.char_indices().skip(1).map(|(at, _)| &secret[..at]);
@@ -271,7 +271,7 @@ impl ModelError {
         })
     }
 
-    /// Sets the answer's body, cut to 2 KiB. The caller removes secrets first.
+    /// Sets the body of the answer, cut to 2 KiB. The caller has to remove secrets before.
     pub fn with_body(self, body: &str) -> Self {
         let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
         let (head, rest) = body.split_at(cut);
@@ -280,7 +280,7 @@ impl ModelError {
         self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
     }
 
-    /// Says whether the same request may succeed a little later, where that does not follow from the kind.
+    /// Sets whether the same request may succeed later, where that does not follow from the kind.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -292,37 +292,37 @@ impl ModelError {
         self.edit(|inner| inner.retryable = Some(retryable))
     }
 
-    /// Sets what it came from.
+    /// Sets the source.
     pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.edit(|inner| inner.source = Some(source.into().into()))
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ModelErrorKind {
         self.inner.kind
     }
 
-    /// What happened, in the provider's words where it gave some.
+    /// Returns the message, in the provider's words if it gave any.
     pub fn message(&self) -> &str {
         &self.inner.message
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> Option<u16> {
         self.inner.status
     }
 
-    /// The provider's own code.
+    /// Returns the provider's own code.
     pub fn code(&self) -> Option<&str> {
         self.inner.code.as_deref()
     }
 
-    /// The provider's id of the request.
+    /// Returns the provider's id of the request.
     pub fn request_id(&self) -> Option<&str> {
         self.inner.request_id.as_deref()
     }
 
-    /// How long the provider asks to wait.
+    /// Returns how long the provider asks to wait.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -336,12 +336,12 @@ impl ModelError {
         self.inner.retry_after
     }
 
-    /// The answer's body, cut.
+    /// Returns the body of the answer, cut to 2 KiB.
     pub fn body(&self) -> Option<&str> {
         self.inner.body.as_deref()
     }
 
-    /// Whether the key is missing, wrong, or may not do this.
+    /// Whether the key is missing, invalid, or lacks a permission.
     pub fn is_auth(&self) -> bool {
         self.kind() == ModelErrorKind::Auth
     }
@@ -356,7 +356,7 @@ impl ModelError {
         self.kind() == ModelErrorKind::Overloaded
     }
 
-    /// Whether the request itself is wrong.
+    /// Whether the request itself is invalid.
     pub fn is_invalid_request(&self) -> bool {
         self.kind() == ModelErrorKind::InvalidRequest
     }
@@ -386,8 +386,8 @@ impl ModelError {
         self.kind() == ModelErrorKind::Aborted
     }
 
-    /// Whether the same request may well succeed a little later: as [`with_retryable`](Self::with_retryable) says, else by the
-    /// kind, for a rate limit, an overloaded or failing provider, a connection that broke, and a time that was up.
+    /// Whether the same request may succeed later: as set by [`with_retryable`](Self::with_retryable), or else by the kind. Rate
+    /// limits, overloaded or failing providers, broken connections and timeouts are retryable.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -443,7 +443,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// The sentence, and on a line of its own the body that the provider answered with.
+/// Writes the message, and on a line of its own the body that the provider answered with.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::error_text::write(self, f)?;

@@ -1,4 +1,4 @@
-//! What happens while a reply grows.
+//! Events of a growing reply.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::ArgumentUpdate;
 use crate::message::{Part, ProviderData, StopReason, Usage};
 
-/// What happens while a reply grows.
+/// An event of a growing reply.
 ///
-/// `content_index` counts the parts in order of first appearance. A part is start, deltas, end; parts may overlap.
-/// An adapter may leave out what follows from the rest: see [`ModelStream::new`](super::ModelStream::new). The
-/// serde form carries the word of the kind in `update`.
+/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end; parts may
+/// overlap. An adapter may leave out events that follow from the others: see [`ModelStream::new`](super::ModelStream::new). In
+/// the serde form the field `update` names the variant.
 ///
 /// ```
 /// use agent::model::{Model, ModelEvent, ModelRequest, ScriptedModel, StepCx};
@@ -31,7 +31,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// # Ok(()) }
 /// ```
 ///
-/// Where the kind does not matter, methods say what an event is about:
+/// Methods return what most variants have in common:
 ///
 /// ```
 /// use agent::message::Usage;
@@ -47,106 +47,106 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 #[serde(tag = "update", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The provider began to answer. What it says about the reply as a whole; may come again.
+    /// The provider started to answer. The event has data about the whole reply and may occur again.
     ReplyStart {
         /// The provider's id of the reply.
         response_id: Option<String>,
-        /// The model that answers, where it is not the one that was asked for.
+        /// The model that answers, if it is not the requested one.
         model: Option<String>,
     },
-    /// A text part begins.
+    /// A text part starts.
     TextStart {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
     },
-    /// More text.
+    /// Text was added.
     TextDelta {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
-        /// What to append.
+        /// The text to append.
         delta: String,
     },
-    /// The text is whole.
+    /// The text is complete.
     TextEnd {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
     },
-    /// A thinking part begins.
+    /// A thinking part starts.
     ThinkingStart {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
     },
-    /// More thinking.
+    /// Thinking was added.
     ThinkingDelta {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
-        /// What to append.
+        /// The text to append.
         delta: String,
     },
-    /// The thinking is whole.
+    /// The thinking is complete.
     ThinkingEnd {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
     },
-    /// A tool call begins.
+    /// A tool call starts.
     ToolCallStart {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
-        /// The call's id. An adapter whose provider gives none leaves it empty.
+        /// The id of the call. An adapter whose provider sends none leaves it empty.
         id: String,
-        /// The tool's name.
+        /// The name of the tool.
         name: String,
     },
-    /// More of the arguments' text.
+    /// Text was added to the arguments.
     ToolCallDelta {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
-        /// What to append.
+        /// The text to append.
         delta: String,
     },
-    /// What the latest text of the arguments told, if the request
-    /// [asked for it](super::ModelRequest::argument_events). It repeats nothing that has to be kept: calls are made from
-    /// the whole text.
+    /// A change in the arguments that follows from the latest text, if the request [asks for these
+    /// events](super::ModelRequest::argument_events). It contains nothing that has to be kept: calls are made from the complete
+    /// text.
     ToolCallArgument {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
-        /// What was told.
+        /// What changed.
         argument: ArgumentUpdate,
     },
-    /// The call is whole.
+    /// The call is complete.
     ToolCallEnd {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
     },
-    /// A whole part. For a part that began before, it is the final word on it and ends it.
+    /// A complete part. If the part started before, this is its final version and ends it.
     Part {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
         /// The part.
         part: Part,
     },
-    /// State of the provider for a part that began; replaces what was there.
+    /// Provider state of a part that started; it replaces earlier state.
     PartData {
-        /// Which part.
+        /// The index of the part.
         content_index: usize,
         /// The state.
         data: ProviderData,
     },
-    /// State of the provider for the message as a whole; replaces what was there.
+    /// Provider state of the whole message; it replaces earlier state.
     MessageData {
         /// The state.
         data: ProviderData,
     },
-    /// What the reply took so far; replaces what was known.
+    /// The token usage of the reply so far; it replaces earlier counts.
     Usage {
         /// The counts.
         usage: Usage,
     },
-    /// The reply is complete. Nothing but usage and provider state may follow.
+    /// The reply is complete. Only usage and provider state may follow.
     Stop {
-        /// Why it ended.
+        /// Why the reply ended.
         reason: StopReason,
-        /// More exactly, for people: a refusal's explanation, for example.
+        /// Details for people, for example the explanation of a refusal.
         detail: Option<String>,
         /// The provider's word for the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +154,7 @@ pub enum ModelEvent {
     },
 }
 
-/// Of arguments the length only: they may hold secrets, and this text goes into logs.
+/// Writes only the length of arguments: they may contain secrets, and this text is logged.
 impl fmt::Debug for ModelEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -214,7 +214,7 @@ impl fmt::Debug for ModelEvent {
 }
 
 impl ModelEvent {
-    /// The index of the part it is about; none where it is about the reply as a whole.
+    /// Returns the index of the part that the event is about; `None` if it is about the whole reply.
     pub fn content_index(&self) -> Option<usize> {
         match self {
             Self::TextStart { content_index }
@@ -233,7 +233,7 @@ impl ModelEvent {
         }
     }
 
-    /// The text that was added to a part, whether text, thinking or the arguments of a call.
+    /// Returns the text that was added to a part: text, thinking or the arguments of a call.
     pub fn delta(&self) -> Option<&str> {
         match self {
             Self::TextDelta { delta, .. }
@@ -243,7 +243,7 @@ impl ModelEvent {
         }
     }
 
-    /// Text that was added to what the model says: what a chat shows as it comes.
+    /// Returns the text that was added to a text part, as a chat shows it.
     pub fn text_delta(&self) -> Option<&str> {
         match self {
             Self::TextDelta { delta, .. } => Some(delta),

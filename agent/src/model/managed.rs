@@ -1,11 +1,11 @@
-//! Tools that the provider runs itself: how they are asked for, and what they did.
+//! Tools that the provider runs: how they are requested, and their results.
 
 use serde_json::Value;
 
 use crate::message::Media;
 
-/// A tool that the provider runs itself. Its calls and results come as
-/// [`ProviderTool`](crate::message::ProviderTool) parts, and what they did as [`ManagedResult`]s.
+/// A tool that the provider runs. Its calls and results are [`ProviderTool`](crate::message::ProviderTool) parts of the reply;
+/// [`ManagedResult`]s describe the results in a neutral form.
 ///
 /// | | Anthropic | OpenAI Responses | Gemini | Chat Completions |
 /// | --- | --- | --- | --- | --- |
@@ -14,8 +14,8 @@ use crate::message::Media;
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
 ///
-/// A provider that does not have the tool refuses the request before it is sent. Where a tool of one's own can do instead, an
-/// assistant takes it: [`managed_tool_or`](crate::AssistantBuilder::managed_tool_or).
+/// A provider that does not have the tool refuses the request before it is sent. An assistant can use a tool of yours as a
+/// replacement: [`managed_tool_or`](crate::AssistantBuilder::managed_tool_or).
 ///
 /// ```
 /// use agent::model::{ManagedTool, ModelRequest, WebSearch};
@@ -33,40 +33,39 @@ use crate::message::Media;
 pub enum ManagedTool {
     /// Searches the web.
     WebSearch(WebSearch),
-    /// Reads pages of the web.
+    /// Reads web pages.
     WebFetch(WebFetch),
     /// Runs code in a sandbox of the provider.
     CodeExecution,
-    /// Draws pictures.
+    /// Draws images.
     ImageGeneration,
-    /// A tool that only one provider knows, in that provider's words.
+    /// A tool that only one provider has, in that provider's format.
     #[non_exhaustive]
     Other {
-        /// Whose it is.
+        /// The provider.
         provider: String,
-        /// Its entry in the list of tools.
+        /// The tool's entry in the list of tools.
         definition: Value,
     },
 }
 
 impl ManagedTool {
-    /// A search of the web with the provider's own settings.
+    /// Creates a web search with the provider's default settings.
     pub fn web_search() -> Self {
         Self::WebSearch(WebSearch::default())
     }
 
-    /// Reading of pages of the web with the provider's own settings.
+    /// Creates a web fetch, which reads web pages, with the provider's default settings.
     pub fn web_fetch() -> Self {
         Self::WebFetch(WebFetch::default())
     }
 
-    /// A tool that only one provider knows, in that provider's words: its entry in the list of tools. Another provider refuses
-    /// the request.
+    /// Creates a tool that only one provider has, by its entry in that provider's list of tools. Other providers refuse the request.
     pub fn other(provider: impl Into<String>, definition: impl Into<Value>) -> Self {
         Self::Other { provider: provider.into(), definition: definition.into() }
     }
 
-    /// Its name in words, for people: `web search`; of a tool that only one provider knows, the `type` of its definition.
+    /// Returns a human-readable name, such as `web search`. For a tool that only one provider has it is the `type` of its definition.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web search",
@@ -79,7 +78,7 @@ impl ManagedTool {
         }
     }
 
-    /// The error of a provider that does not have it.
+    /// Returns the error of a provider that does not have the tool.
     #[cfg(feature = "http")]
     #[allow(dead_code, reason = "only providers refuse")]
     pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
@@ -95,7 +94,7 @@ impl ManagedTool {
     }
 }
 
-/// Settings of a search of the web. Absent ones are the provider's to decide.
+/// Settings of a web search. The provider decides about settings that are absent.
 ///
 /// ```
 /// use agent::model::{ManagedTool, WebSearch};
@@ -105,15 +104,15 @@ impl ManagedTool {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebSearch {
-    /// At most this many searches a reply.
+    /// Maximum number of searches per reply.
     pub max_uses: Option<u32>,
-    /// Only these domains, if any are named.
+    /// If not empty, only these domains are searched.
     pub allowed_domains: Vec<String>,
-    /// Never these domains.
+    /// These domains are never searched.
     pub blocked_domains: Vec<String>,
 }
 
-/// Settings of reading the web. Absent ones are the provider's to decide.
+/// Settings for reading web pages. The provider decides about settings that are absent.
 ///
 /// ```
 /// use agent::model::{ManagedTool, WebFetch};
@@ -123,16 +122,16 @@ pub struct WebSearch {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebFetch {
-    /// At most this many pages a reply.
+    /// Maximum number of pages per reply.
     pub max_uses: Option<u32>,
-    /// Only these domains, if any are named.
+    /// If not empty, only pages of these domains are read.
     pub allowed_domains: Vec<String>,
-    /// Never these domains.
+    /// Pages of these domains are never read.
     pub blocked_domains: Vec<String>,
 }
 
-/// What a tool that the provider ran came to, in the same words for every provider: read from a reply by
-/// [`managed_results`](crate::provider::managed_results).
+/// The result of a tool that the provider ran, in the same form for every provider.
+/// [`managed_results`](crate::provider::managed_results) reads it from a reply.
 ///
 /// ```
 /// use agent::model::ManagedResult;
@@ -149,17 +148,17 @@ pub struct WebFetch {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManagedResult {
-    /// The web was searched.
+    /// A web search.
     WebSearch(WebSearchResult),
-    /// A page of the web was read.
+    /// A web page that was read.
     WebFetch(WebFetchResult),
-    /// Code was run.
+    /// Code that was run.
     CodeExecution(CodeExecutionResult),
-    /// A picture was drawn.
+    /// An image that was drawn.
     ImageGeneration(ImageGenerationResult),
 }
 
-/// What a search of the web found.
+/// The result of a web search.
 ///
 /// ```
 /// use agent::model::{WebSearchResult, WebSource};
@@ -171,15 +170,15 @@ pub enum ManagedResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSearchResult {
-    /// What was searched for, where the provider tells.
+    /// The search queries, if the provider reports them.
     pub queries: Vec<String>,
-    /// The pages that it found, or that the reply cites: providers tell one or the other.
+    /// The pages that the search found, or that the reply cites: providers report one or the other.
     pub sources: Vec<WebSource>,
-    /// Why it failed, in the provider's word.
+    /// The provider's error code, if the search failed.
     pub error: Option<String>,
 }
 
-/// A page of the web.
+/// A web page.
 ///
 /// ```
 /// use agent::model::WebSource;
@@ -190,26 +189,26 @@ pub struct WebSearchResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSource {
-    /// Where it is. Gemini gives addresses of its own that lead there.
+    /// The URL. Gemini gives URLs of its own that redirect to the page.
     pub url: String,
-    /// What it is called.
+    /// The title.
     pub title: Option<String>,
 }
 
 impl WebSource {
-    /// A page at this address.
+    /// Creates a source with this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), title: None }
     }
 
-    /// Sets what it is called.
+    /// Sets the title.
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 }
 
-/// What reading a page of the web came to.
+/// The result of reading a web page.
 ///
 /// ```
 /// use agent::model::WebFetchResult;
@@ -225,17 +224,17 @@ impl WebSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebFetchResult {
-    /// The page.
+    /// The URL of the page.
     pub url: Option<String>,
-    /// What it is called.
+    /// The title.
     pub title: Option<String>,
-    /// Its text, where the provider shows it.
+    /// The text of the page, if the provider shows it.
     pub text: Option<String>,
-    /// Why it failed, in the provider's word.
+    /// The provider's error code, if reading failed.
     pub error: Option<String>,
 }
 
-/// What code that the provider ran came to.
+/// The result of code that the provider ran.
 ///
 /// ```
 /// use agent::model::CodeExecutionResult;
@@ -248,21 +247,21 @@ pub struct WebFetchResult {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CodeExecutionResult {
-    /// The code, or the command of a shell.
+    /// The code, or the shell command.
     pub code: Option<String>,
-    /// What it printed. Where a provider does not tell its errors apart they are here, too.
+    /// The standard output. Some providers include the error output here.
     pub stdout: String,
-    /// What it printed as errors.
+    /// The error output.
     pub stderr: String,
-    /// How it ended, where the provider tells.
+    /// The exit code, if the provider reports it.
     pub exit_code: Option<i64>,
-    /// Files that it left, pictures among them: at the provider, or at an address.
+    /// Files that the code created, images included: by file id at the provider, or by URL.
     pub files: Vec<Media>,
-    /// Why it failed, in the provider's word.
+    /// The provider's error code, if the run failed.
     pub error: Option<String>,
 }
 
-/// A picture that the provider drew.
+/// An image that the provider drew.
 ///
 /// ```
 /// use agent::message::{Media, MediaSource};
@@ -277,10 +276,10 @@ pub struct CodeExecutionResult {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ImageGenerationResult {
-    /// The picture.
+    /// The image.
     pub image: Option<Media>,
-    /// What was drawn, in the words that the provider made of the request.
+    /// The prompt that the provider made of the request.
     pub prompt: Option<String>,
-    /// Why it failed, in the provider's word.
+    /// The provider's error code, if drawing failed.
     pub error: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! Language models behind one trait.
+//! A common interface to language models.
 //!
-//! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, then the whole
-//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] plays a model in tests and examples.
+//! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, and in the end the complete
+//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`] gives prepared replies in tests and examples.
 //! ```
 //! use agent::message::Message;
 //! use agent::model::{Model, ModelRequest, ScriptedModel, StepCx};
@@ -49,8 +49,7 @@ mod tests;
 
 /// A language model.
 ///
-/// [`stream`](Self::stream) is the one required method. A model that does not stream answers with
-/// [`ModelStream::from_reply`]:
+/// [`stream`](Self::stream) is the only required method. A model that does not stream answers with [`ModelStream::from_reply`]:
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Message};
@@ -83,19 +82,19 @@ mod tests;
 ///
 /// # Contract
 /// The stream must not borrow from `cx` or `request`: clone what it needs. It must not block. [`ModelStream`] handles
-/// cancelling, by dropping the stream that it was made of.
+/// cancellation by dropping the stream that it wraps.
 pub trait Model: Send + Sync {
-    /// Begins one reply.
+    /// Starts one reply.
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;
 
-    /// Who answers. Provider state in a conversation is sent back only to a model of the same identity, so a model
-    /// that keeps such state must have one. The default is nobody.
+    /// Returns the identity of the model. Provider state in a conversation is sent back only to a model with the same identity,
+    /// so a model that keeps such state must have one. The default identity is empty.
     fn info(&self) -> &ModelInfo {
         static NOBODY: LazyLock<ModelInfo> = LazyLock::new(ModelInfo::default);
         &NOBODY
     }
 
-    /// The whole reply at once: drains [`stream`](Self::stream).
+    /// Returns the complete reply: reads [`stream`](Self::stream) to its end.
     fn call(
         &self,
         cx: &StepCx,
@@ -123,7 +122,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
 }
 
-/// Who a model is.
+/// The identity of a model.
 ///
 /// ```
 /// use agent::model::{Capabilities, ManagedTool, ModelInfo};
@@ -142,14 +141,14 @@ pub struct ModelInfo {
     pub provider: String,
     /// The protocol, for example `anthropic-messages`.
     pub api: String,
-    /// The model's own name.
+    /// The provider's name of the model.
     pub model: String,
-    /// What it can do.
+    /// What the model can do.
     pub capabilities: Capabilities,
 }
 
-/// What a model can do, as far as it is known. What is not known is taken for granted where trying costs an error that
-/// says so (pictures), and not where it would go wrong in silence (a promise to keep to a schema).
+/// What a model can do, as far as it is known. Unknown abilities are assumed where a wrong guess causes a clear error (images),
+/// and not assumed where it would go unnoticed (keeping to a schema).
 ///
 /// ```
 /// use agent::model::{Capabilities, ModelInfo};
@@ -163,22 +162,21 @@ pub struct ModelInfo {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Capabilities {
-    /// Whether it takes pictures. Where it does not, a text says what was there; the same for the next two.
+    /// Whether it accepts images. If not, a text replaces them; the same applies to the next two fields.
     pub images: bool,
-    /// Whether it takes documents, such as PDF.
+    /// Whether it accepts documents, such as PDF.
     pub documents: bool,
-    /// Whether it takes sound.
+    /// Whether it accepts audio.
     pub audio: bool,
-    /// Whether it keeps to a [schema for its reply](ModelRequest::output). Otherwise an answer of a type is asked for by
-    /// a tool.
+    /// Whether it keeps to a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
     pub native_output: bool,
-    /// Whether its provider searches the web for it, beside tools of one's own; the same for the next three.
+    /// Whether its provider can search the web for it, beside your own tools; the same applies to the next three fields.
     pub web_search: bool,
-    /// Whether its provider reads pages of the web for it.
+    /// Whether its provider can read web pages for it.
     pub web_fetch: bool,
-    /// Whether its provider runs code for it.
+    /// Whether its provider can run code for it.
     pub code_execution: bool,
-    /// Whether it, or its provider for it, draws pictures.
+    /// Whether it, or its provider for it, can draw images.
     pub image_generation: bool,
 }
 
@@ -198,13 +196,13 @@ impl Default for Capabilities {
 }
 
 impl ModelInfo {
-    /// An identity from its three names.
+    /// Creates an identity from the names of provider, protocol and model.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
         let (provider, api, model) = (provider.into(), api.into(), model.into());
         Self { provider, api, model, capabilities: Capabilities::default() }
     }
 
-    /// Says what the model can do.
+    /// Sets what the model can do.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
@@ -231,7 +229,7 @@ impl ModelInfo {
         }
     }
 
-    /// Who a request to it goes to.
+    /// Returns the recipient of a request to this model.
     #[cfg(feature = "runtime")]
     pub(crate) fn recipient(&self) -> Recipient {
         let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
@@ -242,7 +240,7 @@ impl ModelInfo {
     }
 }
 
-/// What surrounds one request to a model.
+/// The context of one request to a model.
 ///
 /// ```
 /// use agent::CancelToken;
@@ -258,7 +256,7 @@ impl ModelInfo {
 /// # Ok(()) }
 /// ```
 ///
-/// Who drives steps itself says which step it is, and that it tries again itself:
+/// A custom driver sets which step it is, and that it retries by itself:
 ///
 /// ```
 /// use agent::model::StepCx;
@@ -272,41 +270,41 @@ impl ModelInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepCx {
-    /// The step's key: the idempotency key for providers that take one.
+    /// The key of the step, which is sent as the idempotency key to providers that accept one.
     pub key: Option<StepKey>,
-    /// Which attempt this is, counted from 1. The key does not contain it.
+    /// The number of the attempt, counted from 1. The key does not contain it.
     pub attempt: u32,
-    /// Ends the reply with an error of kind [`Aborted`](ModelErrorKind::Aborted).
+    /// Cancels the reply, which ends with an error of kind [`Aborted`](ModelErrorKind::Aborted).
     pub cancel: CancelToken,
-    /// Whether who asks tries again by itself: then a client does not, as attempts would multiply.
+    /// Whether the caller retries. Then the client does not, because attempts would multiply.
     pub is_retried: bool,
 }
 
 impl StepCx {
-    /// A first attempt without a key that nobody cancels.
+    /// Creates the context of a first attempt, without a key, whose token nobody cancels.
     pub fn new() -> Self {
         Self { key: None, attempt: 1, cancel: CancelToken::new(), is_retried: false }
     }
 
-    /// Sets the key of the step: the same for each attempt. There is none by default.
+    /// Sets the key of the step, which is the same for each attempt. Default: none.
     pub fn with_key(mut self, key: StepKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// Sets which attempt it is, counted from 1; 1 by default.
+    /// Sets the number of the attempt, counted from 1. Default: 1.
     pub fn with_attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// Sets the token that ends the reply; by default, one that nobody cancels.
+    /// Sets the token that cancels the reply. By default nobody cancels it.
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Says that who asks tries again by itself: a client makes one attempt.
+    /// Declares that the caller retries: a client makes only one attempt.
     pub fn retried_by_caller(mut self) -> Self {
         self.is_retried = true;
         self

@@ -1,10 +1,10 @@
-//! What a request may ask of a provider beyond messages and tools.
+//! Options of a request beyond messages and tools.
 
 use crate::message::CacheMark;
 
-/// What the provider's prompt cache should keep of a request, beside what its parts [mark](crate::message::Part::cache).
+/// The parts of a request that the provider's prompt cache should keep, beside those that are [marked](crate::message::Part::cache).
 ///
-/// Providers that cache by themselves take the `key` and ignore the rest.
+/// Providers that cache automatically use the `key` and ignore the rest.
 ///
 /// ```
 /// use agent::message::CacheMark;
@@ -18,12 +18,12 @@ use crate::message::CacheMark;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptCache {
-    /// The system prompt.
+    /// Caches the system prompt.
     pub system: Option<CacheMark>,
-    /// The tools.
+    /// Caches the tools.
     pub tools: Option<CacheMark>,
-    /// As much of the conversation as the provider can, moving on with it.
+    /// Caches as much of the conversation as the provider can, moving on with it.
     pub automatic: Option<CacheMark>,
-    /// Requests of one key share a cache, where the provider routes by it.
+    /// Requests with the same key share a cache, at providers that route by it.
     pub key: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a model is asked.
+//! Requests to a model.
 
 use std::sync::Arc;
 
@@ -8,10 +8,9 @@ use super::{ManagedTool, PromptCache, Thinking};
 use crate::ToolDefinition;
 use crate::message::{Message, MessageList};
 
-/// What a model is asked. Absent settings are the provider's to decide.
+/// A request to a model. The provider decides about settings that are absent.
 ///
-/// Messages and tools are shared with the conversation and the registry, so a request is cheap to make, clone
-/// and keep.
+/// Messages and tools are shared with the conversation and the registry, so a request is cheap to create, clone and keep.
 ///
 /// ```
 /// use agent::message::Message;
@@ -31,44 +30,44 @@ pub struct ModelRequest {
     pub system: Option<Arc<str>>,
     /// The conversation, oldest first.
     pub messages: MessageList,
-    /// The tools the model may ask for, in the order it is shown them.
+    /// The tools that the model may call, in the order in which it sees them.
     pub tools: Arc<[ToolDefinition]>,
-    /// Tools that the provider runs itself.
+    /// Tools that the provider runs.
     pub managed_tools: Vec<ManagedTool>,
-    /// Whether providers should promise that calls fit their schemas, for the tools whose schemas they can promise.
-    /// Arguments are checked all the same.
+    /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow it. Arguments are
+    /// checked in any case.
     pub strict_tools: bool,
-    /// Whether it must.
+    /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
-    /// Whether it may ask for several at once.
+    /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,
-    /// The longest reply, in tokens.
+    /// Maximum length of the reply, in tokens.
     pub max_tokens: Option<u64>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
     /// The sampling threshold.
     pub top_p: Option<f64>,
-    /// Texts that end the reply.
+    /// Stop sequences: texts that end the reply.
     pub stop: Vec<String>,
     /// How much the model should think.
     pub thinking: Option<Thinking>,
-    /// Whether the reply tells the arguments of calls while they arrive, value by value
+    /// Whether the reply has events for arguments while they arrive, value by value
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
-    /// The schema the reply has to match.
+    /// The schema that the reply has to match.
     pub output: Option<OutputSchema>,
     /// What the provider's prompt cache should keep.
     pub cache: PromptCache,
-    /// What the provider is told about the request, for its own reports: a user id, tags.
+    /// Data about the request for the provider's own reports, such as a user id or tags.
     pub metadata: Map<String, Value>,
-    /// Settings that only one provider knows, by provider; its adapter adds them to the request body. A
-    /// key replaces what the adapter wrote there; null removes it, and is sent where the adapter wrote nothing, or where
-    /// the list `$null` names the key.
+    /// Settings that only one provider knows, by provider. Its adapter adds them to the request body: a key replaces what the
+    /// adapter wrote there. Null removes the key; it is sent as null if the adapter wrote nothing there, or if the list `$null`
+    /// contains the key.
     pub provider_options: Map<String, Value>,
 }
 
 impl ModelRequest {
-    /// A request of these messages.
+    /// Creates a request with these messages.
     pub fn new<M: Into<Arc<Message>>>(messages: impl IntoIterator<Item = M>) -> Self {
         Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
@@ -79,7 +78,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the tools that the model may ask for, in the order it is shown them; none by default.
+    /// Sets the tools that the model may call, in the order in which it sees them. Default: none.
     ///
     /// ```
     /// use agent::model::ModelRequest;
@@ -105,7 +104,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the tools that the provider runs itself.
+    /// Sets the tools that the provider runs.
     ///
     /// ```
     /// use agent::model::{ManagedTool, ModelRequest};
@@ -118,7 +117,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets whether providers should promise that calls fit their schemas; they are not asked to by default.
+    /// Sets whether providers should guarantee that calls fit their schemas. Default: no.
     pub fn with_strict_tools(mut self, strict: bool) -> Self {
         self.strict_tools = strict;
         self
@@ -139,25 +138,25 @@ impl ModelRequest {
         self
     }
 
-    /// Sets whether the model must ask for a tool.
+    /// Sets whether the model must call a tool.
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
     }
 
-    /// Sets whether the model may ask for several tools at once.
+    /// Sets whether the model may call several tools at once.
     pub fn with_parallel_tool_calls(mut self, parallel: bool) -> Self {
         self.parallel_tool_calls = Some(parallel);
         self
     }
 
-    /// Sets the longest reply, in tokens.
+    /// Sets the maximum length of the reply, in tokens.
     pub fn with_max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets the sampling temperature, as the provider counts it: 0 to 2 for most, 0 to 1 for Anthropic.
+    /// Sets the sampling temperature, in the provider's range: 0 to 2 for most, 0 to 1 for Anthropic.
     ///
     /// ```
     /// use agent::model::ModelRequest;
@@ -171,13 +170,13 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the likeliest that have this probability together.
+    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the most likely ones whose total probability reaches it.
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self
     }
 
-    /// Sets the texts that end the reply where the model writes one of them.
+    /// Sets stop sequences: the reply ends where the model writes one of these texts.
     pub fn with_stop<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
         self.stop = stop.into_iter().map(Into::into).collect();
         self
@@ -189,7 +188,7 @@ impl ModelRequest {
         self
     }
 
-    /// Has the arguments of calls told while they arrive, value by value.
+    /// Requests events for arguments while they arrive, value by value.
     ///
     /// ```
     /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
@@ -215,7 +214,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the schema the reply has to match.
+    /// Sets the schema that the reply has to match.
     ///
     /// ```
     /// use agent::model::{ModelRequest, OutputSchema};
@@ -229,8 +228,7 @@ impl ModelRequest {
         self
     }
 
-    /// Tells the provider something about the request, beside what was told before. It is for the provider's own reports; the
-    /// model does not see it.
+    /// Adds data about the request for the provider's own reports. The model does not see it.
     ///
     /// ```
     /// use agent::model::ModelRequest;
@@ -244,8 +242,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets what only this provider knows: an object whose keys are added to the body of its requests. It replaces what was set
-    /// for the provider before.
+    /// Sets options that only this provider knows: an object whose keys are added to the body of its requests. It replaces the
+    /// options set for the provider before.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -267,7 +265,7 @@ impl ModelRequest {
     }
 }
 
-/// Whether the model must ask for a tool.
+/// Whether the model must call a tool.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, ToolChoice};
@@ -282,14 +280,14 @@ impl ModelRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must not.
+    /// The model must not call a tool.
     None,
-    /// It must ask for one, whichever.
+    /// The model must call some tool.
     Required,
-    /// It must ask for this one.
+    /// The model must call this tool.
     Tool(String),
 }
 
@@ -305,21 +303,21 @@ pub enum ToolChoice {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OutputSchema {
-    /// A short name; some providers want one.
+    /// A short name, which some providers require.
     pub name: String,
     /// The JSON Schema.
     pub schema: Arc<Value>,
-    /// What the reply is, for the model.
+    /// A description of the reply, for the model.
     pub description: Option<String>,
 }
 
 impl OutputSchema {
-    /// A schema by this name.
+    /// Creates a schema with this name.
     pub fn new(name: impl Into<String>, schema: impl Into<Arc<Value>>) -> Self {
         Self { name: name.into(), schema: schema.into(), description: None }
     }
 
-    /// Says what the reply is.
+    /// Sets the description of the reply.
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self

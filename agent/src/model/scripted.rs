@@ -1,4 +1,4 @@
-//! A model that says what it is told to: for tests and examples.
+//! A model with prepared replies, for tests and examples.
 
 mod reply;
 
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx};
 use reply::{CHUNKS, Chunks};
 
-/// A model that gives replies it was given in advance, as a real one would: streamed in pieces, with call ids,
-/// cancellable. Clones share the script and the record of requests.
+/// A model that returns prepared replies in the way of a real one: streamed in pieces, with call ids, cancellable. Clones share
+/// the script and the record of requests.
 ///
-/// A request beyond the script is an error that says so.
+/// A request beyond the end of the script is an error that says so.
 ///
 /// ```
 /// use agent::message::Message;
@@ -37,26 +37,26 @@ pub struct ScriptedModel {
     info: ModelInfo,
     chunks: Chunks,
     state: Arc<Mutex<State>>,
-    /// Apart from the state, so that it may ask for the requests itself.
+    /// Separate from the state, so that it may read the requests itself.
     fallback: Arc<Mutex<Option<Fallback>>>,
 }
 
-/// What answers once the list is used up.
+/// Answers requests after the list is used up.
 type Fallback = Box<dyn FnMut(&ModelRequest) -> Reply + Send>;
 
 #[derive(Default)]
 struct State {
     replies: VecDeque<Reply>,
-    /// How many replies there were in the beginning.
+    /// The initial number of replies.
     given: usize,
     requests: Vec<ModelRequest>,
     keeps_no_record: bool,
-    /// How many calls were made, for their ids.
+    /// The number of calls so far, for their ids.
     calls: usize,
 }
 
 impl ScriptedModel {
-    /// A model that gives these replies, one for each request. Text is a reply of that text.
+    /// Creates a model that returns these replies, one for each request. A text is a reply with that text.
     ///
     /// ```
     /// use agent::model::ScriptedModel;
@@ -68,7 +68,7 @@ impl ScriptedModel {
         Self::make(State { given: replies.len(), replies, ..State::default() }, None)
     }
 
-    /// A model that answers each request by this function.
+    /// Creates a model that answers each request with this function.
     ///
     /// ```
     /// use agent::message::Message;
@@ -91,7 +91,7 @@ impl ScriptedModel {
         Self { info, chunks: CHUNKS, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
     }
 
-    /// Sets who the model says it is; provider, api and model are `scripted` by default.
+    /// Sets the identity of the model. By default provider, api and model are `scripted`.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelInfo, ScriptedModel};
@@ -104,8 +104,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Sets how many characters a delta has at most; 12 by default, at least 1. `usize::MAX` gives each part in
-    /// one piece.
+    /// Sets the maximum length of a delta in characters, at least 1. Default: 12. `usize::MAX` emits each part in one piece.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx};
@@ -125,7 +124,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Gives the arguments of a call only when it is whole, without deltas, as some providers do.
+    /// Emits the arguments of a call only when it is complete, without deltas, as some providers do.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
@@ -161,12 +160,12 @@ impl ScriptedModel {
         self
     }
 
-    /// The requests so far, oldest first; none [without a record](Self::without_record).
+    /// Returns the requests so far, oldest first; empty [without a record](Self::without_record).
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state().requests.clone()
     }
 
-    /// How many replies of the script were not asked for yet.
+    /// Returns how many replies of the script are left.
     pub fn remaining(&self) -> usize {
         self.state().replies.len()
     }
@@ -175,7 +174,7 @@ impl ScriptedModel {
         lock(&self.state)
     }
 
-    /// The reply to this request. Ids of calls are counted over the whole script.
+    /// Returns the reply to this request. Ids of calls are counted over the whole script.
     fn take_reply(&self, request: &ModelRequest) -> Reply {
         let scripted = {
             let mut state = self.state();
@@ -204,7 +203,7 @@ impl ScriptedModel {
     }
 }
 
-/// Only a panic of a script's own function can poison these locks, and that leaves the data whole.
+/// Only a panic of a script's own function can poison these locks, and that leaves the data intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A reply on its way.
+//! A reply that is being received.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::{CancelToken, Cancelled};
 
 type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
-/// A reply on its way: events, and in the end the whole message or one error.
+/// A reply that is being received: a stream of events that ends with the complete message or one error.
 ///
 /// ```
 /// # use agent::message::Message;
@@ -35,27 +35,27 @@ type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>
 /// Dropping it ends the exchange with the provider.
 #[must_use = "a stream does nothing until it is read"]
 pub struct ModelStream {
-    /// None when the stream has ended: then whatever it held on to is gone too.
+    /// `None` after the stream has ended, which releases everything that it held.
     events: Option<Events>,
     cancel: CancelToken,
     cancelled: Cancelled,
     accumulator: Accumulator,
-    /// Events a listener has not taken yet.
+    /// Events that the listener has not read yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
     error: Option<ModelError>,
 }
 
 impl ModelStream {
-    /// A reply from the events of an adapter. The stream sees to what is the same for all:
+    /// Creates a reply from the events of an adapter. The stream does what is the same for all adapters:
     ///
-    /// * starts that are missing before the first delta of a text or of thinking, and ends that are missing when
-    ///   the reply stops, are added; a whole [`Part`](ModelEvent::Part) of text, thinking or a call is told as
-    ///   start, delta, end; empty deltas are left out;
-    /// * calls without an id get one, and an id that was given twice is changed;
-    /// * `stop` with calls is read as `tool_use`;
-    /// * events that end without [`Stop`](ModelEvent::Stop), and events that contradict each other, are an error;
-    /// * when the token of `cx` is cancelled, the events are dropped and the reply ends as aborted.
+    /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A
+    ///   complete [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end; empty deltas are
+    ///   left out.
+    /// * It gives an id to calls without one, and changes an id that was used twice.
+    /// * It reads `stop` with calls as `tool_use`.
+    /// * It ends with an error if the events end without [`Stop`](ModelEvent::Stop) or contradict each other.
+    /// * When the token of `cx` is cancelled, it drops the events and ends the reply as aborted.
     pub fn new(
         cx: &StepCx,
         info: &ModelInfo,
@@ -72,9 +72,9 @@ impl ModelStream {
         }
     }
 
-    /// Tells the arguments of calls while they arrive, if the request [asks for it](ModelRequest::argument_events).
+    /// Emits the arguments of calls while they arrive, if the request [asks for it](ModelRequest::argument_events).
     ///
-    /// Models whose events come from elsewhere call this on what they return.
+    /// Models that do not get their events from an adapter of this library call this on the stream that they return.
     ///
     /// ```
     /// use agent::message::StopReason;
@@ -101,8 +101,8 @@ impl ModelStream {
         self
     }
 
-    /// A reply that comes as a whole, from a model that does not stream. Its provider, api and model are
-    /// those of `info`; another model that the reply names is its [`response_model`](AssistantMessage::response_model).
+    /// Creates a reply that arrives as a whole, from a model that does not stream. Its provider, api and model are those of
+    /// `info`; a different model that the reply names becomes its [`response_model`](AssistantMessage::response_model).
     ///
     /// ```
     /// use agent::message::AssistantMessage;
@@ -123,7 +123,7 @@ impl ModelStream {
         Self::new(cx, info, Whole { reply: Some(Box::pin(reply)), events: VecDeque::new() })
     }
 
-    /// A reply from events that are known already: of a recording, or in a test.
+    /// Creates a reply from known events, for example of a recording or in a test.
     ///
     /// ```
     /// use agent::message::StopReason;
@@ -146,20 +146,20 @@ impl ModelStream {
         Self::new(cx, info, Known(events.into_iter()))
     }
 
-    /// The next event; none when the reply is complete, and after an error.
+    /// Returns the next event; `None` when the reply is complete, and after an error.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The reply so far: what the events that were read say.
+    /// Returns the reply so far, as the events that were read describe it.
     pub fn partial(&self) -> &AssistantMessage {
         self.accumulator.message()
     }
 
-    /// The whole reply: reads what was not read yet.
+    /// Returns the complete reply, after reading the remaining events.
     ///
     /// # Errors
-    /// The error that the stream ended with, also when it was seen as an event before.
+    /// Returns the error that the stream ended with, even if it was returned as an event before.
     pub async fn reply(mut self) -> Result<AssistantMessage, ModelError> {
         while self.next().await.is_some() {}
         match self.error {
@@ -168,8 +168,8 @@ impl ModelStream {
         }
     }
 
-    /// The reply as far as it came, for who goes on without the rest. Unfinished parts keep their text; a call
-    /// whose arguments are not whole is left out.
+    /// Returns the reply as far as it was received, to continue without the rest. Unfinished parts keep their text; a call with
+    /// incomplete arguments is left out.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
@@ -249,7 +249,7 @@ impl fmt::Debug for ModelStream {
     }
 }
 
-/// Events that are known already.
+/// Events that are already known.
 struct Known<I>(I);
 
 impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Known<I> {
@@ -260,7 +260,7 @@ impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Know
     }
 }
 
-/// The events of a reply that comes as a whole.
+/// The events of a reply that arrives as a whole.
 struct Whole<F> {
     reply: Option<Pin<Box<F>>>,
     events: VecDeque<ModelEvent>,

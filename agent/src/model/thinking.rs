@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 /// How much a model should think before it answers.
 ///
-/// Levels are the field's words; providers that know fewer use the nearest one, and a level is translated to a
-/// budget where a provider wants tokens.
+/// The levels are those that providers use. Providers with fewer levels use the nearest one, and a level is translated to a
+/// budget for providers that require a number of tokens.
 ///
 /// ```
 /// use agent::model::Thinking;
@@ -19,17 +19,17 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Thinking {
-    /// Not at all.
+    /// No thinking.
     None,
     /// As little as possible.
     Minimal,
-    /// A little.
+    /// A little thinking.
     Low,
-    /// As much as usual.
+    /// The usual amount of thinking.
     Medium,
-    /// Much.
+    /// Much thinking.
     High,
-    /// Very much.
+    /// Very much thinking.
     XHigh,
     /// As much as possible.
     Max,
@@ -61,7 +61,7 @@ impl fmt::Display for Thinking {
     }
 }
 
-/// A text that is no [`Thinking`].
+/// The error for a text that is not a [`Thinking`] level.
 ///
 /// ```
 /// use agent::model::Thinking;

@@ -1,4 +1,4 @@
-//! The ids of calls, for providers that do not take every text.
+//! Maps the ids of calls for providers that do not accept every text.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -6,19 +6,19 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::{Message, MessageList};
 
-/// The ids that a request has for calls and their results: an id always becomes the same one, and two never become one.
+/// The ids that a request uses for calls and their results. An id always maps to the same one, and two ids never to one.
 ///
-/// They are given in the order of the conversation, so that a request keeps them while the conversation grows.
+/// They are assigned in the order of the conversation, so that they stay the same while the conversation grows.
 pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// So often another id is tried where one is taken.
+/// How often another id is tried if one is taken.
 const MAX_TRIES: u32 = 1000;
 
 impl CallIds {
-    /// `fit` says what an id becomes, itself where it will do: it gets the id, the provider whose reply has the call, and how
-    /// many ids were taken before.
+    /// `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its arguments are the id, the
+    /// provider whose reply has the call, and how many candidates were taken before.
     pub(super) fn new(messages: &MessageList, fit: impl Fn(&str, &str, u32) -> String) -> Self {
         let (mut changed, mut known, mut taken) = (HashMap::new(), HashSet::new(), HashSet::new());
         let mut add = |id: &str, maker: &str| {
@@ -43,15 +43,15 @@ impl CallIds {
         Self { changed }
     }
 
-    /// What the id is in the request.
+    /// Returns the id that the request uses.
     pub(super) fn get<'i>(&'i self, id: &'i str) -> &'i str {
         self.changed.get(id).map_or(id, String::as_str)
     }
 }
 
-/// Letters and digits that stand for an id; others for each number.
+/// Returns letters and digits derived from an id and a number.
 pub(super) fn digest(id: &str, number: u32, length: usize) -> String {
-    // FNV-1a: no secret, only spread.
+    // FNV-1a: it need not be secret, only well distributed.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let numbered = (number > 0).then(|| number.to_le_bytes());
     for byte in id.bytes().chain(numbered.into_iter().flatten()) {

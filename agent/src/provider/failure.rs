@@ -1,4 +1,4 @@
-//! What the errors of all providers have in common.
+//! Error handling that all providers share.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Answer;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// What a provider says about an error, as far as it says it.
+/// What a provider reports about an error, as far as it reports it.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) message: Option<String>,
@@ -17,11 +17,11 @@ pub(super) struct Said {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// Where the body says it, not a header.
+    /// As given in the body, not in a header.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// The kind that a status means when nothing else is known.
+/// The kind of error that a status means when nothing else is known.
 pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     use ModelErrorKind as K;
     match status {
@@ -35,7 +35,7 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// The kind of an answer. Some servers have one word for all errors: then the status knows better.
+/// The kind of an error answer. Some servers use one word for all errors: then the status is more specific.
 fn kind_of(status: u16, said: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -46,7 +46,7 @@ fn kind_of(status: u16, said: Option<ModelErrorKind>) -> ModelErrorKind {
     }
 }
 
-/// The error of an answer: what was said in it, its status, and its headers.
+/// Makes the error of an answer from its content, its status and its headers.
 pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
     let status = answer.status;
     let kind = kind_of(status, said.kind);
@@ -71,7 +71,7 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
         Some("false") => Some(false),
         _ => None,
     };
-    // Retried by its status whatever the kind: timeouts of the server, conflicts, limits, its own failures.
+    // Otherwise the status decides, whatever the kind: timeouts, conflicts, rate limits and server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(said.retryable).or(by_status) {
         Some(retryable) => error.with_retryable(retryable),
@@ -79,7 +79,7 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
     }
 }
 
-/// The body of an error: JSON, the first JSON of an event stream, or plain text as a string; nothing of a page.
+/// Parses the body of an error: JSON, the first JSON of an event stream, or plain text as a string; nothing of an HTML page.
 pub(super) fn error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
@@ -94,10 +94,10 @@ pub(super) fn error_body(body: &[u8]) -> Value {
     if is_words { Value::String(text.chars().take(MAX_WORDS).collect()) } else { Value::Null }
 }
 
-/// Shown of an error that is plain text, in characters.
+/// Maximum length shown of an error that is plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
-/// The error in an object, if it says one: servers also write `null`, `false`, `""` and `{}` where there is none.
+/// Returns the error in an object, if there is one: servers also write `null`, `false`, `""` and `{}` for no error.
 pub(super) fn error_in(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| match error {
         Value::Null | Value::Bool(false) => false,
@@ -108,7 +108,7 @@ pub(super) fn error_in(value: &Value) -> Option<&Value> {
     })
 }
 
-/// The words of an error, wherever a server put them.
+/// Returns the message of an error, wherever a server put it.
 pub(super) fn message_of(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {
@@ -126,17 +126,17 @@ pub(super) fn message_of(body: &Value) -> Option<String> {
     find(body, 6)
 }
 
-/// The error of an event that is called so and is no JSON.
+/// The error of an event named `error` that is not JSON.
 pub(super) fn of_text(text: &str) -> ModelError {
     let said = Said { message: Some(text.trim().chars().take(MAX_WORDS).collect()), ..Said::default() };
     of_event(said, &Value::String(text.to_owned()))
 }
 
-/// Headers that name a request, the providers' own first.
+/// Headers that identify a request, the providers' own first.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
-/// With the provider's id of the request, if the error has none and the answer has one.
+/// Adds the provider's request id, if the error has none and the answer has one.
 pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelError {
     let id = REQUEST_IDS.iter().find_map(|name| answer.header(name));
     match id {
@@ -145,7 +145,7 @@ pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelEr
     }
 }
 
-/// The error that came in a stream, or in a body whose status was no error.
+/// Makes the error of an event in a stream, or of a body whose status was a success.
 pub(super) fn of_event(said: Said, raw: &Value) -> ModelError {
     let kind = said.kind.or(said.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
     let message =
@@ -182,7 +182,7 @@ fn retry_after(answer: &Answer<'_>, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// A body that is JSON but no reply, or no JSON at all.
+/// The error for a body that is JSON but not a reply, or not JSON at all.
 pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
@@ -192,11 +192,11 @@ pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
         Some(_) => format!("the answer is no reply of a model: {why}"),
     };
     let error = ModelError::protocol(message).with_body(text);
-    // Nothing at all came: the connection ended before the answer began.
+    // Nothing was received: the connection ended before the answer began.
     if text.is_empty() { error.with_retryable(true) } else { error }
 }
 
-/// An event of a stream as JSON.
+/// Parses an event of a stream as JSON.
 pub(super) fn event_json(event: &super::sse::SseEvent<'_>) -> Result<Value, ModelError> {
     if event.is_lossy {
         return Err(ModelError::protocol("an event of the stream is not UTF-8").with_body(event.data));

@@ -1,4 +1,4 @@
-//! What the tools came to that the provider ran.
+//! The results of tools that the provider ran.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -9,10 +9,10 @@ use super::protocol;
 use crate::message::{AssistantMessage, Content, ProviderTool};
 use crate::model::{ImageGenerationResult, ManagedResult, WebSearchResult, WebSource};
 
-/// What the tools came to that the provider ran for this reply, in order, in the same words for every provider.
+/// Returns the results of the tools that the provider ran for this reply, in order, in the same form for every provider.
 ///
-/// It is read from what the reply keeps of its provider, so it can be asked of a stored conversation as well. Of a protocol that
-/// is not compiled in nothing is known; one of your own says it by
+/// The results are read from the provider data of the reply, so the function also works on a stored conversation. It returns
+/// nothing for a protocol that is not compiled in. A protocol of your own implements
 /// [`Protocol::managed_results`](super::Protocol::managed_results).
 ///
 /// ```
@@ -45,7 +45,7 @@ pub fn managed_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     protocol(&reply.api).map(|protocol| protocol.managed_results(reply)).unwrap_or_default()
 }
 
-/// A tool that the provider ran, of which call and result may be two parts.
+/// A tool that the provider ran; its call and its result may be two parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run<'a> {
     call: Option<&'a ProviderTool>,
@@ -53,7 +53,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// All of a reply, in the order of their calls.
+    /// Returns all runs of a reply, in the order of their calls.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut runs: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {
@@ -76,7 +76,7 @@ impl<'a> Run<'a> {
         runs
     }
 
-    /// The tool, in the provider's word.
+    /// The provider's name of the tool.
     pub(super) fn name(&self) -> &'a str {
         self.call.or(self.result).map_or("", |tool| tool.name.as_str())
     }
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
         self.result.or(self.call).is_some_and(|tool| tool.is_error)
     }
 
-    /// The provider's word for what went wrong, from this field of the output.
+    /// The provider's error code in this field of the output.
     pub(super) fn error(&self, key: &str) -> Option<String> {
         self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
     }
@@ -104,17 +104,17 @@ fn is_answer(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }
 
-/// A list among the fields; nothing where there is none.
+/// Returns the list in a field; empty if there is none.
 pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The texts of a list.
+/// Returns the texts of a list.
 pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// A page by its fields.
+/// Makes a source from the fields of a page.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<WebSource> {
     let source = WebSource::new(some_text(page, url)?);
     Some(match some_text(page, title) {
@@ -123,7 +123,7 @@ pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<WebSource> 
     })
 }
 
-/// Pages that a reply cites belong to its last search; where it tells of none there was one all the same.
+/// Adds pages that a reply cites to its last search. If the reply mentions no search, one is added.
 pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = WebSource>) {
     let mut cited = cited.into_iter().peekable();
     if cited.peek().is_none() {
@@ -143,7 +143,7 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
     }
 }
 
-/// The pictures that a model drew into its reply.
+/// Adds the images that a model drew into its reply.
 pub(super) fn add_drawn(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
     results.extend(reply.content.iter().filter_map(|part| match &part.content {
         Content::Image(image) => Some(ManagedResult::ImageGeneration(ImageGenerationResult {

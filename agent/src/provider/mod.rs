@@ -1,8 +1,8 @@
-//! The providers of models: how each is asked, how its answer is read, and the transport they share.
+//! Model providers: their protocols, and the HTTP transport that they share.
 //!
-//! Most programs need [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] for keys, addresses and
-//! patience. The rest is for who looks closer: a [`Protocol`] is a pure encoder and a pure decoder, and a
-//! [`ReplyReader`] reads a recorded answer without any network.
+//! Most programs need only [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] to set keys, addresses and
+//! timeouts. The rest is for a closer look: a [`Protocol`] is a pure encoder and a pure decoder, and a [`ReplyReader`] reads a
+//! recorded answer without a network.
 //! ```
 //! # #[cfg(feature = "anthropic")] {
 //! use agent::message::Message;
@@ -18,21 +18,21 @@
 //! # }
 //! ```
 //!
-//! Thinking is asked for in levels ([`Thinking`](crate::model::Thinking)) and told to each model in its own words:
+//! Thinking is requested in levels ([`Thinking`](crate::model::Thinking)), which are translated for each model:
 //!
 //! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI | Gemini from 3 | Gemini 2.5 |
 //! | --- | --- | --- | --- | --- | --- |
-//! | `none` | `disabled`; from 5.5 Sonnet `between_tools`, Opus, Fable and Mythos effort `low` | `disabled` | `none` from 5.1 to 6; 5 `minimal`; o-series, 6 Astra, 6.1 `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 0; Pro 128 |
+//! | `none` | `disabled`; from 5.5: Sonnet `between_tools`; Opus, Fable and Mythos effort `low` | `disabled` | `none` from 5.1 to 6; 5 `minimal`; o-series, 6 Astra, 6.1 `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 0; Pro 128 |
 //! | `minimal` | effort `low` | 1024 tokens | 5 `minimal`, else `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 512 tokens |
 //! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name | level of that name; 3 Pro has no `MEDIUM` | 1024, 8192, 24576 tokens |
-//! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` | `HIGH` | the most there is |
-//! | `max` | effort `max` | 32000 tokens | `max` from 5.6, else the highest there is | `HIGH` | the most there is |
+//! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` | `HIGH` | the maximum |
+//! | `max` | effort `max` | 32000 tokens | `max` from 5.6, else the highest available | `HIGH` | the maximum |
 //! | a budget | the nearest effort | that many tokens | the nearest effort | the nearest level | that many tokens, within its bounds |
 //!
-//! Models that are known not to think are not asked to.
+//! The setting is left out for models that are known not to think.
 //!
-//! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in
-//! the middle of a conversation and goes out with that role; others go out as the user's.
+//! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the
+//! middle of a conversation and is sent with that role. Custom messages of other kinds are sent as the user's.
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic;

@@ -1,4 +1,4 @@
-//! Between provider JSON and parts, as all protocols need it.
+//! Conversions between provider JSON and parts that all protocols share.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -8,7 +8,7 @@ use crate::message::{Blob, Media, MediaSource, Part, ProviderData, Resource, Res
 
 pub(super) type Object = Map<String, Value>;
 
-/// Removes a string field; a field that is no string stays.
+/// Removes a string field; a field that is not a string stays.
 pub(super) fn take_text(object: &mut Object, key: &str) -> Option<String> {
     match object.get_mut(key) {
         Some(Value::String(text)) => {
@@ -20,17 +20,17 @@ pub(super) fn take_text(object: &mut Object, key: &str) -> Option<String> {
     }
 }
 
-/// A string field.
+/// Returns a string field.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// A string field that is not empty.
+/// Returns a string field that is not empty.
 pub(super) fn some_text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     text(value, key).filter(|text| !text.is_empty())
 }
 
-/// A count of tokens. Some servers write it as a float, or as a text.
+/// Parses a number of tokens. Some servers write it as a float, or as a text.
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => {
@@ -41,20 +41,20 @@ pub(super) fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// The count at the end of a path of fields.
+/// Returns the number at the end of a path of fields.
 pub(super) fn count_at(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(count)
 }
 
-/// What a request is made again from, beyond the neutral words; what a reply is answered with. In a request also
-/// nothing is something: it says that the part stood in a list of its own.
+/// Whether JSON is read from a request, to be encoded again, or from a reply. In a request empty provider data also has a
+/// meaning: it says that the part stood in a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Reply,
     Request,
 }
 
-/// The part with what is left of the object it was read from.
+/// Adds the remaining fields of the object that the part was read from as provider data.
 pub(super) fn with_rest(part: Part, provider: &str, rest: Object, source: Source) -> Part {
     if rest.is_empty() && source == Source::Reply {
         part
@@ -63,7 +63,7 @@ pub(super) fn with_rest(part: Part, provider: &str, rest: Object, source: Source
     }
 }
 
-/// Adds what a provider gave with a part to what goes back to it.
+/// Adds a part's provider data to the object that is sent to the provider.
 pub(super) fn add_rest(object: &mut Object, rest: Option<&Value>) {
     let Some(rest) = rest.and_then(Value::as_object) else { return };
     for (key, value) in rest {
@@ -76,12 +76,12 @@ pub(super) fn add_rest(object: &mut Object, rest: Option<&Value>) {
     }
 }
 
-/// What this provider gave with a message.
+/// Returns the data that this provider attached to a message.
 pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Option<&'d Value> {
     data.filter(|data| data.provider == provider).map(|data| &data.data)
 }
 
-/// Text that a part comes to for a model which takes nothing but text.
+/// Returns a resource as text, for models that accept only text.
 pub(super) fn resource_text(resource: &Resource) -> Option<String> {
     match &resource.body {
         ResourceBody::Text(text) => Some(text.clone()),
@@ -89,7 +89,7 @@ pub(super) fn resource_text(resource: &Resource) -> Option<String> {
     }
 }
 
-/// A link, in words.
+/// Returns a link as text.
 pub(super) fn link_text(link: &ResourceLink) -> String {
     match link.title.as_deref().or(link.name.as_deref()) {
         Some(name) => format!("[{name}]({})", link.uri),
@@ -97,7 +97,7 @@ pub(super) fn link_text(link: &ResourceLink) -> String {
     }
 }
 
-/// `data:image/png;base64,…` of media in memory, the URL of others; none for a file id.
+/// Returns `data:image/png;base64,…` for media in memory, the URL for other media, and `None` for a file id.
 pub(super) fn data_url(media: &Media, default_mime: &str) -> Option<String> {
     match &media.source {
         MediaSource::Data(bytes) => {
@@ -109,7 +109,7 @@ pub(super) fn data_url(media: &Media, default_mime: &str) -> Option<String> {
     }
 }
 
-/// Media from a URL; one with the data in it becomes the data.
+/// Returns the media at a URL; a data URL becomes the data.
 pub(super) fn media_from_url(url: &str) -> Media {
     let data = url.strip_prefix("data:").and_then(|rest| {
         let (mime, data) = rest.split_once(";base64,")?;
@@ -118,11 +118,11 @@ pub(super) fn media_from_url(url: &str) -> Media {
     data.unwrap_or_else(|| Media::url(url))
 }
 
-/// The option that lists the keys to be sent as null.
+/// The option that lists the keys to send as null.
 const NULLS: &str = "$null";
 
-/// A body with what the caller added for this provider: its keys replace ours. Null removes one; where there is none it is
-/// sent, and where `$null` names the key.
+/// Adds the caller's options for this provider to a body; they replace existing keys. A null removes an existing key. It is sent
+/// if the key does not exist, or if `$null` lists it.
 pub(super) fn add_options(body: &mut Object, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -145,7 +145,7 @@ fn set_nulls(body: &mut Object, options: &Object) {
     }
 }
 
-/// Notes that a key is null where something else would be written.
+/// Records that a key is null where another value would be written.
 fn note_null(options: &mut Object, key: &str) {
     match options.get_mut(NULLS) {
         Some(Value::Array(nulls)) => nulls.push(key.into()),
@@ -155,8 +155,8 @@ fn note_null(options: &mut Object, key: &str) {
     }
 }
 
-/// What must be said beside `encoded` to get `given` again, key by key. What holds the messages is never said so: they are
-/// neutral or lost.
+/// Returns the options that turn `encoded` into `given`, key by key. The key of the messages is never included: messages have a
+/// neutral form, or are lost.
 pub(super) fn options_for(given: &Object, encoded: &Object, messages: &str) -> Option<Value> {
     let mut options = Object::new();
     for (key, value) in given {
@@ -213,8 +213,8 @@ pub(super) fn merge_options_for(given: &Object, encoded: &Object, messages: &str
     (!options.is_empty()).then_some(Value::Object(options))
 }
 
-/// The arguments of a call as the object that a protocol wants. Text that is none goes back as the model wrote it,
-/// under a name that says so.
+/// Returns the arguments of a call as an object, which the protocol requires. Text that is not an object is sent as the model
+/// wrote it, under a key that says so.
 pub(super) fn arguments_object(arguments: &crate::message::ToolArguments) -> Value {
     match arguments.value() {
         Some(value @ Value::Object(_)) => value,

@@ -1,4 +1,4 @@
-//! What a provider's protocol is: a pure encoder and a pure decoder.
+//! The interface of a provider's protocol: a pure encoder and a pure decoder.
 
 use std::fmt;
 
@@ -12,26 +12,25 @@ use crate::model::{
 };
 use crate::schema::Dialect;
 
-/// How a provider is asked and how its answer is read, without a network.
+/// A provider's protocol: encodes requests and decodes answers, without a network.
 ///
-/// What a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept, never an
-/// error.
+/// Anything that a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept; it is never an error.
 ///
 #[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {
-    /// Its name, for example `anthropic-messages`.
+    /// Returns the name of the protocol, for example `anthropic-messages`.
     fn api(&self) -> &'static str;
 
-    /// Where the provider listens when nobody says otherwise.
+    /// Returns the default base URL of the provider.
     fn base_url(&self) -> &str;
 
-    /// The request, without the key.
+    /// Encodes a request, without the key.
     ///
     /// # Errors
-    /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for what the protocol cannot say.
+    /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for a request that the protocol cannot express.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
 
-    /// What a model of this name can do, as far as the name tells. The default is that of [`Capabilities`].
+    /// Returns what a model of this name can do, as far as the name tells. The default is that of [`Capabilities`].
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -46,10 +45,10 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
-    /// What reads one answer: a new one for each.
+    /// Returns a new decoder for one answer.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
 
-    /// The dialect of the schemas of strict tools. The default leaves schemas as they are.
+    /// Returns the dialect of the schemas of strict tools. By default schemas are sent unchanged.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -64,7 +63,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Dialect::Plain
     }
 
-    /// What an answer with an error status says. The default goes by the status and the usual headers, and keeps the body.
+    /// Converts an answer with an error status to an error. The default uses the status and the usual headers, and keeps the body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -80,7 +79,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         failure::of_answer(answer, failure::Said::default())
     }
 
-    /// The header that carries a key, and its value: a bearer token by default.
+    /// Returns the header that carries a key, and its value. By default it is a bearer token.
     ///
     /// ```
     /// # #[cfg(feature = "gemini")] {
@@ -93,8 +92,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         ("authorization", format!("Bearer {key}"))
     }
 
-    /// What the tools came to that the provider ran for this reply, in order: read from its parts and from what they keep of
-    /// the provider.
+    /// Returns the results of the tools that the provider ran for this reply, in order. They are read from its parts and their
+    /// provider data.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -115,9 +114,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Reads a request body of this protocol: the model's name, and the request in neutral words.
-    /// [`encode`](Self::encode) gives the same body again; what has no neutral words is in the provider options, under
-    /// `provider`. It is for who looks into recorded requests: no run needs it.
+    /// Parses a request body of this protocol into the model's name and a neutral request. [`encode`](Self::encode) produces the
+    /// same body again; what has no neutral form is in the provider options, under `provider`. It serves to inspect recorded
+    /// requests: no run needs it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -133,7 +132,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// ```
     ///
     /// # Errors
-    /// The body is no request of this protocol; by default, always.
+    /// Fails when the body is not a request of this protocol; by default, always.
     fn parse_request(&self, provider: &str, body: &Value) -> Result<(String, ModelRequest), ModelError> {
         let _ = (provider, body);
         Err(ModelError::new(
@@ -143,8 +142,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 }
 
-/// Reads one answer of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) have to be there: the
-/// defaults of the others are those of a protocol that streams and tells everything at once.
+/// Decodes one answer of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of
+/// the other methods suit a protocol that streams and emits everything at once.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelEvent};
@@ -176,16 +175,16 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 /// assert!(decoder.finish(&mut events).unwrap_err().is_retryable());
 /// ```
 pub trait Decoder: Send {
-    /// Takes an event of a stream in.
+    /// Decodes one event of a stream.
     ///
     /// # Errors
-    /// The event says that the provider failed, or is not what the protocol says.
+    /// Fails when the event reports a failure of the provider, or violates the protocol.
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
-    /// The stream has ended as streams do.
+    /// Handles the regular end of the stream.
     ///
     /// # Errors
-    /// It ended too early: by default, when the reply has not [said how it ended](Self::has_ended).
+    /// Fails when the stream ended too early: by default, when the reply has not [said how it ended](Self::has_ended).
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let _ = out;
         if self.has_ended() {
@@ -195,8 +194,8 @@ pub trait Decoder: Send {
         }
     }
 
-    /// The stream broke off, or said that the provider failed: tells what was read and not told yet, such as usage, and no
-    /// end. By default nothing was held back.
+    /// Handles a stream that broke off or reported a failure: emits what was read and held back, such as usage, but no end. By
+    /// default nothing is held back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -217,11 +216,10 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Whether the reply said how it ended: usage alone may be missing, so that a connection that breaks now takes nothing
-    /// of it.
+    /// Whether the reply said how it ended. After that only usage may be missing, so the reply stays complete if the connection breaks.
     fn has_ended(&self) -> bool;
 
-    /// Whether the stream said its last word: nothing that follows is waited for. By default, its end is.
+    /// Whether the stream is complete, so that nothing more has to be awaited. By default it is complete only at its end.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -242,7 +240,7 @@ pub trait Decoder: Send {
         false
     }
 
-    /// Takes an answer in that is one JSON body.
+    /// Decodes an answer that is one JSON body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -259,14 +257,14 @@ pub trait Decoder: Send {
     /// ```
     ///
     /// # Errors
-    /// The body says that the provider failed, or is no reply; by default, always.
+    /// Fails when the body reports a failure of the provider, or is not a reply; by default, always.
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let _ = (body, out);
         Err(ModelError::protocol("the answer is one body, and no stream of events"))
     }
 }
 
-/// A request as it goes out, but for the key.
+/// An encoded request, without the key.
 ///
 /// ```
 /// use agent::provider::HttpRequest;
@@ -278,18 +276,18 @@ pub trait Decoder: Send {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HttpRequest {
-    /// `POST`.
+    /// The HTTP method: `POST`.
     pub method: &'static str,
-    /// Path and query, to be put after the base URL.
+    /// Path and query, appended to the base URL.
     pub path: String,
-    /// Headers of the protocol.
+    /// The headers of the protocol.
     pub headers: Vec<(String, String)>,
-    /// The body, sent as JSON.
+    /// The body, which is sent as JSON.
     pub body: Value,
 }
 
 impl HttpRequest {
-    /// A POST of this body.
+    /// Creates a POST request with this body.
     pub fn post(path: impl Into<String>, body: Value) -> Self {
         Self { method: "POST", path: path.into(), headers: Vec::new(), body }
     }
@@ -300,8 +298,8 @@ impl HttpRequest {
         self
     }
 
-    /// The whole URL. What base and path have in common at their border is written once, so a base URL may end in the
-    /// version, or be the endpoint itself.
+    /// Returns the whole URL. If the end of the base and the start of the path overlap, the common part is written once, so a
+    /// base URL may end in the version, or be the endpoint itself.
     ///
     /// ```
     /// use agent::provider::HttpRequest;
@@ -327,7 +325,7 @@ impl HttpRequest {
     }
 }
 
-/// An answer that came as a whole.
+/// An answer that was received completely.
 ///
 /// ```
 /// use agent::provider::Answer;
@@ -341,19 +339,19 @@ impl HttpRequest {
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// The headers, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: &'a [(String, String)],
     /// The body.
     pub body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    /// An answer of this status.
+    /// Creates an answer.
     pub fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
     }
 
-    /// The first header of this name, in lower case.
+    /// Returns the first header with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.headers
             .iter()

@@ -1,4 +1,4 @@
-//! One answer of a provider, from its bytes to events.
+//! Reads one answer of a provider, from bytes to events.
 
 use serde::de::IgnoredAny;
 
@@ -7,9 +7,9 @@ use super::sse::{SseEvent, SseParser};
 use super::{failure, sse};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
-/// Reads an answer in chunks of any size: a stream, a JSON body, or an error, whichever it turns out to be.
+/// Reads an answer in chunks of any size: a stream, a JSON body, or an error, which it detects.
 ///
-/// No network: the transport feeds it, and so does whoever looks at a recording.
+/// It uses no network: the transport feeds it, and so can a program that inspects a recording.
 ///
 /// ```
 /// # #[cfg(feature = "openai")] {
@@ -30,13 +30,13 @@ pub struct ReplyReader {
     status: u16,
     headers: Vec<(String, String)>,
     form: Form,
-    /// Of a body that is no stream, what has come.
+    /// The bytes received so far of a body that is not a stream.
     body: Vec<u8>,
     limits: ReplyLimits,
     read: usize,
 }
 
-/// How much of an answer is read.
+/// Limits on how much of an answer is read.
 ///
 /// ```
 /// use agent::provider::ReplyLimits;
@@ -52,9 +52,9 @@ pub struct ReplyReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
-    /// The longest body, streamed or not, in bytes: 256 MiB.
+    /// Maximum length of the body, streamed or not, in bytes. Default: 256 MiB.
     pub body: usize,
-    /// The longest event of a stream, in bytes: 16 MiB.
+    /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub event: usize,
 }
 
@@ -65,20 +65,20 @@ impl Default for ReplyLimits {
 }
 
 enum Form {
-    /// No byte has said yet.
+    /// No byte that decides it was received yet.
     Unknown,
     Stream(SseParser),
     Body,
 }
 
-/// A byte order mark.
+/// The byte order mark.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Kept of the body of an error; far more than is shown.
+/// Maximum number of bytes kept of an error's body; far more than is shown.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 impl ReplyReader {
-    /// An answer of this status and these headers.
+    /// Creates a reader for an answer with this status and these headers.
     pub fn new(
         protocol: &dyn Protocol,
         model: &ModelInfo,
@@ -91,7 +91,7 @@ impl ReplyReader {
         Self { decoder, status, headers, form, body: Vec::new(), limits, read: 0 }
     }
 
-    /// Sets how much is read; [`ReplyLimits::default`] otherwise.
+    /// Sets the limits. Default: [`ReplyLimits::default`].
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -111,10 +111,10 @@ impl ReplyReader {
         self
     }
 
-    /// Takes the next bytes in. Events that came before an error are in `out` too.
+    /// Reads the next bytes. Events from before an error are in `out`, too.
     ///
     /// # Errors
-    /// The provider failed in the middle of its answer, or its answer is not what the protocol says.
+    /// Fails when the provider failed in the middle of its answer, or when the answer violates the protocol.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if chunk.is_empty() {
             return Ok(());
@@ -132,7 +132,7 @@ impl ReplyReader {
                 return Ok(());
             }
             let begin = if self.body.starts_with(BOM) { BOM.len() } else { 0 };
-            // Headers lie; the first byte that is not blank does not.
+            // Content types can be wrong; the first non-blank byte decides.
             let Some(first) = self.body.iter().skip(begin).find(|byte| !byte.is_ascii_whitespace()) else {
                 return Ok(());
             };
@@ -163,7 +163,7 @@ impl ReplyReader {
         }
     }
 
-    /// Whether the answer said its last word: [`finish`](Self::finish) may come now, whatever the connection does.
+    /// Whether the answer is complete: [`finish`](Self::finish) may be called now, whatever happens to the connection.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -182,17 +182,17 @@ impl ReplyReader {
         matches!(self.form, Form::Stream(_)) && self.decoder.is_complete()
     }
 
-    /// The answer has ended.
+    /// Handles the end of the answer.
     ///
     /// # Errors
-    /// The answer is an error, or ended too early, or is no reply.
+    /// Fails when the answer is an error, ended too early, or is not a reply.
     pub fn finish(mut self, protocol: &dyn Protocol, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !is_success(self.status) {
             return Err(protocol.error(&Answer::new(self.status, &self.headers, &self.body)));
         }
         let last = self.last_event(out);
         let result = match (&self.form, last) {
-            // An event that the stream ends in and that cannot be read was cut: the whole may come another time.
+            // An event at the end of the stream that cannot be parsed was cut: a retry may receive it whole.
             (Form::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -202,8 +202,8 @@ impl ReplyReader {
         result.map_err(|error| self.failed(error, out))
     }
 
-    /// The answer broke off for this reason: the connection was reset, or nothing came for too long. What was read of it and
-    /// not told yet is told.
+    /// Handles an answer that broke off: the connection was reset, or nothing arrived for too long. What was read and held back
+    /// is emitted.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -223,8 +223,8 @@ impl ReplyReader {
     /// ```
     ///
     /// # Errors
-    /// The reason, unless the reply had said how it ended: then it is whole. Of an answer with an error status, what the
-    /// status and the beginning of the body say.
+    /// Returns `reason`, unless the reply had said how it ended, which makes it complete. For an answer with an error status the
+    /// error is what the status and the start of the body say.
     pub fn break_off(
         mut self,
         protocol: &dyn Protocol,
@@ -234,7 +234,7 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // What was cut cannot be read; what the provider said of itself counts more than how the connection ended.
+        // An event that was cut cannot be parsed; an error reported by the provider is more important than how the connection ended.
         let said = self.last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
         let result = match (&self.form, said) {
             (_, Some(error)) => Err(error),
@@ -247,7 +247,7 @@ impl ReplyReader {
         result.map_err(|error| self.failed(error, out))
     }
 
-    /// The event that a stream ended in without a blank line, if it ended in one.
+    /// The last event of a stream that ended without a blank line.
     fn last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut outcome = Ok(());
         if let Form::Stream(parser) = &mut self.form {
@@ -257,14 +257,14 @@ impl ReplyReader {
         outcome
     }
 
-    /// The error, with the provider's id of the request where it has none; what the decoder holds on to is told before it.
+    /// Adds the provider's request id to the error if it has none, after emitting what the decoder held back.
     fn failed(&mut self, error: ModelError, out: &mut Vec<ModelEvent>) -> ModelError {
         self.decoder.abandon(out);
         failure::with_request_id(error, &Answer::new(self.status, &self.headers, b""))
     }
 }
 
-/// One event, unless one before it failed.
+/// Decodes one event, unless an earlier one failed.
 fn decode(
     decoder: &mut Box<dyn Decoder>,
     outcome: &mut Result<(), ModelError>,
@@ -276,7 +276,7 @@ fn decode(
         return;
     }
     *outcome = decoder.event(event, out);
-    // An error in plain words is one all the same.
+    // An error event that is plain text is an error, too.
     if event.event == "error"
         && !decoder.is_complete()
         && !text.is_empty()

@@ -8,8 +8,8 @@ use crate::args::{Plan, PlanOptions};
 use crate::model::OutputSchema;
 use crate::schema::{Dialect, render};
 
-/// The schema to send, and whether the provider can promise it. One that no plan can be made of is sent as it is: the
-/// provider decides.
+/// Returns the schema to send, and whether the provider can guarantee it. A schema that cannot be compiled to a plan is sent
+/// unchanged, and the provider decides.
 pub(super) fn for_output(output: &OutputSchema, dialect: Dialect) -> (Value, bool) {
     match Plan::compile(&output.name, &output.schema, PlanOptions::default()) {
         Ok(plan) => {

@@ -1,16 +1,16 @@
-//! What each dialect can say, as data.
+//! The abilities of each dialect, as data.
 //!
-//! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema
-//! limitations"; Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
-//! `common/json-schema-to-grammar.cpp`. Where a source is silent, a keyword is said in words.
+//! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations";
+//! Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
+//! `common/json-schema-to-grammar.cpp`. A keyword that a source does not mention goes into the description.
 
 use super::Dialect;
 
-/// Keywords of anybody's own, as one word among those that a dialect has.
+/// Stands for all extension keywords in the list of a dialect.
 pub(super) const EXTENSIONS: &str = "x-";
 
 pub(super) struct Abilities {
-    /// Restrictions and notes beyond `type`, `properties`, `required`, `items`, `enum`, `anyOf` and `description`.
+    /// Keywords and annotations beyond `type`, `properties`, `required`, `items`, `enum`, `anyOf` and `description`.
     pub(super) keywords: &'static [&'static str],
     pub(super) formats: Formats,
     pub(super) patterns: Patterns,
@@ -19,11 +19,11 @@ pub(super) struct Abilities {
     pub(super) members: Members,
     pub(super) references: References,
     pub(super) rest: RestKeyword,
-    /// A schema that takes anything can be written.
+    /// Whether a schema that accepts any value can be written.
     pub(super) any: bool,
-    /// The largest `minItems`.
+    /// The maximum value of `minItems`.
     pub(super) min_items: u64,
-    /// Keys are put in order by `propertyOrdering`.
+    /// Whether `propertyOrdering` gives the order of keys.
     pub(super) ordering: bool,
 }
 
@@ -43,12 +43,12 @@ pub(super) enum Formats {
 pub(super) enum Patterns {
     All,
     NoLookaround,
-    /// Whole matches, of what a grammar can be made of.
+    /// Whole matches, of the syntax that a grammar can express.
     Grammar,
     None,
 }
 
-/// How a property says that it may be absent.
+/// How a property is marked as optional.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Optional {
     /// `required` does not list it.
@@ -57,10 +57,10 @@ pub(super) enum Optional {
     Null,
 }
 
-/// How a schema says that it takes null.
+/// How a schema accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Null {
-    /// A list of types where there is a type, else `anyOf`.
+    /// A list of types if there is a type, else `anyOf`.
     Types,
     /// A list of types for scalars, else `anyOf`.
     ScalarTypes,
@@ -68,7 +68,7 @@ pub(super) enum Null {
     Keyword,
 }
 
-/// Which values `enum` may have.
+/// The values that `enum` may contain.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Members {
     All,
@@ -79,18 +79,18 @@ pub(super) enum Members {
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum References {
-    /// `#` for the root, `#/$defs/…` elsewhere, other keywords beside them.
+    /// `#` for the root, `#/$defs/…` elsewhere; other keywords may be beside them.
     Full,
-    /// `#/$defs/…` only, because the root may be another schema than the plan's; other keywords beside them.
+    /// `#/$defs/…` only, because the root may be another schema than the plan's; other keywords may be beside them.
     Definitions,
-    /// `#/$defs/…`, nothing beside them.
+    /// `#/$defs/…`, without other keywords.
     Alone,
-    /// The same, and only somewhere within a property that is not required.
+    /// As `Alone`, but only within a property that is not required.
     Optional,
     None,
 }
 
-/// What `additionalProperties` may be.
+/// The values that `additionalProperties` may have.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum RestKeyword {
     Schema,
@@ -138,7 +138,7 @@ static CANONICAL: Abilities = Abilities {
     ordering: false,
 };
 
-/// Nobody refuses keywords here; only the root is another.
+/// No keyword is refused here; only the root differs.
 static PLAIN: Abilities = Abilities { references: References::Definitions, ..CANONICAL };
 
 static OPENAI: Abilities = Abilities {
@@ -201,7 +201,7 @@ static GEMINI_LEGACY: Abilities = Abilities {
     ordering: true,
 };
 
-/// What a grammar ignores, but the model still reads in its prompt, is left as it is.
+/// Keywords that a grammar ignores are kept, because the model still reads them in its prompt.
 static LLAMA_CPP: Abilities = Abilities {
     keywords: &[
         "minimum",

@@ -1,9 +1,9 @@
-//! What a dialect does not say as the plan does.
+//! The differences between a schema in a dialect and the plan.
 
 use serde::Serialize;
 use std::fmt;
 
-/// One difference between a rendered schema and the plan, as [`render`](super::render) lists them.
+/// One difference between a rendered schema and the plan, as listed by [`render`](super::render).
 ///
 /// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``.
 ///
@@ -24,17 +24,16 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON pointer to the place in the rendered schema; for [`Unsaid`](ChangeKind::Unsaid) in the schema that was given.
-    /// Empty for the whole.
+    /// JSON pointer to the place in the rendered schema; for [`Unsaid`](ChangeKind::Unsaid) in the given schema. Empty for the whole.
     pub path: String,
-    /// The keyword of JSON Schema that is meant.
+    /// The JSON Schema keyword.
     pub keyword: String,
-    /// What became of it.
+    /// How the keyword was changed.
     #[serde(flatten)]
     pub kind: ChangeKind,
 }
 
-/// What became of a keyword that a dialect does not have.
+/// What happened to a keyword that a dialect does not have.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -52,31 +51,31 @@ pub struct Change {
 #[serde(tag = "change", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// Not said at all; replies are checked for it all the same.
+    /// Left out. Replies are still checked for it.
     Dropped,
-    /// Said in words, in the description.
+    /// Moved into the description, in words.
     Described,
-    /// Said by other keywords, which may allow more.
+    /// Expressed by other keywords, which may allow more.
     Rewritten,
-    /// An open object takes only the keys that it lists.
+    /// An open object accepts only the keys that it lists.
     Closed,
     /// An optional property is required and nullable; null means absent ([`restore_nulls`](super::restore_nulls)).
     MadeNullable,
-    /// An optional property that takes null anyway is required.
+    /// An optional property that accepts null anyway is required.
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of a given schema that the plan does not model (feature `full-schema`); replies are checked for it.
+    /// A keyword of a given schema that the plan does not model (feature `full-schema`). Replies are still checked for it.
     Unsaid,
-    /// The dialect cannot say this in any way.
+    /// The dialect cannot express this in any way.
     NotExpressible {
-        /// Why, in words.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Change {
-    /// Whether the dialect has no way to say it.
+    /// Whether the dialect cannot express this in any way.
     pub fn is_not_expressible(&self) -> bool {
         matches!(self.kind, ChangeKind::NotExpressible { .. })
     }

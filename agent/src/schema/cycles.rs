@@ -1,11 +1,11 @@
-//! Which nodes of a plan lead back to themselves.
+//! Finds recursive nodes of a plan.
 
 use crate::args::{Graph, Kind, NodeId};
 
-/// The nodes below one that its schema shows.
+/// The nodes below a node that its schema shows.
 fn rendered(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
-        // Checks are not written.
+        // Checks are not written into the schema.
         Kind::Checked(checked) => vec![checked.base],
         _ => graph.children(id),
     }
@@ -14,7 +14,7 @@ fn rendered(graph: &Graph, id: NodeId) -> Vec<NodeId> {
 /// Groups of nodes that lead to each other.
 pub(super) struct Cycles {
     group: Vec<u32>,
-    /// Whether a group is more than one node that leads nowhere near itself.
+    /// Whether a group is a cycle: several nodes, or one that leads to itself.
     closed: Vec<bool>,
 }
 
@@ -23,7 +23,7 @@ impl Cycles {
         Cycles::along(graph, rendered)
     }
 
-    /// Leaving out what goes through a named property.
+    /// Finds the cycles that go through no named property.
     pub(super) fn without_properties(graph: &Graph) -> Cycles {
         Cycles::along(graph, |graph, id| match graph.kind(id) {
             Kind::Object(object) => {
@@ -92,7 +92,7 @@ impl Cycles {
         self.closed[self.group[id.at()] as usize]
     }
 
-    /// Whether each of the two leads to the other.
+    /// Whether each of the two nodes leads to the other.
     pub(super) fn share_one(&self, a: NodeId, b: NodeId) -> bool {
         self.group[a.at()] == self.group[b.at()] && self.leads_back(a)
     }

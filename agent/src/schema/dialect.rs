@@ -1,10 +1,10 @@
-//! The forms of JSON Schema that are spoken.
+//! The dialects of JSON Schema.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A form of JSON Schema, by who reads it.
+/// A dialect of JSON Schema, named by its reader.
 ///
 /// ```
 /// use agent::schema::Dialect;
@@ -16,10 +16,10 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// Draft 2020-12, everything said: what [`Plan::schema`](crate::args::Plan::schema) is, and what MCP takes.
+    /// Draft 2020-12 without restrictions: the form of [`Plan::schema`](crate::args::Plan::schema), and of MCP.
     Canonical,
-    /// For a provider that reads most of JSON Schema and enforces none of it (`OpenAI` and Anthropic without `strict`,
-    /// and those compatible with them): canonical, but the root is always one plain object.
+    /// For providers that read most of JSON Schema and enforce none of it (`OpenAI` and Anthropic without `strict`, and
+    /// compatible servers): canonical, but the root is always one plain object.
     Plain,
     /// `OpenAI` with `strict: true`, for tools and for `json_schema` answers.
     OpenAiStrict,
@@ -29,12 +29,12 @@ pub enum Dialect {
     GeminiJsonSchema,
     /// Gemini's older `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0.
     GeminiLegacy,
-    /// What llama.cpp turns into a grammar.
+    /// The subset that llama.cpp converts to a grammar.
     LlamaCpp,
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Dialect; 7] = [
         Dialect::Canonical,
         Dialect::Plain,
@@ -45,7 +45,7 @@ impl Dialect {
         Dialect::LlamaCpp,
     ];
 
-    /// Its name in words and hyphens, as [`FromStr`] takes it.
+    /// Returns the name, in words and hyphens, as [`FromStr`] parses it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Dialect::Canonical => "canonical",
@@ -58,7 +58,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the provider promises that replies fit the schema, and refuses schemas it cannot promise that for.
+    /// Whether the provider guarantees that replies fit the schema, and refuses schemas for which it cannot.
     pub const fn is_strict(self) -> bool {
         matches!(self, Dialect::OpenAiStrict | Dialect::AnthropicStrict)
     }
@@ -76,7 +76,7 @@ impl Serialize for Dialect {
     }
 }
 
-/// No dialect has this name.
+/// The error for an unknown name of a dialect.
 ///
 /// ```
 /// use agent::schema::Dialect;
@@ -95,7 +95,7 @@ crate::error_text::debug_is_the_sentence!(UnknownDialect);
 impl FromStr for Dialect {
     type Err = UnknownDialect;
 
-    /// The dialect of this name; underscores stand for hyphens.
+    /// Parses the name of a dialect; underscores are accepted in place of hyphens.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let hyphens = name.replace('_', "-");
         let found = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == hyphens);

@@ -1,4 +1,4 @@
-//! Schemas that came from elsewhere, as they came.
+//! Schemas that were given by the application, in their original form.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
@@ -22,11 +22,11 @@ const UNSAID: [&str; 14] = [
     "$dynamicRef",
     "$recursiveRef",
 ];
-/// What providers refuse beside the `type` of the root.
+/// What providers refuse at the root, apart from a wrong `type`.
 const NOT_AT_THE_ROOT: [&str; 3] = ["not", "enum", "const"];
 const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
 
-/// The schema with a root that every provider takes; none if that has to be rendered.
+/// Returns the schema with a root that every provider accepts; `None` if it has to be rendered.
 pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     let map = schema.as_object()?;
     if ALTERNATIVES.iter().any(|keyword| map.contains_key(*keyword)) {
@@ -52,7 +52,7 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// What a schema restricts and no rendering says: arguments are checked for it all the same.
+/// Returns the restrictions of a schema that no rendering writes; arguments are still checked for them.
 pub(super) fn unsaid(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];
@@ -68,7 +68,7 @@ pub(super) fn unsaid(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
             let mut path = path.clone();
             push_segment(&mut path, keyword);
             match (keyword.as_str(), value) {
-                // Their keys are names.
+                // The keys of these keywords are names.
                 ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
                     open.extend(named.iter().map(|(name, schema)| {
                         let mut path = path.clone();

@@ -1,28 +1,28 @@
-//! How large a schema may be: numbers of the providers, counted on what they would be sent.
+//! Limits of the providers on the size of a schema, counted on the schema that they would receive.
 
 use super::change::{Change, ChangeKind};
 use super::dialect::Dialect;
 use serde_json::{Map, Value};
 
-/// What counts against a provider's limits.
+/// The quantities that providers limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Properties of all objects.
+    /// The properties of all objects.
     properties: usize,
-    /// Those that are not required.
+    /// The properties that are not required.
     pub(crate) optional: usize,
-    /// Schemas with `anyOf` or a list of types.
+    /// The schemas with `anyOf` or a list of types.
     pub(crate) unions: usize,
-    /// Objects within each other.
+    /// The nesting depth of objects.
     depth: usize,
     members: usize,
-    /// Characters in the names of properties and definitions and in closed sets.
+    /// The characters in the names of properties and definitions and in closed sets.
     characters: usize,
-    /// Characters of the longest closed set of more than 250 strings.
+    /// The characters of the longest closed set of more than 250 strings.
     largest_set: usize,
 }
 
-/// What all strict tools of one request to Anthropic may have together.
+/// Limits on the strict tools of one request to Anthropic, all together: their number, optional parameters and unions.
 pub(crate) const ANTHROPIC_TOOLS: usize = 20;
 pub(crate) const ANTHROPIC_OPTIONAL: usize = 24;
 pub(crate) const ANTHROPIC_UNIONS: usize = 16;
@@ -81,7 +81,7 @@ fn characters(member: &Value) -> usize {
     member.as_str().map_or_else(|| member.to_string().len(), |text| text.chars().count())
 }
 
-/// What is beyond the limits that hold for one schema.
+/// Returns what exceeds the limits for one schema.
 pub(super) fn excess(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let size = Size::of(schema);
     let limits: &[(&str, usize, usize, &str)] = match dialect {

@@ -1,9 +1,9 @@
-//! The schema that a model is shown, in the dialect of its provider.
+//! The schema that a model sees, in the dialect of its provider.
 //!
-//! A [`Plan`] is the only statement of what a tool takes; every schema is rendered from it, and every reply is checked
-//! against it. So a dialect that can say less loses nothing but guidance: what a provider cannot enforce, the
-//! [engine](crate::args) refuses with a report, or coerces. [`render`] says what was lost, and
-//! [`Registry::check_dialect`](crate::Registry::check_dialect) does for all tools, so that a test can fail.
+//! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked
+//! against it. A less expressive dialect therefore only gives the model less guidance: what a provider cannot enforce, the
+//! [engine](crate::args) refuses with a report, or coerces. [`render`] lists what was lost, and
+//! [`Registry::check_dialect`](crate::Registry::check_dialect) does so for all tools, so that a test can fail.
 //! ```
 //! use agent::args::{Plan, PlanOptions};
 //! use agent::schema::{Dialect, render};
@@ -18,21 +18,21 @@
 //! # Ok::<(), agent::args::SchemaError>(())
 //! ```
 //!
-//! | | root | optional | closed | in words, in the description | not expressible |
+//! | | root | optional parameters | closed objects | described in words | not expressible |
 //! | --- | --- | --- | --- | --- | --- |
-//! | [`Canonical`](Dialect::Canonical) | as it is | not in `required` | as the plan | nothing | nothing |
-//! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum go together | nothing |
-//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, sets, tuples' places, other formats, defaults, examples | maps, values of any type, more than its sizes |
+//! | [`Canonical`](Dialect::Canonical) | unchanged | not in `required` | as the plan | nothing | nothing |
+//! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum belong together | nothing |
+//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, sets, positions in tuples, other formats, defaults, examples | maps, values of any type, more than its size limits |
 //! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, lengths, patterns, `minItems` above 1, `maxItems`, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions |
 //! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, sets, defaults, examples, key patterns | recursion with no property in between |
-//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be said | the same but lengths and patterns; sets of numbers, tuples' places, all formats but `date-time` | maps, values of any type, recursion |
-//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that are no grammar, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | nothing but `false` |
+//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | the same except lengths and patterns; sets of numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
+//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | only `false` |
 //!
-//! A schema of which a strict dialect cannot say something is sent without `strict`: [`Rendered::dialect`] is then
-//! [`Plain`](Dialect::Plain). Elsewhere such a place is written as wide as the dialect allows.
+//! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
+//! [`Plain`](Dialect::Plain). In other dialects such a place is written as wide as the dialect allows.
 //!
-//! Under OpenAI strict, null stands for "absent": pass replies through [`restore_nulls`] before they are parsed.
-//! Anthropic does not promise the case of closed sets' members; `CoercionPolicy::lenient()` folds it.
+//! In OpenAI's strict mode null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
+//! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores it.
 //!
 //! [1]: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 //! [2]: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
@@ -58,7 +58,7 @@ pub(crate) use limits::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, S
 use crate::args::{Graph, Plan, SchemaError};
 use serde_json::{Value, json};
 
-/// Gives a plan the schema that the model is shown.
+/// Renders the schema that the model sees into a plan.
 pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     let schema = render::canonical(&graph)?;
     graph.set_schema(schema);
@@ -85,37 +85,35 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rendered {
-    /// The dialect that the schema is written in: the one asked for, or [`Plain`](Dialect::Plain) where a strict one
-    /// cannot express the plan. `strict: true` may be sent if [it is strict](Dialect::is_strict).
+    /// The dialect of the schema: the requested one, or [`Plain`](Dialect::Plain) if that is strict and cannot express the plan.
+    /// `strict: true` may be sent if [it is strict](Dialect::is_strict).
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// What the schema does not say as the plan does, in the order in which it is written, and what the dialect that
-    /// was asked for cannot express.
+    /// How the schema differs from the plan, in the order of the schema, and what the requested dialect cannot express.
     pub changes: Vec<Change>,
 }
 
 impl Rendered {
-    /// Whether the dialect that was asked for can say what the plan says, at least as a superset.
+    /// Whether the requested dialect can express the plan, or a superset of it.
     pub fn is_expressible(&self) -> bool {
         self.not_expressible().next().is_none()
     }
 
-    /// What the dialect that was asked for cannot express.
+    /// Returns what the requested dialect cannot express.
     pub fn not_expressible(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.is_not_expressible())
     }
 }
 
-/// The schema of a plan in a dialect.
+/// Renders the schema of a plan in a dialect.
 ///
-/// It accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()),
-/// with two exceptions that [`ChangeKind`] names: open objects that had to be closed, and places that are not
-/// expressible. Properties keep their order and their names, whatever they are called; `required` is always
-/// written; the same plan gives the same text.
+/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()),
+/// with two exceptions that [`ChangeKind`] names: open objects that had to be closed, and places that are not expressible.
+/// Properties keep their order and their names; `required` is always written; the same plan gives the same text.
 ///
-/// A plan compiled from a given schema is sent exactly as it came as [`Canonical`](Dialect::Canonical), and as
-/// [`Plain`](Dialect::Plain) if its root is a plain object; for the other dialects it is rendered from the plan.
+/// A plan that was compiled from a given schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
+/// [`Plain`](Dialect::Plain) if its root is a plain object; for the other dialects it is rendered.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -171,7 +169,7 @@ fn lowered(plan: &Plan, dialect: Dialect) -> Rendered {
     Rendered { dialect, schema, changes }
 }
 
-/// Rendered from the plan; any object if the plan is too large to be written out.
+/// Renders the plan; any object if the plan is too large to be written out.
 fn rendered(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
     render::lowered(plan.graph(), dialect).unwrap_or_else(|error| {
         let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };

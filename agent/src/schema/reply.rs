@@ -1,4 +1,4 @@
-//! Replies to a lowered schema, in the words of the plan.
+//! Converts replies to a lowered schema back to the form of the plan.
 
 use super::dialect::Dialect;
 use super::render::{takes_null, variants};
@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Where a dialect makes an optional parameter required and nullable, a model says null for "absent". This is the same
-/// argument text without those keys, to be parsed as if they had never been there: nothing is coerced, so nothing is
-/// recorded, and `exact` takes it too.
+/// Removes the nulls that stand for "absent" in a reply. In a dialect that makes optional parameters required and nullable, a
+/// model writes null for an absent one. The returned text lacks those keys, as if they had never been sent: nothing is coerced or
+/// recorded, and `exact` accepts it, too.
 ///
-/// Other dialects, text that is no JSON, keys given twice, and nulls that are values or mistakes are left as they are.
-/// A text without such a null is not copied.
+/// In other dialects the text is returned unchanged, and so are text that is not JSON, repeated keys, and nulls that are values
+/// or mistakes. A text without such a null is not copied.
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -40,11 +40,11 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
     }
 }
 
-/// Alternatives that are tried, in the whole text.
+/// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// Walks text along the plan, to at most the 128 levels that the parser reads. Each step gives the text to read
-/// instead, if there is another.
+/// Walks the text along the plan, down to the 128 levels that the parser reads. Each step returns a replacement for the text, if
+/// there is one.
 struct Restorer<'g> {
     graph: &'g Graph,
     trials: usize,
@@ -53,7 +53,7 @@ struct Restorer<'g> {
 type Entries<'t> = [(Cow<'t, str>, Doc<'t>)];
 
 impl Restorer<'_> {
-    /// The root was one plain object, whatever the plan has there.
+    /// The root was sent as one plain object, whatever the plan has there.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
         if self.graph.root_object().is_some() {
@@ -81,11 +81,11 @@ impl Restorer<'_> {
             }
             first.get_or_insert(restored);
         }
-        // None fits: the report is about the first one.
+        // If none fits, the report is about the first one.
         first.flatten()
     }
 
-    /// None when there are no more trials.
+    /// Returns `None` when the trials are used up.
     fn takes(&mut self, id: NodeId, text: &str, root: bool) -> Option<bool> {
         self.trials = self.trials.checked_sub(1)?;
         Some(fits(self.graph, id, text, root))
@@ -164,7 +164,7 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Exactly one entry is meant: the one that is not null, or the one that takes null.
+    /// Exactly one entry counts: the one that is not null, or the one that accepts null.
     fn external(&mut self, object: &ObjectSpec, entries: &Entries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
@@ -178,7 +178,7 @@ impl Restorer<'_> {
             let kept = match node(key) {
                 _ if !value.is_null() => true,
                 Some(id) => !some && takes_null(self.graph, id),
-                // No variant at all: that is for the report.
+                // No variant at all: the report will say so.
                 None => true,
             };
             if kept {

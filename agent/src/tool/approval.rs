@@ -1,4 +1,4 @@
-//! Whether a call waits for somebody's word.
+//! Whether a call has to be approved.
 
 use super::arguments::Argument;
 use crate::args::Plan;
@@ -33,13 +33,13 @@ pub enum Approval {
     Never,
     /// Every call waits.
     Always,
-    /// It depends on the arguments.
+    /// The arguments decide.
     When(ApprovalRule),
 }
 
 impl Approval {
-    /// Waits where `rule` says so of the arguments, which it gets as the argument type of the tool or as a
-    /// [`Value`](crate::Value). Arguments that cannot be read as an `A` wait.
+    /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a
+    /// [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
         // Arguments that cannot be read are nobody's to wave through.
         Self::When(ApprovalRule(Arc::new(move |plan, arguments| {
@@ -47,7 +47,7 @@ impl Approval {
         })))
     }
 
-    /// Waits where one of the two says so.
+    /// Requires approval where one of the two does.
     ///
     /// ```
     /// use agent::{Approval, Value, args::{Plan, PlanOptions}, json};
@@ -72,8 +72,8 @@ impl Approval {
         }
     }
 
-    /// The same for arguments of which something was taken away: `whole` makes them fit `plan` again. Those that do not fit
-    /// wait.
+    /// Applies the rule to arguments from which something was removed: `whole` makes them fit `plan` again. Arguments that do not
+    /// fit require approval.
     pub(super) fn over(
         self,
         plan: Plan,
@@ -85,8 +85,8 @@ impl Approval {
         })))
     }
 
-    /// Whether a call with these arguments waits. They are JSON text that fits `plan`, the plan of the tool; text that does
-    /// not fit waits.
+    /// Whether a call with these arguments has to be approved. They are JSON text that fits `plan`, the plan of the tool; text
+    /// that does not fit requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
         match self {
             Self::Never => false,
@@ -96,7 +96,7 @@ impl Approval {
     }
 }
 
-/// A rule over the arguments of a call, made by [`Approval::when`]. Two are equal when one is a clone of the other.
+/// A rule over the arguments of a call, created by [`Approval::when`]. Two rules are equal if one is a clone of the other.
 ///
 /// ```
 /// use agent::{Approval, Value};

@@ -1,4 +1,4 @@
-//! What the arguments of a tool must be, and structs that are tools.
+//! Arguments of tools, and structs that are tools.
 
 use super::context::ToolContext;
 use schemars::JsonSchema;
@@ -6,10 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::future::Future;
 
-/// A type whose values a model sends; made by [`#[derive(ToolArgs)]`](macro@crate::ToolArgs).
+/// A type whose values a model sends. Implemented by [`#[derive(ToolArgs)]`](macro@crate::ToolArgs).
 ///
-/// The trait is a mark: reading and schema are serde's `Deserialize` and schemars' `JsonSchema`, which the derive
-/// implements too.
+/// The trait is only a marker: parsing and schema are serde's `Deserialize` and schemars' `JsonSchema`, which the derive implements, too.
 ///
 /// ```
 /// use agent::ToolArgs;
@@ -28,20 +27,20 @@ use std::future::Future;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. As the only by-value parameter of a `#[tool]` function
-    /// such a type is the whole argument object.
+    /// Whether a value is a JSON object with fixed fields. As the only by-value parameter of a `#[tool]` function, such a type is
+    /// the whole argument object.
     const OBJECT: bool;
 
-    /// The value as JSON, where it is known without `Serialize`: a word of a closed set.
+    /// The value as JSON, where it is known without `Serialize`: a member of a closed set.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None
     }
 }
 
-/// What a by-value parameter of a tool can be: anything that serde reads and schemars describes.
+/// A by-value parameter of a tool: any type that serde can deserialize and schemars can describe.
 ///
-/// Implemented for all such types; there is nothing to do but to derive.
+/// Implemented for all such types; deriving is enough.
 ///
 /// ```
 /// use agent::{Argument, args::{InvalidArguments, Plan}};
@@ -62,7 +61,7 @@ pub trait Argument: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Argument for T {}
 
-/// The body of a struct that is a tool: its fields are the arguments, and one value is one call.
+/// The body of a struct that is a tool: its fields are the arguments, and each call makes one value.
 ///
 /// ```
 /// use agent::{RunTool, ToolContext, tool};
@@ -94,9 +93,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Argument for T {}
     note = "write `impl RunTool for {Self} {{ type Output = …; async fn run(self, cx: &ToolContext) -> Self::Output {{ … }} }}`"
 )]
 pub trait RunTool: Sized + Send {
-    /// What it gives back: whatever a `#[tool]` function may return.
+    /// The return type: anything that a `#[tool]` function may return.
     type Output: Send;
 
-    /// Runs one call. State of the application is in the context: `cx.get::<Database>()`.
+    /// Runs one call. Application state is in the context: `cx.get::<Database>()`.
     fn run(self, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
 }

@@ -1,4 +1,4 @@
-//! Tools declared step by step at run time.
+//! Tools that are declared step by step at run time.
 
 use super::call_record::CallRecord;
 use super::definition::{DefinitionError, ToolAnnotations, ToolDefinition};
@@ -16,8 +16,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Makes a tool out of parameters that are declared one by one, where the macros cannot be used: names from a
-/// configuration, schemas that depend on who asks. [`build`](Self::build) checks everything and freezes it.
+/// Builds a tool from parameters that are declared one by one, where the macros cannot be used: names from a configuration, or
+/// schemas that depend on the caller. [`build`](Self::build) checks everything.
 ///
 /// ```
 /// use agent::{Registry, ToolBuilder, ToolContext, Value, message::ToolCall, tools};
@@ -53,7 +53,7 @@ pub struct ToolBuilder {
 }
 
 impl ToolBuilder {
-    /// A tool of this name, without parameters.
+    /// Starts a tool with this name and without parameters.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -68,7 +68,7 @@ impl ToolBuilder {
         }
     }
 
-    /// Says what the tool does, for the model. There must be one.
+    /// Sets what the tool does, for the model. A description is required.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
@@ -81,40 +81,39 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets a name for people.
+    /// Sets a human-readable name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets the hints for clients; by default there are none.
+    /// Sets the hints for clients. Default: none.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// Sets how it may be run.
+    /// Sets how the tool may be run.
     pub fn policy(mut self, policy: ToolPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets how its arguments are checked: what is coerced, and what happens to unknown keys.
+    /// Sets how arguments are checked: what is coerced, and what happens to unknown keys.
     pub fn options(mut self, options: PlanOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Adds an example: arguments as they may be sent. They are checked by
-    /// [`Registry::check_examples`](crate::Registry::check_examples).
+    /// Adds an example of valid arguments. [`Registry::check_examples`](crate::Registry::check_examples) checks them.
     pub fn example(mut self, arguments: Value) -> Self {
         self.examples.push(arguments);
         self
     }
 
-    /// Changes what was sent before it is checked: an old name, a missing default. It runs before every check, so doing it
-    /// again changes nothing more. Arguments that are no object are not handed to it; an error ends the call with the code
-    /// `prepare_error`.
+    /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. The function runs
+    /// before every check, so running it twice must have the same result as once. Arguments that are not an object are not passed
+    /// to it. An error ends the call with the code `prepare_error`.
     ///
     /// ```
     /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};
@@ -143,8 +142,8 @@ impl ToolBuilder {
         self
     }
 
-    /// Lets the parameters depend on whom the tool is shown to. Without a source, and for `None`, it is what was declared
-    /// here: the least that anybody may do. The same source is used for showing and for checking.
+    /// Makes the parameters depend on the source of a call. Without a source, and where the function returns `None`, the
+    /// parameters declared here apply: they should offer the least. The same source is used for showing and for checking.
     ///
     /// ```
     /// use agent::{Parameters, Registry, Source, ToolBuilder, ToolContext, Value, message::ToolCall, tools};
@@ -177,8 +176,8 @@ impl ToolBuilder {
         self
     }
 
-    /// Shows a stored result otherwise than it was stored, each time a request is built: `None`, or nothing but blank text, is
-    /// the stored content. See [`Registry::shown_content`](crate::Registry::shown_content).
+    /// Shows a stored result in another form, each time a request is built. For `None`, or only blank text, the stored content is
+    /// shown. See [`Registry::shown_content`](crate::Registry::shown_content).
     ///
     /// ```
     /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
@@ -213,8 +212,8 @@ impl ToolBuilder {
         self
     }
 
-    /// Says about which recorded calls the model is asked at once; without it, the [policy](crate::ToolPolicy::follow_up) says so.
-    /// See [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
+    /// Sets for which recorded calls the model is asked at once. Default: as the [policy](crate::ToolPolicy::follow_up) says. See
+    /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
     ///
     /// ```
     /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};
@@ -241,11 +240,11 @@ impl ToolBuilder {
         self
     }
 
-    /// The tool. Its body gets the checked and coerced arguments, as that of [`DynamicTool::new`] does.
+    /// Builds the tool. Its body gets the checked and coerced arguments, as with [`DynamicTool::new`].
     ///
     /// # Errors
-    /// When the name is not `[A-Za-z0-9_-]{1,64}`, there is no description, a parameter cannot be, or a keyword cannot be
-    /// honoured.
+    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the description is missing, a parameter is invalid, or a keyword is not
+    /// supported.
     pub fn build<F, Fut>(self, body: F) -> Result<DynamicTool, DefinitionError>
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
@@ -263,7 +262,7 @@ impl ToolBuilder {
     }
 }
 
-/// A closed object, unless unknown keys are kept.
+/// Closes an object, unless unknown keys are kept.
 pub(super) fn opened(mut schema: Value, options: PlanOptions) -> Value {
     if options.unknown_keys() == UnknownKeys::Keep {
         schema["additionalProperties"] = json!(true);

@@ -1,9 +1,9 @@
-//! A call and what it came to, as its tool is asked about it again.
+//! A call with its result, as passed to its tool again.
 
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 
-/// A call and its result, as the conversation has them: what [`Tool::format_result`](crate::Tool::format_result) and
-/// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up) are asked about.
+/// A call and its result, as the conversation has them. They are passed to [`Tool::format_result`](crate::Tool::format_result)
+/// and [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
 ///
 /// ```
 /// use agent::CallRecord;
@@ -19,17 +19,17 @@ use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 pub struct CallRecord<'r> {
     /// The call, as the model made it.
     pub call: &'r ToolCall,
-    /// What it came to: how it ended, the content, what only the application sees.
+    /// The result: how the call ended, its content, and the metadata that only the application sees.
     pub result: &'r ToolResultMessage,
 }
 
 impl<'r> CallRecord<'r> {
-    /// A call with its result.
+    /// Creates a record of a call and its result.
     pub fn new(call: &'r ToolCall, result: &'r ToolResultMessage) -> Self {
         Self { call, result }
     }
 
-    /// What it ran with: the arguments of the call, or those that a person made of them.
+    /// Returns the arguments that the call ran with: the model's, or those that a person changed.
     pub fn args(&self) -> &'r ToolArguments {
         self.result.edited_args.as_ref().unwrap_or(&self.call.args)
     }

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Tells work to stop, and why. Clones are the same token; [`child`](CancelToken::child) tokens are cancelled
-/// with their parent, never the other way round.
+/// Tells work to stop, with a reason. Clones are the same token; [`child`](CancelToken::child) tokens are cancelled with their
+/// parent, but not the other way round.
 ///
 /// ```
 /// use agent::CancelToken;
@@ -21,8 +21,8 @@ use std::task::{Context, Poll, Waker};
 /// ```
 #[derive(Clone)]
 pub struct CancelToken {
-    /// This token first, then its parent, up to the root. A waiter is entered in each of them, so a parent
-    /// keeps no list of its children and a finished child leaves nothing behind.
+    /// This token first, then its parent, up to the root. A waiter registers in each of them, so a parent keeps no list of its
+    /// children and a finished child leaves nothing behind.
     chain: Arc<[Arc<Node>]>,
 }
 
@@ -32,7 +32,7 @@ struct Node {
     waiters: Mutex<Waiters>,
 }
 
-/// Wakers by slot; a freed slot is used again.
+/// Wakers by slot; free slots are reused.
 #[derive(Default)]
 struct Waiters {
     slots: Vec<Option<Waker>>,
@@ -47,7 +47,7 @@ impl Node {
 }
 
 impl Waiters {
-    /// Enters `waker`, or renews it in `slot`.
+    /// Registers `waker`, or replaces it in `slot`.
     fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> usize {
         if let Some(slot) = slot {
             if let Some(entry) = self.slots.get_mut(slot) {
@@ -78,12 +78,12 @@ impl Waiters {
 }
 
 impl CancelToken {
-    /// A token of its own.
+    /// Creates a token without a parent.
     pub fn new() -> Self {
         Self { chain: Arc::new([Arc::default()]) }
     }
 
-    /// A token that is cancelled with this one, and can be cancelled alone.
+    /// Creates a token that is cancelled with this one, and can also be cancelled alone.
     pub fn child(&self) -> Self {
         Self { chain: std::iter::once(Arc::default()).chain(self.chain.iter().cloned()).collect() }
     }
@@ -99,17 +99,17 @@ impl CancelToken {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether this token or one it descends from was cancelled.
+    /// Whether this token or one of its ancestors was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.chain.iter().any(|node| node.reason.get().is_some())
     }
 
-    /// Why: its own reason, else that of the nearest cancelled ancestor.
+    /// Returns the reason: its own, or else that of the nearest cancelled ancestor.
     pub fn reason(&self) -> Option<Arc<str>> {
         self.chain.iter().find_map(|node| node.reason.get()).cloned()
     }
 
-    /// Completes when the token is cancelled; at once when it is already.
+    /// Completes when the token is cancelled; at once if it already is.
     ///
     /// ```
     /// # async fn work() {}
@@ -134,7 +134,7 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// The future of [`CancelToken::cancelled`]. Dropping it forgets the waiter.
+/// The future of [`CancelToken::cancelled`]. Dropping it removes the waiter.
 ///
 /// ```
 /// use agent::{CancelToken, Cancelled};

@@ -1,4 +1,4 @@
-//! What `range`, `length` and `pattern` mean for a type, decided at compile time where the type is known.
+//! The meaning of `range`, `length` and `pattern` for a type, checked at compile time where the type is known.
 
 #![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
 
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
-/// What a constraint can be about.
+/// The kind of type that a constraint applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Sort {
@@ -17,21 +17,21 @@ pub enum Sort {
     Text,
     List,
     Other,
-    /// Not known here: the schema will tell.
+    /// Not known here: the schema decides.
     Unknown,
 }
 
-/// An integer type, and what fits into it.
+/// An integer type, with its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Integer {
     name: &'static str,
     min: i128,
-    /// Of `u128` as far as literals go here.
+    /// For `u128` the largest literal that is supported here.
     max: i128,
 }
 
-/// What do constraints mean for it? `SORT`
+/// The kind of type for constraints, as `SORT`.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -106,7 +106,7 @@ impl Sort {
         );
     }
 
-    /// A whole end of a range, and how it was written.
+    /// Checks a whole end of a range, given as it was written.
     #[track_caller]
     pub const fn end(self, end: i128, written: &str) {
         if let Self::Integer(Integer { name, min, max }) = self
@@ -116,13 +116,13 @@ impl Sort {
         }
     }
 
-    /// An end of a range with a fraction.
+    /// Checks an end of a range with a fraction.
     #[track_caller]
     pub const fn fraction(self) {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// An end of a range that is a constant: its value with and without what stands behind the point.
+    /// Checks an end of a range that is a constant: its value with and without the part after the point.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -146,7 +146,7 @@ impl Sort {
         assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
     }
 
-    /// `whole`: the number was written without a point.
+    /// Checks `multiple_of`; `whole`: the number was written without a point.
     #[track_caller]
     pub const fn multiple(self, whole: bool) {
         assert!(
@@ -167,7 +167,7 @@ impl Sort {
     }
 }
 
-/// Is it a map whose keys are text in JSON? `TEXT_KEYS`
+/// Whether it is a map with keys that are text in JSON, as `TEXT_KEYS`.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
 }
@@ -184,7 +184,7 @@ pub trait WithoutTextKeys {}
 impl<K: Composed, V> WithoutTextKeys for BTreeMap<K, V> {}
 impl<K: Composed, V, S> WithoutTextKeys for HashMap<K, V, S> {}
 
-/// What is no text, number or word in JSON.
+/// Types that are not text, a number or a word in JSON.
 pub trait Composed {}
 
 impl Composed for () {}
@@ -201,7 +201,7 @@ pub const fn text_keys(are: bool) {
     assert!(are, "a key of a JSON object is text, a number or a word of an enum: write a list of pairs");
 }
 
-/// A panic in a constant prints one text: this one puts it together.
+/// Panics in a constant, which prints only one text; this function joins the parts.
 #[track_caller]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `at` stays below the length")]
 const fn refuse(parts: &[&str]) -> ! {
@@ -224,7 +224,7 @@ const fn refuse(parts: &[&str]) -> ! {
 /// A numeric end of a range.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// The type itself. Where there is none, what is done with an end has no type, and one mistake is one message.
+    /// The type itself. Without an implementation the end has no type, so that one mistake causes one message.
     type End;
 }
 
@@ -234,7 +234,7 @@ macro_rules! bounds {
 
 bounds!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
 
-/// A number, unchanged.
+/// Returns the number unchanged.
 pub const fn bound<T: Bound<End = T> + Copy>(end: T) -> T::End {
     end
 }

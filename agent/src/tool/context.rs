@@ -1,4 +1,4 @@
-//! What a running tool knows: its call, its state, when to stop.
+//! The context of a running call: its ids, its state, and its cancellation.
 
 use super::cancel::{CancelToken, Cancelled};
 use super::executor::Executor;
@@ -12,11 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a cancelled body may go on before it is dropped, unless
-/// [`cancel_grace`](ToolContextBuilder::cancel_grace) says otherwise.
+/// How long a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContextBuilder::cancel_grace) is set.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// What a tool gets beside its arguments: state, the ids of the call and its run, progress, cancelling. A parameter
+/// What a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
 /// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
 /// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
 ///
@@ -50,28 +49,28 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<dyn Fn(ToolUpdate) + Send + Sync>>,
-    /// What is said goes into traces.
+    /// Set if the content of calls goes into traces.
     capture: Option<Arc<Capture>>,
-    /// Set when the call is over: what is told later is dropped.
+    /// Set when the call is over: later progress is dropped.
     is_over: Arc<AtomicBool>,
-    /// Of the run; shadows `shared`.
+    /// The state of the run; it takes precedence over `shared`.
     state: StateMap,
-    /// Of the registry.
+    /// The state of the registry.
     shared: StateMap,
 }
 
 impl ToolContext {
-    /// A context without state, for tools that need none.
+    /// Creates a context without state, for tools that need none.
     pub fn new() -> Self {
         Self { inner: Arc::new(Inner::default()) }
     }
 
-    /// Starts a context, for a test or for a driver of one's own.
+    /// Builds a context, for a test or a custom driver.
     pub fn builder() -> ToolContextBuilder {
         ToolContextBuilder { inner: Inner::default(), duplicate: None }
     }
 
-    /// The state of type `T`, if there is any: that of the run, else that of the registry.
+    /// Returns the state of type `T`, if there is any: that of the run, or else that of the registry.
     pub fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
         self.inner.state.get().or_else(|| self.inner.shared.get())
     }
@@ -85,49 +84,48 @@ impl ToolContext {
         self.inner.state.contains_arc_of(key) || self.inner.shared.contains_arc_of(key)
     }
 
-    /// The id that the model's provider gave this call; empty outside of a call.
+    /// Returns the id that the model's provider gave this call; empty outside of a call.
     pub fn call_id(&self) -> &str {
         &self.inner.call_id
     }
 
-    /// The name under which the tool was called; empty outside of a call.
+    /// Returns the name under which the tool was called; empty outside of a call.
     pub fn tool(&self) -> &str {
         &self.inner.tool
     }
 
-    /// A key that is the same for every attempt at this call, and that no other call has: hand it to services that remove
+    /// Returns a key that is the same for every attempt at this call and unique to it. Pass it to services that detect
     /// duplicates. In a run it is the key of the step, otherwise the id of the call.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
 
-    /// The id of the run that this call belongs to, if it belongs to one.
+    /// Returns the id of the run that this call belongs to, if any.
     pub fn run_id(&self) -> Option<&str> {
         self.inner.run_id.as_deref()
     }
 
-    /// The id of the session that the run belongs to, if it belongs to one.
+    /// Returns the id of the session that the run belongs to, if any.
     pub fn session_id(&self) -> Option<&str> {
         self.inner.session_id.as_deref()
     }
 
-    /// On whose behalf the call is made, if somebody said so.
+    /// Returns on whose behalf the call is made, if a source was set.
     pub fn source(&self) -> Option<&Source> {
         self.inner.source.as_ref()
     }
 
-    /// Which attempt at running the body this is, from 1.
+    /// Returns the number of the attempt at running the body, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }
 
-    /// How many attempts there are at most, this one included.
+    /// Returns the maximum number of attempts, including this one.
     pub fn max_attempts(&self) -> u32 {
         self.inner.max_attempts
     }
 
-    /// Tells whoever watches the call how far it is. Without anybody who watches, and after the end of the call, it
-    /// does nothing.
+    /// Reports progress to whoever watches the call. Without a listener, and after the end of the call, it does nothing.
     ///
     /// ```
     /// use agent::{Progress, ToolContext};
@@ -153,7 +151,7 @@ impl ToolContext {
         }
     }
 
-    /// The call is over: what its body tells from now on is dropped.
+    /// Ends the call: progress that its body reports from now on is dropped.
     pub(super) fn close(&self) {
         self.inner.is_over.store(true, Ordering::Release);
     }
@@ -163,17 +161,17 @@ impl ToolContext {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Completes when the call is told to stop. A body that then returns a result within the grace period keeps it.
+    /// Completes when the call is told to stop. A result that the body returns within the grace period still counts.
     pub fn cancelled(&self) -> Cancelled {
         self.inner.cancel.cancelled()
     }
 
-    /// The token of this call, to hand on to work that it starts.
+    /// Returns the token of this call, to pass on to work that it starts.
     pub fn cancel_token(&self) -> &CancelToken {
         &self.inner.cancel
     }
 
-    /// What blocking work and waiting are handed to.
+    /// Returns the executor for blocking work and waiting.
     pub fn executor(&self) -> &dyn Executor {
         &*self.inner.executor
     }
@@ -190,7 +188,7 @@ impl ToolContext {
         self.inner.capture.as_deref()
     }
 
-    /// The context of one call: its own token, its names, and the registry's state below the run's.
+    /// Returns the context of one call: its own token, its ids, and the registry's state below the run's.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
         // A call made from within a call is another one.
@@ -205,14 +203,14 @@ impl ToolContext {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The same with this state below the run's.
+    /// Returns the context with this state below the run's.
     #[cfg(feature = "runtime")]
     pub(super) fn over(&self, shared: &StateMap) -> Self {
         let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Starts from this context, to change some of it.
+    /// Returns a builder that starts from this context, to change parts of it.
     ///
     /// ```
     /// use agent::ToolContext;
@@ -304,7 +302,7 @@ impl ToolContextBuilder {
         self.shared_state(Arc::new(value))
     }
 
-    /// Adds a value that is shared with others; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    /// Adds a shared value; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -326,7 +324,7 @@ impl ToolContextBuilder {
         self
     }
 
-    /// Adds all of a map; what was given before stays.
+    /// Adds all values of a map; earlier ones take precedence.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn states(mut self, states: &StateMap) -> Self {
         self.inner.state = self.inner.state.over(states);
@@ -339,7 +337,7 @@ impl ToolContextBuilder {
         self
     }
 
-    /// Sets the key that is the same for every attempt at this call; without it, it is the id of the call.
+    /// Sets the key that is the same for every attempt at this call. Default: the id of the call.
     pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
         self.inner.idempotency_key = Some(key.into());
         self
@@ -357,13 +355,13 @@ impl ToolContextBuilder {
         self
     }
 
-    /// Says on whose behalf calls are made.
+    /// Sets on whose behalf calls are made.
     pub fn source(mut self, source: Source) -> Self {
         self.inner.source = Some(source);
         self
     }
 
-    /// Says which attempt this is, from 1, and how many there are at most; without it, 1 of 1.
+    /// Sets the number of the attempt, counted from 1, and the maximum number of attempts. Default: 1 of 1.
     pub fn attempt(mut self, attempt: u32, max_attempts: u32) -> Self {
         self.inner.attempt = attempt;
         self.inner.max_attempts = max_attempts;
@@ -376,42 +374,42 @@ impl ToolContextBuilder {
         self
     }
 
-    /// Sets how long a cancelled body may go on before it is dropped; 5 s by default.
+    /// Sets how long a cancelled body may continue before it is dropped. Default: 5 s.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.inner.cancel_grace = grace;
         self
     }
 
-    /// Sets the timeout of tools that have none of their own; by default they may take as long as they like.
+    /// Sets the timeout of tools without one of their own. Default: no limit.
     pub fn default_timeout(mut self, after: Duration) -> Self {
         self.inner.default_timeout = Some(after);
         self
     }
 
-    /// Sets what blocking work and waiting are handed to; by default that of tokio with the feature `runtime`, else one that
-    /// blocks in place and has no clock.
+    /// Sets the executor for blocking work and waiting. By default it is tokio's with the feature `runtime`, and otherwise one
+    /// that blocks in place and has no clock.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.inner.executor = executor;
         self
     }
 
-    /// Receives what bodies tell by [`ToolContext::progress`]. It runs in the body, so it hands on and does not wait.
+    /// Sets a listener for [`ToolContext::progress`]. It runs in the body, so it must not block.
     pub fn on_progress(mut self, receive: impl Fn(ToolUpdate) + Send + Sync + 'static) -> Self {
         self.inner.progress = Some(Arc::new(receive));
         self
     }
 
-    /// What is said goes into traces.
+    /// Sets that the content of calls goes into traces.
     #[cfg(feature = "runtime")]
     pub(crate) fn capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.inner.capture = capture;
         self
     }
 
-    /// The context.
+    /// Builds the context.
     ///
     /// # Errors
-    /// When two values of one type were given.
+    /// Fails when two values of one type were added.
     pub fn build(self) -> Result<ToolContext, DuplicateState> {
         match self.duplicate {
             None => Ok(ToolContext { inner: Arc::new(self.inner) }),

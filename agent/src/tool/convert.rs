@@ -1,9 +1,9 @@
-//! What a `#[tool]` function returns, as an outcome.
+//! Converts what a `#[tool]` function returns to an outcome.
 //!
-//! There is no blanket conversion: `Result` implements `Serialize` too. Instead the generated code asks step by
-//! step, on the concrete type, and each step picks by method resolution, which sees through aliases: an inherent
-//! method wins where its bounds hold, else a trait's method is found. The steps that pick have no bounds; the
-//! step that converts has, so that a compile error speaks of the value's or of the error's type.
+//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead the generated code proceeds in
+//! steps on the concrete type, and each step selects by method resolution, which sees through aliases: an inherent method wins
+//! where its bounds hold, otherwise a trait's method is found. The steps that select have no bounds; the step that converts has,
+//! so that a compile error names the type of the value or of the error.
 
 #![expect(
     missing_docs,
@@ -38,7 +38,7 @@ impl<T: Serialize> ReturnValue for T {
     }
 }
 
-/// What may stand in the `Err` of a tool's `Result`.
+/// What may be in the `Err` of a tool's `Result`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool",
     label = "the model reads the error's text: implement `std::fmt::Display`"
@@ -54,12 +54,12 @@ impl<E: Display> ReturnError for E {
     }
 }
 
-/// Step 1: is it a `Result`?
+/// Step 1: whether the value is a `Result`.
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
 impl<T, E> Returned<Result<T, E>> {
-    /// A result is itself.
+    /// A result is returned unchanged.
     pub fn peel(self) -> Result<T, E> {
         self.0
     }
@@ -78,15 +78,15 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// Step 2: what kind of value?
+/// Step 2: the kind of the value.
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// Step 2, the answer: the value is an outcome of its own.
+/// The answer of step 2 for a value that is an outcome itself.
 #[derive(Debug)]
 pub struct OwnOutcome;
 
-/// Step 2, the answer: the value goes out as JSON.
+/// The answer of step 2 for a value that is serialized as JSON.
 #[derive(Debug)]
 pub struct AsJson;
 
@@ -117,15 +117,15 @@ impl AsJson {
     }
 }
 
-/// Step 3: what kind of error?
+/// Step 3: the kind of the error.
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// Step 3, the answer: an error with a source to keep for the operator.
+/// The answer of step 3 for an error with a source, which is kept for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 
-/// Step 3, the answer: a text.
+/// The answer of step 3 for a text.
 #[derive(Debug)]
 pub struct TextOnly;
 
@@ -150,7 +150,7 @@ pub trait ErrorWithSource {
 
 impl<E: Error + Send + Sync + 'static> ErrorWithSource for OfError<'_, E> {}
 
-/// Step 3 for everything else: one reference further away.
+/// Step 3 for everything else, with one more reference.
 pub trait ErrorUnknown {
     fn kind(&self) -> TextOnly {
         TextOnly

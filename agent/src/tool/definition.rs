@@ -1,4 +1,4 @@
-//! What a model is shown of a tool.
+//! The definition of a tool, as models see it.
 
 use crate::args::{Plan, PlanOptions, SchemaError};
 use serde::ser::SerializeStruct;
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest name that every provider takes.
+/// Maximum length of a name that every provider accepts.
 pub(crate) const MAX_NAME: usize = 64;
 
-/// Name, description and parameters of a tool: all that a model knows of it. Cloning is one reference count.
+/// Name, description and parameters of a tool: all that a model knows about it. A clone costs one reference count.
 ///
-/// The parameters are those of its [`Plan`], which also checks the arguments, so what a model is shown and
-/// what is accepted cannot differ. It serialises to `{"name", "description", "parameters"}`, with `title`,
-/// `output_schema`, `annotations`, `examples` and `_meta` where they were given.
+/// The parameters are those of its [`Plan`], which also checks the arguments, so what a model sees and what is accepted cannot
+/// differ. It serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and
+/// `_meta` where they were set.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -39,7 +39,7 @@ pub struct ToolDefinition {
 
 #[derive(Clone)]
 struct Inner {
-    /// Its name is the tool's.
+    /// The plan, which also has the tool's name.
     plan: Plan,
     name: Arc<str>,
     description: Arc<str>,
@@ -53,11 +53,10 @@ struct Inner {
 }
 
 impl ToolDefinition {
-    /// The definition of a tool whose arguments are checked by `plan`; the plan's name is the tool's name.
+    /// Creates the definition of a tool whose arguments are checked by `plan`; the plan's name is the tool's name.
     ///
     /// # Errors
-    /// When the name is not `[A-Za-z0-9_-]{1,64}`, the form that every provider takes, or the description is
-    /// blank.
+    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the form that every provider accepts, or the description is blank.
     pub fn new(plan: Plan, description: impl Into<Arc<str>>) -> Result<Self, DefinitionError> {
         let (name, description): (Arc<str>, Arc<str>) = (plan.name().into(), description.into());
         // The worse mistake first.
@@ -67,10 +66,10 @@ impl ToolDefinition {
         Self::of(plan, name, description)
     }
 
-    /// The definition of a tool without a description, which models choose by its name alone.
+    /// Creates the definition of a tool without a description, which models choose by its name alone.
     ///
     /// # Errors
-    /// When the name is not `[A-Za-z0-9_-]{1,64}`.
+    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`.
     pub fn without_description(plan: Plan) -> Result<Self, DefinitionError> {
         let name = plan.name().into();
         Self::of(plan, name, "".into())
@@ -95,7 +94,7 @@ impl ToolDefinition {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The name that the model calls.
+    /// Returns the name that the model calls.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
@@ -104,57 +103,57 @@ impl ToolDefinition {
         &self.inner.name
     }
 
-    /// What the tool does, for the model; empty for a tool that was defined [without](Self::without_description).
+    /// Returns the description for the model; empty for a tool that was defined [without one](Self::without_description).
     pub fn description(&self) -> &str {
         &self.inner.description
     }
 
-    /// The JSON Schema of the arguments, as the model is shown it.
+    /// Returns the JSON Schema of the arguments, as the model sees it.
     pub fn parameters(&self) -> &Value {
         self.inner.plan.schema()
     }
 
-    /// What checks the arguments.
+    /// Returns the plan that checks the arguments.
     pub fn plan(&self) -> &Plan {
         &self.inner.plan
     }
 
-    /// A name for people, where there is one.
+    /// Returns the human-readable name, if there is one.
     pub fn title(&self) -> Option<&str> {
         self.inner.title.as_deref()
     }
 
-    /// Hints for clients about what the tool does to the world.
+    /// Returns the hints for clients about the effects of the tool.
     pub fn annotations(&self) -> &ToolAnnotations {
         &self.inner.annotations
     }
 
-    /// The JSON Schema of the structured result, where it is known.
+    /// Returns the JSON Schema of the structured result, if it is known.
     pub fn output_schema(&self) -> Option<&Value> {
         self.inner.output_schema.as_ref()
     }
 
-    /// Arguments as they may be sent. [`Registry::check_examples`](crate::Registry::check_examples) says whether they may.
+    /// Returns examples of arguments. [`Registry::check_examples`](crate::Registry::check_examples) tells whether they are valid.
     pub fn examples(&self) -> &[Value] {
         &self.inner.examples
     }
 
-    /// Whether providers are asked to hold the model to the schema while it writes; `None`: what the application says.
+    /// Whether providers are asked to enforce the schema while the model writes; `None`: the application decides.
     pub fn strict(&self) -> Option<bool> {
         self.inner.strict
     }
 
-    /// Whether models are shown it only after they looked for it.
+    /// Whether models see the tool only after they searched for it.
     pub fn is_deferred(&self) -> bool {
         self.inner.deferred
     }
 
-    /// What clients are told beyond all this, by key: `_meta` of the Model Context Protocol. Never shown to a model.
+    /// Returns further data for clients, by key: `_meta` of the Model Context Protocol. Models never see it.
     pub fn meta(&self) -> &Map<String, Value> {
         &self.inner.meta
     }
 
-    /// All of it as text, for a prompt: name, description, parameters as JSON, and the first example if there is one.
+    /// Returns the definition as text for a prompt: name, description, parameters as JSON, and the first example if there is one.
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -182,13 +181,13 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// The same with other parameters.
+    /// Returns the definition with other parameters.
     pub(super) fn with_plan(mut self, plan: Plan) -> Self {
         Arc::make_mut(&mut self.inner).plan = plan;
         self
     }
 
-    /// The same under another name.
+    /// Returns the definition under another name.
     pub(super) fn renamed(mut self, name: &str) -> Result<Self, DefinitionError> {
         if !is_valid_name(name) {
             return Err(DefinitionError::Name { name: name.to_owned() });
@@ -198,24 +197,24 @@ impl ToolDefinition {
         Ok(self)
     }
 
-    /// The same with other examples.
+    /// Returns the definition with changed examples.
     pub(super) fn map_examples(mut self, change: impl Fn(&mut Map<String, Value>)) -> Self {
         let inner = Arc::make_mut(&mut self.inner);
         inner.examples.iter_mut().filter_map(Value::as_object_mut).for_each(change);
         self
     }
 
-    /// Sets how arguments are checked where the options of the plan say nothing themselves.
+    /// Sets how arguments are checked where the options of the plan set nothing themselves.
     ///
     /// # Errors
-    /// When the schema cannot be compiled with them.
+    /// Fails when the schema cannot be compiled with them.
     pub fn with_plan_defaults(mut self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let plan = self.plan().with_defaults(defaults)?;
         Arc::make_mut(&mut self.inner).plan = plan;
         Ok(self)
     }
 
-    /// Sets the name for people.
+    /// Sets the human-readable name.
     pub fn with_title(mut self, title: impl Into<Arc<str>>) -> Self {
         Arc::make_mut(&mut self.inner).title = Some(title.into());
         self
@@ -227,7 +226,7 @@ impl ToolDefinition {
         self
     }
 
-    /// Adds arguments as they may be sent.
+    /// Adds an example of valid arguments.
     ///
     /// ```
     /// use agent::ToolDefinition;
@@ -249,19 +248,19 @@ impl ToolDefinition {
         self
     }
 
-    /// Sets whether providers are asked to hold the model to the schema while it writes; without it, the application says.
+    /// Sets whether providers are asked to enforce the schema while the model writes. By default the application decides.
     pub fn with_strict(mut self, strict: bool) -> Self {
         Arc::make_mut(&mut self.inner).strict = Some(strict);
         self
     }
 
-    /// Sets whether models are shown it only after they [searched](crate::ToolSet::with_tool_search) for it.
+    /// Sets whether models see the tool only after they [searched](crate::ToolSet::with_tool_search) for it.
     pub fn with_deferred(mut self, deferred: bool) -> Self {
         Arc::make_mut(&mut self.inner).deferred = deferred;
         self
     }
 
-    /// Sets what clients are told under a key of [`meta`](Self::meta).
+    /// Sets the data for clients under a key of [`meta`](Self::meta).
     pub fn with_meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         Arc::make_mut(&mut self.inner).meta.insert(key.into(), value.into());
         self
@@ -274,14 +273,14 @@ impl ToolDefinition {
     }
 }
 
-/// Whether every provider takes this name: `[A-Za-z0-9_-]{1,64}`.
+/// Whether every provider accepts this name: `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
 impl PartialEq for ToolDefinition {
-    /// Whether a model is shown the same.
+    /// Whether models see the same.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&*self.inner, &*other.inner);
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -345,7 +344,7 @@ impl Serialize for ToolDefinition {
     }
 }
 
-/// Hints about a tool for clients and people, in MCP's words. They are hints: nothing is enforced by them.
+/// Hints about a tool for clients and people, in MCP's terms. They are only hints: nothing enforces them.
 ///
 /// Source: `ToolAnnotations` of the Model Context Protocol's schema.
 ///
@@ -366,16 +365,16 @@ impl Serialize for ToolDefinition {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// It changes nothing.
+    /// The tool changes nothing.
     #[serde(rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// It may delete or overwrite.
+    /// The tool may delete or overwrite data.
     #[serde(rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more.
+    /// Repeating a call with the same arguments has no further effect.
     #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It talks to a world outside of the application.
+    /// The tool interacts with systems outside of the application.
     #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
@@ -385,7 +384,7 @@ impl ToolAnnotations {
     pub const NONE: Self = Self { read_only: None, destructive: None, idempotent: None, open_world: None };
 }
 
-/// A tool cannot be defined like this.
+/// The error for an invalid tool definition.
 ///
 /// ```
 /// use agent::{DefinitionError, ToolBuilder, ToolContext, Value};
@@ -396,30 +395,30 @@ impl ToolAnnotations {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// The name would be refused by a provider.
+    /// Some provider would refuse the name.
     #[error("a tool cannot be named {name:?}: use 1 to 64 letters, digits, `_` or `-`")]
     Name {
-        /// The name that was given.
+        /// The name.
         name: String,
     },
-    /// A model chooses tools by their descriptions.
+    /// The description is missing; models choose tools by it.
     #[error("the description is empty: say what the tool does")]
     NoDescription,
-    /// A parameter that was declared at run time cannot be.
+    /// A parameter that was declared at run time is invalid.
     #[error("parameter {name:?}: {reason}")]
     Parameter {
-        /// Its name.
+        /// The name of the parameter.
         name: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// A set was asked for a tool that it does not have.
+    /// The set does not have the requested tool.
     #[error("there is no such tool in the set{}", meant(suggestions))]
     NotInSet {
-        /// Names of tools that may have been meant, best first.
+        /// Names of similar tools, best first.
         suggestions: Vec<String>,
     },
-    /// The schema cannot be compiled; says where and why.
+    /// The schema cannot be compiled; the error says where and why.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }

@@ -1,4 +1,4 @@
-//! All tools at once in the schema dialect of a provider: what is lost, what cannot be said, what stays strict.
+//! All tools in the schema dialect of a provider: what is lost, what cannot be expressed, what stays strict.
 
 use super::definition::ToolDefinition;
 use super::registry::Registry;
@@ -8,7 +8,7 @@ use crate::schema::{
 use serde::Serialize;
 use std::fmt;
 
-/// The tools of a [`Registry`] in one dialect; made by [`Registry::check_dialect`].
+/// The tools of a [`Registry`] in one dialect. Created by [`Registry::check_dialect`].
 ///
 /// Its `Display` lists each tool with its changes.
 ///
@@ -32,9 +32,9 @@ use std::fmt;
 #[non_exhaustive]
 #[must_use = "a test fails by `into_result`"]
 pub struct DialectReport {
-    /// The dialect that was asked for.
+    /// The requested dialect.
     pub dialect: Dialect,
-    /// Each tool, in order of registration.
+    /// The tools, in the order of registration.
     pub tools: Vec<ToolInDialect>,
 }
 
@@ -58,13 +58,13 @@ pub struct ToolInDialect {
     pub name: String,
     /// The schema to send, and how it differs from the plan.
     pub rendered: Rendered,
-    /// Whether its replies are promised to fit the schema: send `strict: true`.
+    /// Whether calls are guaranteed to fit the schema: send `strict: true`.
     pub strict: bool,
-    /// Which limit of a request it would break; it is then sent without `strict`, in [`Dialect::Plain`].
+    /// The limit of a request that the tool would exceed; it is then sent without `strict`, in [`Dialect::Plain`].
     pub over_budget: Option<StrictBudget>,
 }
 
-/// What the strict tools of one request may have together at Anthropic.
+/// Anthropic's limits on all strict tools of one request together.
 ///
 /// ```
 /// assert_eq!(agent::StrictBudget::Tools.to_string(), "20 strict tools");
@@ -75,7 +75,7 @@ pub struct ToolInDialect {
 pub enum StrictBudget {
     /// 20 strict tools.
     Tools,
-    /// 24 parameters that are not required.
+    /// 24 optional parameters.
     OptionalParameters,
     /// 16 schemas with alternatives or several types.
     Unions,
@@ -91,7 +91,7 @@ impl fmt::Display for StrictBudget {
     }
 }
 
-/// Tools that a dialect cannot express; the text lists each place.
+/// The error for tools that a dialect cannot express; its text lists each place.
 ///
 /// ```
 /// use agent::{Registry, schema::Dialect, tool, tools};
@@ -117,7 +117,7 @@ pub struct NotExpressible {
 crate::error_text::debug_is_the_sentence!(NotExpressible);
 
 impl NotExpressible {
-    /// The tools, by name, and what cannot be expressed of each.
+    /// Returns the tools by name, with what cannot be expressed of each.
     pub fn tools(&self) -> impl Iterator<Item = (&str, &[Change])> {
         self.tools.iter().map(|(name, changes)| (name.as_str(), &changes[..]))
     }
@@ -134,11 +134,11 @@ fn listed(tools: &[(String, Vec<Change>)]) -> String {
 }
 
 impl Registry {
-    /// How the tools look in a dialect, for a test that fails when a provider could not take one of them.
+    /// Returns the tools in a dialect, for a test that fails when a provider could not accept one of them.
     ///
-    /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It
-    /// goes to the tools in order of registration: each that fits in what is left is strict, each that does not is
-    /// sent without `strict`, which is no error. Register first what should be strict.
+    /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned
+    /// in the order of registration: a tool that fits into the rest is strict, and one that does not is sent without `strict`,
+    /// which is not an error. Register first the tools that should be strict.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};
@@ -166,7 +166,7 @@ impl Registry {
     }
 }
 
-/// The tools of one request in a dialect.
+/// Returns the tools of one request in a dialect.
 pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<ToolInDialect> {
     let mut left = Left { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS };
     let tools = definitions.iter().map(|definition| {
@@ -185,7 +185,7 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
     tools.collect()
 }
 
-/// What is left of a request's budget.
+/// The rest of a request's budget.
 struct Left {
     tools: usize,
     optional: usize,
@@ -193,7 +193,7 @@ struct Left {
 }
 
 impl Left {
-    /// Takes what a tool needs, or nothing.
+    /// Takes everything that a tool needs, or nothing.
     fn take(&mut self, size: &Size) -> Result<(), StrictBudget> {
         let tools = self.tools.checked_sub(1).ok_or(StrictBudget::Tools)?;
         let optional = self.optional.checked_sub(size.optional).ok_or(StrictBudget::OptionalParameters)?;
@@ -204,12 +204,12 @@ impl Left {
 }
 
 impl DialectReport {
-    /// Whether the dialect can say what each tool takes, or more than that.
+    /// Whether the dialect can express what each tool accepts, or a superset of it.
     pub fn is_expressible(&self) -> bool {
         self.tools.iter().all(|tool| tool.rendered.is_expressible())
     }
 
-    /// The report, or the tools that the dialect cannot express.
+    /// Returns the report, or the tools that the dialect cannot express.
     ///
     /// # Errors
     /// [`NotExpressible`], which lists every place.

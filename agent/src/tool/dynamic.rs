@@ -1,4 +1,4 @@
-//! Tools made at run time, from a JSON Schema and a closure.
+//! Tools that are made at run time, from a JSON Schema and a closure.
 
 use super::BoxFuture;
 use super::builder::opened;
@@ -18,8 +18,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// A tool whose schema is known only at run time. Its arguments are checked and coerced by the same engine as
-/// those of a `#[tool]` function; the schema goes to the model exactly as it was given.
+/// A tool whose schema is known only at run time. Its arguments are checked and coerced by the same engine as those of a
+/// `#[tool]` function; the schema is sent to the model unchanged.
 ///
 /// ```
 /// use agent::{DynamicTool, Registry, ToolContext, ToolError, message::ToolCall, tools};
@@ -50,7 +50,7 @@ type ParametersFor = dyn Fn(&Source) -> Option<Parameters> + Send + Sync;
 type Format = dyn Fn(&CallRecord<'_>) -> Option<Vec<Part>> + Send + Sync;
 type Triggers = dyn Fn(&CallRecord<'_>) -> bool + Send + Sync;
 
-/// What a tool does beside its body. A [`ToolBuilder`](crate::ToolBuilder) sets them.
+/// The behaviour of a tool beside its body, as set by [`ToolBuilder`](crate::ToolBuilder).
 #[derive(Clone, Default)]
 pub(super) struct Hooks {
     pub(super) prepare: Option<Arc<Prepare>>,
@@ -60,11 +60,11 @@ pub(super) struct Hooks {
 }
 
 impl DynamicTool {
-    /// A tool that checks its arguments by `schema` and hands them to `body`.
+    /// Creates a tool that checks its arguments against `schema` and passes them to `body`.
     ///
     /// # Errors
-    /// When the name or description will not do, or the schema has a keyword that cannot be honoured; the
-    /// error names the keyword and where it stands.
+    /// Fails when the name or the description is invalid, or the schema has a keyword that is not supported; the error names the
+    /// keyword and its place.
     pub fn new<F, Fut>(
         name: &str,
         description: impl Into<Arc<str>>,
@@ -78,7 +78,7 @@ impl DynamicTool {
         Self::with_options(name, description, schema, PlanOptions::default(), body)
     }
 
-    /// The same, with the coercions and the treatment of unknown keys that `options` say.
+    /// Creates a tool with the coercions and the handling of unknown keys that `options` set.
     ///
     /// ```
     /// use agent::args::{PlanOptions, UnknownKeys};
@@ -128,13 +128,13 @@ impl DynamicTool {
         Self { definition, policy, hooks, body: Arc::new(body) }
     }
 
-    /// Sets how it may be run.
+    /// Sets how the tool may be run.
     pub fn with_policy(mut self, policy: ToolPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Changes the definition: sets a title, annotations, an output schema.
+    /// Changes the definition, for example to set a title, annotations or an output schema.
     pub fn map_definition(mut self, change: impl FnOnce(ToolDefinition) -> ToolDefinition) -> Self {
         self.definition = change(self.definition);
         self

@@ -1,16 +1,14 @@
-//! Errors that tools return: data for the model, with a cause for the operator.
+//! Errors that tools return: a message for the model, with a source for the operator.
 
 use super::outcome::{DenialCode, FailureCode, ToolOutcome};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a tool's body returns when it cannot give a result. The message goes to the model; a source, if there
-/// is one, goes to the log only.
+/// The error of a tool's body. The message goes to the model; a source, if there is one, goes only to the log.
 ///
-/// Any error type will do as a tool's error; this one is for saying more than a text: that the model should
-/// [try a better call](Self::retry), that the call is [refused](Self::denied), or a [code](Self::with_code) of
-/// one's own.
+/// Any error type can be a tool's error. This one says more than a text: that the model should [try a better call](Self::retry),
+/// that the call is [refused](Self::denied), or a [code](Self::with_code) of your own.
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome};
@@ -45,7 +43,7 @@ enum Kind {
 }
 
 impl ToolError {
-    /// The call failed, and saying it again will not help.
+    /// The call failed, and repeating it will not help.
     pub fn new(message: impl Into<String>) -> Self {
         Self { outcome: Kind::Failed(FailureCode::TOOL_ERROR), message: message.into(), source: None }
     }
@@ -60,19 +58,19 @@ impl ToolError {
         Self { outcome: Kind::Denied, ..Self::new(message) }
     }
 
-    /// Makes it a failure with this code, which the application reads; without one it is `tool_error`.
+    /// Makes the error a failure with this code, which the application reads. Default: `tool_error`.
     pub fn with_code(mut self, code: impl Into<FailureCode>) -> Self {
         self.outcome = Kind::Failed(code.into());
         self
     }
 
-    /// Keeps the cause, for the operator. The model never sees it.
+    /// Adds the source, for the operator. The model never sees it.
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// The text for the model.
+    /// Returns the message for the model.
     pub fn message(&self) -> &str {
         &self.message
     }

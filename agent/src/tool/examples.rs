@@ -1,18 +1,18 @@
-//! Whether examples are what a tool takes.
+//! Checks whether examples are valid arguments.
 
 use super::problem::{RegistryError, RegistryProblem};
 use super::registry::Registry;
 use super::traits::Tool;
 use serde_json::{Map, Value, json};
 
-/// Places of one schema that are looked at.
+/// Maximum number of places in one schema.
 const MAX_PLACES: usize = 1_000;
-/// How deep examples are looked for.
+/// Maximum depth of a place.
 const MAX_DEPTH: usize = 16;
 
 impl Registry {
-    /// Whether the examples of all tools are calls that would run, and those of their parameters are values that would be
-    /// taken. For a test:
+    /// Checks that the examples of all tools are calls that would run, and that those of their parameters are values that would
+    /// be accepted. For a test:
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -49,17 +49,17 @@ impl Registry {
     }
 }
 
-/// A place of the arguments, with what has to stand around a value there.
+/// A place in the arguments, with what has to surround a value there.
 #[derive(Clone, Default)]
 struct Place {
     path: String,
-    /// From the outside in.
+    /// The surrounding containers, from the outside in.
     around: Vec<Around>,
 }
 
 #[derive(Clone)]
 enum Around {
-    /// A key of an object, and what tells the object from its alternatives.
+    /// A key of an object, with the properties that select the object among its alternatives.
     Key(String, Map<String, Value>),
     Item,
 }
@@ -77,8 +77,8 @@ impl Place {
     }
 }
 
-/// A report lists everything that is wrong. So an example is sent alone, and what the report says of its place is said of
-/// it, whatever else is missing.
+/// Checks each example alone. A report lists everything that is wrong, so what it says about the example's place is about the
+/// example, whatever else is missing.
 fn of_parameters(tool: &dyn Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, Place::default())];
@@ -110,7 +110,7 @@ fn of_parameters(tool: &dyn Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// The schemas of what stands in a value, in order.
+/// Returns the schemas of what a value contains, in order.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &Place) -> Vec<(&'s Value, Place)> {
     let mut found = Vec::new();
     if let Some(target) =

@@ -1,12 +1,12 @@
-//! What tools need of the world around them: somewhere to block, and a clock to wait by.
+//! What tools need from their environment: a place to block, and a clock.
 
 use super::BoxFuture;
 use std::time::Duration;
 
-/// Runs blocking work and waits. The `runtime` feature supplies tokio's; tests can bring their own.
+/// Runs blocking work and waits. The `runtime` feature provides tokio's; tests can bring their own.
 ///
-/// A call is handed its executor by the [`ToolContext`](crate::ToolContext), so nothing in the library asks
-/// for a particular asynchronous runtime.
+/// A call gets its executor from the [`ToolContext`](crate::ToolContext), so nothing in the library requires a specific
+/// asynchronous runtime.
 ///
 /// ```
 /// use agent::{BoxFuture, Executor, ToolContext};
@@ -35,15 +35,15 @@ use std::time::Duration;
 /// # Ok(()) }
 /// ```
 pub trait Executor: Send + Sync + 'static {
-    /// Runs `work` where blocking does no harm; the future completes when it is done. `work` does not panic:
-    /// a panic of a tool's body is caught inside it.
+    /// Runs `work` where blocking does no harm; the future completes when it is done. `work` does not panic: a panic of a tool's
+    /// body is caught inside it.
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 
     /// Completes after `duration`; `None` when this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Without a runtime: blocking work runs where it is awaited, and there is no clock.
+/// An executor without a runtime: blocking work runs where it is awaited, and there is no clock.
 #[cfg(not(feature = "runtime"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InlineExecutor;

@@ -1,4 +1,4 @@
-//! What generated code calls: a typed tool from what was said about it and a function that runs it.
+//! The functions that generated code calls: they make a typed tool from its attributes and the function that runs it.
 
 #![expect(
     missing_docs,
@@ -35,7 +35,7 @@ struct TypedTool<A, F> {
     arguments: PhantomData<fn() -> A>,
 }
 
-/// The entry of a tool that checks its arguments by the blueprint and hands them to `run`.
+/// Returns the entry of a tool that checks its arguments by the blueprint and passes them to `run`.
 pub fn typed<A, F>(blueprint: &'static LazyLock<Compiled>, requires: Vec<StateKey>, run: F) -> Entry
 where
     A: Argument,
@@ -100,9 +100,8 @@ where
 
 /// Runs a synchronous body on the context's executor.
 ///
-/// The body gets a context of its own, since it may outlive the caller's wish to wait for it: a body cannot be
-/// stopped half way, but one that has not begun when the call is given up does not begin. A panic arrives at the
-/// caller as the panic it was.
+/// The body gets its own context, because it may outlive the caller's wait: a running body cannot be stopped, but one that has
+/// not begun when the call is given up does not begin. A panic is resumed at the caller.
 pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
@@ -134,13 +133,13 @@ where
     })
 }
 
-/// States that a future can be sent to another thread, at the place where it is named.
+/// Asserts that a future can be sent to another thread, at the place where it is named.
 pub fn sendable<'a, F: Future + Send + 'a>(future: F) -> F {
     future
 }
 
-/// A type that a `&T` parameter names. `&ToolContext` is the context itself: its inherent functions win over those
-/// of [`InjectState`], which look for state of the application.
+/// The type of a `&T` parameter. `&ToolContext` is the context itself: its inherent functions take precedence over those of
+/// [`InjectState`], which look up application state.
 #[derive(Debug)]
 pub struct Inject<T: ?Sized>(PhantomData<T>);
 
@@ -154,7 +153,7 @@ impl Inject<ToolContext> {
     }
 }
 
-/// What can be state of an application.
+/// A type that can be application state.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be state of an application",
     label = "`&T` is injected state: `T` must be `Send`, `Sync` and `'static`",
@@ -165,7 +164,7 @@ pub trait State: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> State for T {}
 
-/// Looks for state of type `T`. The bound is stated in one place, so that one mistake is one message.
+/// Looks up state of type `T`. The bound is stated in one place, so that one mistake causes one message.
 pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
@@ -197,7 +196,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 }
 
-/// The state among what is injected.
+/// Returns the state among the injected parameters.
 pub fn keys(injected: &[Option<StateKey>]) -> Vec<StateKey> {
     let mut keys: Vec<StateKey> = Vec::new();
     for key in injected.iter().copied().flatten() {
@@ -208,7 +207,7 @@ pub fn keys(injected: &[Option<StateKey>]) -> Vec<StateKey> {
     keys
 }
 
-/// What a text literal can be the default of.
+/// A type that can be the default from a text literal.
 #[diagnostic::on_unimplemented(
     message = "a default of type `{Self}` is no text",
     label = "write a value of the type, without quotes",
@@ -230,7 +229,7 @@ pub fn from_text<T: FromText>(text: &'static str) -> T {
     T::from_text(text)
 }
 
-/// What has a default of its own.
+/// A type with a default of its own.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default of its own",
     label = "write the value: `default = VALUE`",
@@ -252,7 +251,7 @@ pub fn default<T: OwnDefault>() -> T {
     T::own_default()
 }
 
-/// What the model never sends has to come from somewhere.
+/// A type that can be skipped: a value that the model never sends needs a default.
 #[diagnostic::on_unimplemented(
     message = "nobody says what a skipped `{Self}` is",
     label = "write the value too: `skip, default = VALUE`",
@@ -274,7 +273,7 @@ pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }
 
-/// A default whose JSON may be known through [`ToolArgs`]; that of a `Serialize` type is found by schemars.
+/// A default whose JSON may be known through [`ToolArgs`]; schemars finds that of a `Serialize` type.
 #[derive(Debug)]
 pub struct DefaultValue<T>(pub T);
 
@@ -293,7 +292,7 @@ impl<T: ToolArgs> DefaultValue<T> {
     }
 }
 
-/// Shows a default in the schema where schemars could not.
+/// Adds a default to the schema where schemars could not.
 pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     if let Some(value) = value
         && schema.get("default").is_none()
@@ -302,7 +301,7 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// `#[arg(length(…))]`: the keywords for what the schema says the type is; all where it does not say.
+/// `#[arg(length(…))]`: writes the keywords for the type in the schema, or all of them if the schema has no type.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,
@@ -324,7 +323,7 @@ pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     }
 }
 
-/// `#[arg(with(read as Sent))]`: what is sent is read as any argument, then made into what the tool takes.
+/// `#[arg(with(read as Sent))]`: reads the sent value as any argument, then converts it to what the tool takes.
 pub fn read_with<'de, D, S, T, E>(
     deserializer: D,
     read: impl FnOnce(S) -> Result<T, E>,

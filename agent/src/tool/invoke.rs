@@ -1,4 +1,4 @@
-//! One call that cannot fail: panics caught, time kept, cancellation honoured.
+//! Runs one call so that it cannot fail: catches panics, enforces the timeout, handles cancellation.
 
 use super::BoxFuture;
 use super::cancel::Cancelled;
@@ -16,10 +16,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
 
-/// What the model reads when a tool keeps its errors to itself.
+/// The message for the model when a tool redacts its errors.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
-/// Runs `tool` once. `cx` is that of this call, with a token of its own.
+/// Runs `tool` once. `cx` is the context of this call, with its own token.
 pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -> ToolReply {
     if let Some(reason) = cx.cancel_token().reason() {
         return ToolReply::new(ToolOutcome::aborted(&reason));
@@ -83,7 +83,7 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
     reply
 }
 
-/// The arguments as the tool wants them checked, where it changes them. A panic is an error like any other.
+/// Returns the arguments that the tool wants checked, if it changes them. A panic becomes an error.
 pub(crate) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String>, ToolError> {
     catch_unwind(AssertUnwindSafe(|| tool.prepare(arguments))).unwrap_or_else(|panic| {
         let panic = panic_text(panic);
@@ -105,7 +105,7 @@ fn aborted(cx: &ToolContext) -> ToolOutcome {
     ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled"))
 }
 
-/// Whether the body itself said that it failed.
+/// Whether the body itself reported that it failed.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
@@ -139,7 +139,7 @@ enum End {
     Cancelled,
 }
 
-/// Waits for the body, its time limit, and the caller's wish to stop, which leaves the body a grace period.
+/// Waits for the body, its timeout, and cancellation, which leaves the body a grace period.
 async fn supervise(
     call: &mut Call<'_>,
     mut timer: Option<BoxFuture<'static, ()>>,
@@ -175,13 +175,13 @@ async fn supervise(
     .await
 }
 
-/// A body whose panics are values: when it is made, polled and dropped. Dropped before its end, it tells what it
-/// started elsewhere, such as work on a blocking pool, to stop.
+/// A body whose panics become values when it is created, polled and dropped. Dropped before its end, it cancels what it started
+/// elsewhere, such as work on a blocking pool.
 struct Call<'a> {
     body: Option<BoxFuture<'a, ToolReply>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
-    /// What the body logs stands in it, on whatever thread it runs.
+    /// The span for what the body logs, on any thread.
     span: Span,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Ends it before its time.
+    /// Stops the body before its end.
     fn stop(&mut self, reason: &str) {
         if self.body.is_some() {
             self.cx.cancel_token().cancel(reason);
@@ -232,7 +232,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     match payload.downcast::<String>() {
         Ok(text) => *text,

@@ -1,4 +1,4 @@
-//! What a model would miss in a set of tools.
+//! Finds what makes a set of tools hard to use for a model.
 
 mod checks;
 mod words;
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 impl Registry {
-    /// What makes these tools hard to choose or to call rightly: parameters without a description, docs that speak of other
-    /// names, words that look alike, texts that are too long or are there twice. For a test:
+    /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions with
+    /// other names, similar words, texts that are too long or repeated. For a test:
     ///
     /// ```
     /// use agent::{Lint, Registry, tool, tools};
@@ -30,7 +30,7 @@ impl Registry {
     /// # Ok::<(), agent::RegistryError>(())
     /// ```
     ///
-    /// The same tools have the same findings in the same order. Nothing of it is an error: the tools work.
+    /// The same tools have the same findings in the same order. Findings are not errors: the tools work.
     pub fn lint(&self) -> LintReport {
         let definitions = self.definitions();
         let mut findings = Vec::new();
@@ -42,7 +42,7 @@ impl Registry {
     }
 }
 
-/// What [`Registry::lint`] looks for.
+/// The kinds of findings of [`Registry::lint`].
 ///
 /// ```
 /// use agent::Lint;
@@ -53,17 +53,17 @@ impl Registry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Lint {
-    /// A tool has no description: models choose tools by it.
+    /// A tool has no description, by which models choose.
     UndocumentedTool,
     /// A parameter has no description.
     UndocumentedParameter,
-    /// A description says no more than the name.
+    /// A description only repeats the name.
     EmptyWords,
-    /// A description speaks of a parameter by another name than it has.
+    /// A description refers to a parameter by another name.
     OtherName,
-    /// The words of a closed set look alike, or say nothing by themselves and are not described.
+    /// The members of a closed set look alike, or are codes without a description.
     AmbiguousWords,
-    /// A description is longer than some providers take, or than models heed.
+    /// A description is longer than some providers accept, or than models follow.
     LongDescription,
     /// Two tools, or two parameters of one, have the same description.
     SameDescription,
@@ -72,7 +72,7 @@ pub enum Lint {
 }
 
 impl Lint {
-    /// All of them.
+    /// All kinds of findings.
     pub const ALL: [Self; 8] = [
         Self::UndocumentedTool,
         Self::UndocumentedParameter,
@@ -84,7 +84,7 @@ impl Lint {
         Self::LookAlike,
     ];
 
-    /// Its name in snake case.
+    /// Returns the name in snake case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UndocumentedTool => "undocumented_tool",
@@ -105,7 +105,7 @@ impl fmt::Display for Lint {
     }
 }
 
-/// One thing that a model would miss.
+/// One finding of [`Registry::lint`].
 ///
 /// ```
 /// use agent::{Lint, Registry, tool, tools};
@@ -123,13 +123,13 @@ impl fmt::Display for Lint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LintFinding {
-    /// What kind of thing.
+    /// The kind of finding.
     pub lint: Lint,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
     /// The parameter, as a JSON pointer into arguments; empty for the tool itself. `*` stands for any item or key.
     pub path: String,
-    /// What it is and what to do about it.
+    /// What was found, and what to do about it.
     pub message: String,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for LintFinding {
     }
 }
 
-/// What [`Registry::lint`] found. `Display` is a list.
+/// The findings of [`Registry::lint`]. `Display` writes a list.
 ///
 /// ```
 /// use agent::{Lint, Registry, tool, tools};
@@ -172,27 +172,27 @@ pub struct LintReport {
 }
 
 impl LintReport {
-    /// What was found: of each tool in the order of registration, then of several tools together.
+    /// Returns the findings: of each tool in the order of registration, then of several tools together.
     pub fn findings(&self) -> &[LintFinding] {
         &self.findings
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// The report without these kinds of findings.
+    /// Returns the report without these kinds of findings.
     pub fn without(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
         let lints: BTreeSet<Lint> = lints.into_iter().collect();
         self.findings.retain(|finding| !lints.contains(&finding.lint));
         self
     }
 
-    /// Fails with the report when there are findings: for `?` in a test.
+    /// Fails with the report if there are findings: for `?` in a test.
     ///
     /// # Errors
-    /// The report itself, when there are findings.
+    /// Returns the report itself if there are findings.
     pub fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }

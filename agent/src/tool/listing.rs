@@ -1,8 +1,8 @@
-//! `tools![…]`: tools that are types, and the comparison of their names while compiling.
+//! `tools![…]`: tools that are types, and the comparison of their names at compile time.
 
 use super::set::Entry;
 
-/// A tool that is a type: what `#[tool]` puts beside a function.
+/// A tool that is a type: what `#[tool]` generates beside a function.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
@@ -14,8 +14,8 @@ pub trait StaticTool {
     fn entry() -> Entry;
 }
 
-/// Lists tools: paths of functions and structs marked [`#[tool]`](macro@crate::tool), and values that turn into
-/// tools ([`IntoTools`](crate::IntoTools)).
+/// Lists tools: paths of functions and structs marked [`#[tool]`](macro@crate::tool), and values that convert to tools
+/// ([`IntoTools`](crate::IntoTools)).
 ///
 #[doc = include_str!("../docs/tools.md")]
 #[macro_export]
@@ -40,7 +40,7 @@ pub const fn duplicate_message_len(name: &str) -> usize {
     HEAD.len() + name.len() + TAIL.len()
 }
 
-/// The bytes of the message: a panic in a constant prints one `&str` and formats nothing.
+/// The bytes of the message: a panic in a constant prints one `&str` and cannot format.
 #[doc(hidden)]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `N` is the sum of the lengths")]
 pub const fn duplicate_message<const N: usize>(name: &str) -> [u8; N] {
@@ -58,7 +58,7 @@ pub const fn duplicate_message<const N: usize>(name: &str) -> [u8; N] {
     out
 }
 
-/// Does not compile when `name` is among those `before` it.
+/// Does not compile if `name` is one of those `before` it.
 #[doc(hidden)]
 #[track_caller]
 pub const fn assert_distinct(name: &str, before: &[&str], message: &[u8]) {

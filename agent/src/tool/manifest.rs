@@ -1,4 +1,4 @@
-//! What a set of tools was, to be compared with what it is.
+//! A snapshot of a set of tools, to be compared with a later state.
 
 use super::definition::ToolDefinition;
 use super::registry::Registry;
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// How many differences are kept.
+/// Maximum number of differences that are kept.
 const MAX_DIFFERENCES: usize = 200;
-/// How much of a value is shown.
+/// Maximum length of a value that is shown.
 const SHOWN: usize = 80;
 
 impl ToolDefinition {
-    /// A text of 32 hexadecimal digits that is another one when models are shown something else: name, description, parameters, or anything
-    /// more that [serialises](ToolDefinition). It is the same on every machine and in every order of keys.
+    /// Returns a text of 32 hexadecimal digits that changes when models see something else: name, description, parameters, or
+    /// anything more that [serializes](ToolDefinition). It does not depend on the machine or on the order of keys.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};
@@ -31,7 +31,7 @@ impl ToolDefinition {
 }
 
 impl Registry {
-    /// What models are shown of these tools, to be stored and [compared](ToolManifest::drift) later.
+    /// Returns what models see of these tools, to be stored and [compared](ToolManifest::drift) later.
     ///
     /// ```
     /// use agent::{Registry, ToolManifest, tool, tools};
@@ -58,8 +58,8 @@ fn shown(definition: &ToolDefinition) -> Value {
     serde_json::to_value(definition).unwrap_or_default()
 }
 
-/// What models were shown of a set of tools, as data. Kept as a file in a repository, it makes a change of a tool, which is a
-/// change of the prompt, something to look at.
+/// A snapshot, as data, of what models see of a set of tools. Stored as a file in a repository, it makes each change of a tool,
+/// which is a change of the prompt, visible for review.
 ///
 /// ```
 /// use agent::{Registry, ToolManifest, tool, tools};
@@ -86,13 +86,13 @@ fn shown(definition: &ToolDefinition) -> Value {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolManifest {
-    /// As they serialise, in order.
+    /// The serialized tools, in order.
     tools: Vec<Value>,
 }
 
 impl ToolManifest {
-    /// A text of 32 hexadecimal digits that is another one when models are shown something else, or the tools in another
-    /// order. It tells that something changed; [`drift`](Self::drift) tells what.
+    /// Returns a text of 32 hexadecimal digits that changes when models see something else, or the tools in another order.
+    /// [`drift`](Self::drift) tells what changed.
     ///
     /// ```
     /// # /// Adds.
@@ -113,7 +113,7 @@ impl ToolManifest {
         format!("{:032x}", hash.0)
     }
 
-    /// How `now` differs from this manifest.
+    /// Returns how `now` differs from this manifest.
     pub fn drift(&self, now: &Self) -> ToolDrift {
         let mut differences = Vec::new();
         for before in &self.tools {
@@ -147,7 +147,7 @@ fn name_of(tool: &Value) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Every place where the two differ, the outermost that says it.
+/// Finds the places where the two differ, and reports the outermost that covers a difference.
 fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Vec<ToolDifference>) {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
@@ -174,7 +174,7 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
     }
 }
 
-/// How a set of tools differs from what it was. `Display` is a list.
+/// How a set of tools differs from an earlier state. `Display` writes a list.
 ///
 /// ```
 /// # /// Adds.
@@ -199,20 +199,20 @@ pub struct ToolDrift {
 crate::error_text::debug_is_the_sentence!(ToolDrift);
 
 impl ToolDrift {
-    /// Whether models are shown the same.
+    /// Whether models see the same.
     pub fn is_empty(&self) -> bool {
         self.differences.is_empty()
     }
 
-    /// What is different, at most 200 places: tools as they were, then new ones.
+    /// Returns the differences, at most 200: first the tools of the earlier state, then new ones.
     pub fn differences(&self) -> &[ToolDifference] {
         &self.differences
     }
 
-    /// Fails with the drift when there are differences: for `?` in a test.
+    /// Fails with the drift if there are differences: for `?` in a test.
     ///
     /// # Errors
-    /// The drift itself, when there is some.
+    /// Returns the drift itself if there is any.
     pub fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }
@@ -232,7 +232,7 @@ impl fmt::Display for ToolDrift {
 
 impl std::error::Error for ToolDrift {}
 
-/// One place that is different.
+/// One difference.
 ///
 /// ```
 /// # /// Adds.
@@ -248,19 +248,19 @@ impl std::error::Error for ToolDrift {}
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDifference {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Where in its definition, as a JSON pointer; empty for the tool as a whole.
+    /// The JSON pointer into its definition; empty for the whole tool.
     pub path: String,
-    /// What happened.
+    /// The kind of difference.
     pub kind: DifferenceKind,
-    /// What was there.
+    /// The earlier value.
     pub before: Option<Value>,
-    /// What is there.
+    /// The value now.
     pub after: Option<Value>,
 }
 
-/// What happened to a place, or to a tool.
+/// How a place, or a tool, differs.
 ///
 /// ```
 /// # /// Adds.
@@ -275,13 +275,13 @@ pub struct ToolDifference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// It is new.
+    /// It was added.
     Added,
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It is another value.
+    /// Its value changed.
     Changed,
-    /// The tools are in another order; the first that is at another place.
+    /// The order of the tools changed; this is the first one at another place.
     Moved,
 }
 
@@ -323,7 +323,7 @@ impl fmt::Display for ToolDifference {
     }
 }
 
-/// FNV-1a of 128 bits over canonical JSON: the order of keys does not count. Source: RFC 9923.
+/// 128-bit FNV-1a over canonical JSON: the order of keys does not matter. Source: RFC 9923.
 struct Fnv(u128);
 
 impl Default for Fnv {

@@ -1,14 +1,14 @@
-//! Tools: what they are, what they get, what they give back, and the registry that runs them.
+//! Tools: their definition, the context and the result of a call, and the registry that runs calls.
 //!
-//! Rooms: [`traits`] the one tool trait; [`definition`] what a model is shown; [`policy`] how a tool may be
-//! run, [`approval`] whether it waits for a word; [`progress`] what it tells meanwhile; [`context`], [`state`], [`cancel`], [`executor`] what a body gets; [`output`], [`outcome`], [`error`]
-//! what comes back; [`registry`], [`invoke`] and [`problem`] one call from
-//! arguments to result, [`trace`] what traces say of it; [`combine`] sets made of others, and the search for tools; [`dialect`] all tools in a provider's schema;
-//! [`lint`], [`examples`] and [`manifest`] what a test asks of a set; [`dynamic`], [`builder`] and [`parameters`] tools made at
-//! run time; [`source`] on whose behalf; [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`, `constraint`, `convert`, `schemas`, `result_schema` what the macros
-//! stand on.
+//! The modules: [`traits`] has the tool trait, [`definition`] what a model sees, [`policy`] how a tool may be run, and
+//! [`approval`] whether a call has to be approved. [`context`], [`state`], [`cancel`], [`executor`] and [`progress`] are for the
+//! body. [`output`], [`outcome`] and [`error`] are the results. [`registry`], [`invoke`] and [`problem`] run one call, and
+//! [`trace`] records it. [`combine`] derives sets and searches for tools. [`dialect`] shows all tools in a provider's schemas.
+//! [`lint`], [`examples`] and [`manifest`] serve tests. [`dynamic`], [`builder`] and [`parameters`] make tools at run time, and
+//! [`source`] says on whose behalf they are called. The macros use [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`,
+//! `constraint`, `convert`, `schemas` and `result_schema`.
 //!
-//! Nothing here knows a clock, a thread pool or a network: waiting goes through [`Executor`].
+//! Nothing here uses a clock, a thread pool or a network: waiting goes through [`Executor`].
 
 pub(crate) mod approval;
 pub(crate) mod arguments;
@@ -58,7 +58,7 @@ pub(crate) mod traits;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A boxed future that may be sent to another thread; what object-safe asynchronous methods return.
+/// A boxed future that may be sent to another thread, as object-safe asynchronous methods return it.
 ///
 /// ```
 /// use agent::BoxFuture;

@@ -12,8 +12,8 @@ use std::fmt;
 
 /// How a tool call ended.
 ///
-/// A call never fails a run. An unknown name, bad arguments, an error, a panic and a timeout are all outcomes,
-/// and the model reads a text about each.
+/// A call never fails a run. An unknown name, bad arguments, an error, a panic and a timeout are all outcomes, and the model
+/// reads a text about each.
 ///
 /// ```
 /// use agent::{Registry, ToolContext, ToolOutcome, message::ToolCall, tool, tools};
@@ -35,7 +35,7 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 ///
-/// What applications, models and messages read of it:
+/// What applications, models and messages read from an outcome:
 ///
 /// ```
 /// use agent::message::OutcomeKind;
@@ -63,39 +63,39 @@ pub enum ToolOutcome {
         /// What to do better, for the model.
         message: String,
     },
-    /// The call failed, and that is final for this call.
+    /// The call failed, and the failure is final for this call.
     Failed {
-        /// Why, for the application.
+        /// The reason, for the application.
         code: FailureCode,
-        /// Why, for the model.
+        /// The reason, for the model.
         message: String,
     },
     /// The call was not allowed.
     Denied {
-        /// By whom.
+        /// Who did not allow it.
         code: DenialCode,
-        /// Why, for the model.
+        /// The reason, for the model.
         message: String,
     },
-    /// The call was stopped, or never began.
+    /// The call was stopped, or never started.
     Interrupted {
-        /// By what.
+        /// What stopped it.
         code: InterruptionCode,
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: String,
     },
-    /// There is no result yet: it arrives from outside under this handle.
+    /// There is no result yet: it will be delivered from outside under this handle.
     Deferred {
-        /// What the result will be delivered under.
+        /// The handle under which the result will be delivered.
         handle: String,
     },
-    /// A stored outcome of a kind that this version does not know, as it was stored. The model is told of an error, in
-    /// its words if it has any.
+    /// A stored outcome of a kind that this version does not know, unchanged. The model reads it as an error, with its message if
+    /// it has one.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
-/// What was stored by a later version is kept.
+/// Outcomes that a later version stored are kept.
 impl<'de> Deserialize<'de> for ToolOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -129,7 +129,7 @@ macro_rules! codes {
     ($(#[$doc:meta])* $type:ident { $($(#[$word_doc:meta])* $name:ident = $word:literal;)* }) => {
         $(#[$doc])*
         ///
-        /// An open word: one that this version does not know is kept.
+        /// The set is open: a code that this version does not know is kept.
         ///
         #[doc = concat!("```\nuse agent::", stringify!($type), ";\n")]
         #[doc = concat!("let own = ", stringify!($type), "::new(\"no_room\");")]
@@ -142,12 +142,12 @@ macro_rules! codes {
         impl $type {
             $($(#[$word_doc])* pub const $name: Self = Self(Cow::Borrowed($word));)*
 
-            /// A word of one's own.
+            /// Creates a code of your own.
             pub fn new(word: impl Into<Cow<'static, str>>) -> Self {
                 Self(word.into())
             }
 
-            /// The word.
+            /// Returns the code as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -174,7 +174,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Why a call failed: one of the constants, or a word of the tool's own.
+    /// Why a call failed: one of the constants, or a code of the tool's own.
     FailureCode {
         /// No tool has that name.
         UNKNOWN_TOOL = "unknown_tool";
@@ -186,7 +186,7 @@ codes! {
         TOOL_ERROR = "tool_error";
         /// The body panicked.
         PANIC = "panic";
-        /// The tool's time was up.
+        /// The tool exceeded its timeout.
         TIMEOUT = "timeout";
         /// The model's reply was cut by its token limit, so the call was not run.
         TRUNCATED = "truncated";
@@ -208,9 +208,9 @@ codes! {
     InterruptionCode {
         /// The run was cancelled.
         ABORTED = "aborted";
-        /// A new message came first.
+        /// A new message took precedence.
         STEERED = "steered";
-        /// No result was recorded; whether the call took effect is not known.
+        /// No result was recorded; whether the call took effect is unknown.
         LOST = "lost";
     }
 }
@@ -221,7 +221,7 @@ impl ToolOutcome {
         Self::Failed { code, message: message.into() }
     }
 
-    /// The outcome of a call that was stopped because its run was cancelled for `reason`.
+    /// Returns the outcome of a call that was stopped because its run was cancelled for `reason`.
     pub fn aborted(reason: &str) -> Self {
         Self::Interrupted {
             code: InterruptionCode::ABORTED,
@@ -229,12 +229,12 @@ impl ToolOutcome {
         }
     }
 
-    /// Whether the model is told of an error.
+    /// Whether the model sees an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Completed(_) | Self::Deferred { .. })
     }
 
-    /// The output of a completed call.
+    /// Returns the output of a completed call.
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             Self::Completed(output) => Some(output),
@@ -242,7 +242,7 @@ impl ToolOutcome {
         }
     }
 
-    /// The code of a failure, a denial or an interruption.
+    /// Returns the code of a failure, a denial or an interruption.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Failed { code, .. } => Some(code.as_str()),
@@ -253,8 +253,8 @@ impl ToolOutcome {
         }
     }
 
-    /// The text that the model reads; of a completed call, the text parts of its content. It is empty while the result is
-    /// still to come.
+    /// Returns the text that the model reads; for a completed call, the text parts of its content. It is empty while the result
+    /// is pending.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Completed(output) => output.text_content(),
@@ -270,7 +270,7 @@ impl ToolOutcome {
         }
     }
 
-    /// The word for this kind of outcome in a result message; `None` while the result is still to come.
+    /// Returns the kind of outcome for a result message; `None` while the result is pending.
     pub fn kind(&self) -> Option<OutcomeKind> {
         match self {
             Self::Completed(_) => Some(OutcomeKind::Completed),
@@ -298,7 +298,7 @@ impl From<InvalidArguments> for ToolOutcome {
     }
 }
 
-/// What [`Tool::call`](crate::Tool::call) gives: how it ended, and what was coerced on the way in.
+/// The reply of [`Tool::call`](crate::Tool::call): how the call ended, and which arguments were coerced.
 ///
 /// ```
 /// use agent::{ToolOutput, ToolReply};
@@ -327,17 +327,17 @@ impl From<InvalidArguments> for ToolOutcome {
 pub struct ToolReply {
     /// How the call ended.
     pub outcome: ToolOutcome,
-    /// What was changed in the arguments so that they fit, in order.
+    /// The changes that made the arguments fit, in order.
     pub coercions: Coercions,
 }
 
 impl ToolReply {
-    /// A reply without coercions.
+    /// Creates a reply without coercions.
     pub fn new(outcome: impl Into<ToolOutcome>) -> Self {
         Self { outcome: outcome.into(), coercions: Coercions::default() }
     }
 
-    /// Sets what was changed in the arguments so that they fit.
+    /// Sets the changes that made the arguments fit.
     pub fn with_coercions(mut self, coercions: Coercions) -> Self {
         self.coercions = coercions;
         self
@@ -350,8 +350,8 @@ impl<T: IntoOutcome> From<T> for ToolReply {
     }
 }
 
-/// What a closure or a hand-written tool may return. (`#[tool]` functions may return anything `Serialize`
-/// besides; the macro picks the conversion for the type at hand.)
+/// What a closure or a hand-written tool may return. (`#[tool]` functions may also return any `Serialize` type; the macro selects
+/// the conversion for the type.)
 ///
 /// ```
 /// use agent::{IntoOutcome, Json, ToolError};
@@ -365,7 +365,7 @@ impl<T: IntoOutcome> From<T> for ToolReply {
     label = "return `ToolOutput`, `Json<T>`, text, `()`, `ToolOutcome`, or a `Result` of one of them with `ToolError`"
 )]
 pub trait IntoOutcome {
-    /// The outcome that this value stands for.
+    /// Converts the value to an outcome.
     fn into_outcome(self) -> ToolOutcome;
 }
 
@@ -420,7 +420,7 @@ impl<T: IntoOutcome, E: IntoOutcome> IntoOutcome for Result<T, E> {
     }
 }
 
-/// The result of one call, ready to become the message that answers it.
+/// The result of one call, which can be converted to the message that answers it.
 ///
 /// ```
 /// use agent::{ToolOutput, ToolResult};
@@ -436,20 +436,20 @@ pub struct ToolResult {
     pub call_id: String,
     /// The name that was called.
     pub tool: String,
-    /// How it ended.
+    /// How the call ended.
     pub outcome: ToolOutcome,
-    /// What was changed in the arguments so that they fit, in order.
+    /// The changes that made the arguments fit, in order.
     pub coercions: Coercions,
 }
 
 impl ToolResult {
-    /// The result of the call `call_id` of `tool`.
+    /// Creates the result of the call `call_id` of `tool`.
     pub fn new(call_id: impl Into<String>, tool: impl Into<String>, reply: impl Into<ToolReply>) -> Self {
         let ToolReply { outcome, coercions } = reply.into();
         Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions }
     }
 
-    /// The message that answers the call; `None` while its result is still to come.
+    /// Returns the message that answers the call; `None` while its result is pending.
     pub fn to_message(&self) -> Option<ToolResultMessage> {
         let kind = self.outcome.kind()?;
         let message = ToolResultMessage::new(&*self.call_id, &*self.tool, kind);

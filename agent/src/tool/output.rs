@@ -1,4 +1,4 @@
-//! What a tool gives back.
+//! The output of a tool.
 
 use super::error::ToolError;
 use super::outcome::{IntoOutcome, ToolOutcome};
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The result of a call that completed: content for the model, the same as data, and what only the
-/// application sees.
+/// The output of a completed call: content for the model, the same as structured data, and metadata that only the application sees.
 ///
 /// ```
 /// use agent::ToolOutput;
@@ -21,7 +20,7 @@ use std::borrow::Cow;
 /// # Ok(()) }
 /// ```
 ///
-/// Content that is more than a value:
+/// Content other than a value:
 ///
 /// ```
 /// use agent::message::{Content, Part};
@@ -41,20 +40,20 @@ use std::borrow::Cow;
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// The content that the model reads.
     pub content: Vec<Part>,
-    /// The result as data: a JSON object.
+    /// The result as structured data: a JSON object.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// For the application and the loop, never for a model.
+    /// Data for the application and the loop, never for a model.
     #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// Whether the run goes on.
+    /// Whether the run continues.
     #[serde(skip_serializing_if = "is_default")]
     pub control: Control,
 }
 
-/// Whether a run goes on after a result.
+/// Whether a run continues after a result.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -79,7 +78,7 @@ pub enum Control {
     /// The model is asked again.
     #[default]
     Continue,
-    /// The run ends when every result of the turn says so.
+    /// The run ends if every result of the turn has this value.
     EndIfAll,
     /// The run ends after this turn's calls.
     EndNow,
@@ -90,31 +89,31 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl ToolOutput {
-    /// A result without content.
+    /// Creates an output without content.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// A result that is one text.
+    /// Creates an output with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::parts(vec![Part::text(text)])
     }
 
-    /// A result of any parts: texts, images, documents, resources.
+    /// Creates an output with any parts: texts, images, documents, resources.
     pub fn parts(content: Vec<Part>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// A result that is one image, from its bytes and MIME type.
+    /// Creates an output with one image, from its bytes and MIME type.
     pub fn image(bytes: impl Into<Vec<u8>>, mime_type: impl Into<String>) -> Self {
         Self::parts(vec![Part::image(bytes.into(), mime_type)])
     }
 
-    /// A result that is a value as JSON text. Text stays text, and `null` is no content. An object is kept as
-    /// [`structured`](Self::structured) data too.
+    /// Creates an output with a value as JSON text. A string stays text, and `null` is no content. An object is also kept as
+    /// [`structured`](Self::structured) data.
     ///
     /// # Errors
-    /// When the value cannot be JSON: a map whose keys are not text, or an error of its own `Serialize`.
+    /// Fails when the value cannot be serialized as JSON: a map with keys that are not text, or an error of its own `Serialize`.
     ///
     /// ```
     /// # use agent::ToolOutput;
@@ -135,8 +134,7 @@ impl ToolOutput {
         })
     }
 
-    /// Adds a value that only the application sees. `stop_loop: true` ends the run, like
-    /// [`Control::EndNow`].
+    /// Adds a value that only the application sees. `stop_loop: true` ends the run, like [`Control::EndNow`].
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         let (key, value) = (key.into(), value.into());
         if key == "stop_loop" && value == Value::Bool(true) {
@@ -146,7 +144,7 @@ impl ToolOutput {
         self
     }
 
-    /// Sets the result as data: a JSON object.
+    /// Sets the result as structured data: a JSON object.
     ///
     /// ```
     /// use agent::{ToolOutput, json};
@@ -160,13 +158,13 @@ impl ToolOutput {
         self
     }
 
-    /// Sets whether the run goes on; without it, it does.
+    /// Sets whether the run continues. Default: it does.
     pub fn with_control(mut self, control: Control) -> Self {
         self.control = control;
         self
     }
 
-    /// The text parts, joined by line breaks.
+    /// Returns the text parts, joined by line breaks.
     pub fn text_content(&self) -> Cow<'_, str> {
         let mut texts = self.content.iter().filter_map(Part::as_text);
         match (texts.next(), texts.next()) {
@@ -184,8 +182,7 @@ impl ToolOutput {
     }
 }
 
-/// A value that is returned as JSON by a closure or a hand-written tool. (`#[tool]` functions return the value
-/// itself.)
+/// A value that a closure or a hand-written tool returns as JSON. (`#[tool]` functions return the value itself.)
 ///
 /// ```
 /// use agent::{DynamicTool, Json, Tool, ToolContext, Value, json};

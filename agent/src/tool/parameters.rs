@@ -1,13 +1,13 @@
-//! Parameters declared one by one, at run time.
+//! Parameters that are declared one by one, at run time.
 
 use super::definition::DefinitionError;
 use serde_json::{Map, Value, json};
 
 /// The parameters of a tool, or the properties of an object among them, in the order in which they are shown.
 ///
-/// Each is required or optional. Every object is closed: it takes the properties it lists and no others. A mistake, such as a
-/// name that is there twice or a set of no words, is the error of [`schema`](Self::schema), or of the tool that is built, and
-/// names the parameter.
+/// Each is required or optional. Every object is closed: it accepts only the properties that it lists. A mistake, such as a
+/// repeated name or an empty set of words, is an error of [`schema`](Self::schema), or of building the tool, and names the
+/// parameter.
 ///
 /// ```
 /// use agent::Parameters;
@@ -37,12 +37,12 @@ use serde_json::{Map, Value, json};
 pub struct Parameters {
     properties: Map<String, Value>,
     required: Vec<Value>,
-    /// The name that was given last, for keywords.
+    /// The name that was added last, for keywords.
     last: Option<String>,
     error: Option<DefinitionError>,
 }
 
-/// Writes the methods of every kind, for all that parameters are added to: `$to` leads to the [`Parameters`].
+/// Generates the methods for each kind, for every type with parameters: `$to` leads to the [`Parameters`].
 macro_rules! kinds {
     ($to:ident) => {
         kinds! { @plain $to
@@ -61,7 +61,7 @@ macro_rules! kinds {
                 json!({"type": "array", "items": {"type": "number"}});
         }
 
-        /// Adds a word out of a closed set, which must be there.
+        /// Adds a required member of a closed set.
         pub fn required_enum<W: Into<String>>(
             self,
             name: impl Into<String>,
@@ -72,7 +72,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_words(name.into(), description.into(), &words, true))
         }
 
-        /// Adds a word out of a closed set, which may be left out.
+        /// Adds an optional member of a closed set.
         pub fn optional_enum<W: Into<String>>(
             self,
             name: impl Into<String>,
@@ -83,7 +83,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_words(name.into(), description.into(), &words, false))
         }
 
-        /// Adds an object with properties of its own, which must be there.
+        /// Adds a required object with its own properties.
         pub fn required_object(
             self,
             name: impl Into<String>,
@@ -93,7 +93,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, true, false))
         }
 
-        /// Adds an object with properties of its own, which may be left out.
+        /// Adds an optional object with its own properties.
         pub fn optional_object(
             self,
             name: impl Into<String>,
@@ -103,7 +103,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, false, false))
         }
 
-        /// Adds a list of objects, which must be there.
+        /// Adds a required list of objects.
         pub fn required_object_array(
             self,
             name: impl Into<String>,
@@ -113,7 +113,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, true, true))
         }
 
-        /// Adds a list of objects, which may be left out.
+        /// Adds an optional list of objects.
         pub fn optional_object_array(
             self,
             name: impl Into<String>,
@@ -123,18 +123,17 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, false, true))
         }
 
-        /// Adds anything else, by its JSON Schema, which must be there.
+        /// Adds a required parameter of any other type, by its JSON Schema.
         pub fn required_schema(self, name: impl Into<String>, schema: Value) -> Self {
             self.$to(|parameters| parameters.add(name.into(), None, schema, true))
         }
 
-        /// Adds anything else, by its JSON Schema, which may be left out.
+        /// Adds an optional parameter of any other type, by its JSON Schema.
         pub fn optional_schema(self, name: impl Into<String>, schema: Value) -> Self {
             self.$to(|parameters| parameters.add(name.into(), None, schema, false))
         }
 
-        /// Says more about the parameter that was added last: any keyword of JSON Schema, such as `minimum`,
-        /// `maxLength`, `pattern` or `default`.
+        /// Adds a keyword of JSON Schema, such as `minimum`, `maxLength`, `pattern` or `default`, to the parameter that was added last.
         pub fn with_keyword(self, keyword: impl Into<String>, value: impl Into<Value>) -> Self {
             self.$to(|parameters| parameters.say(keyword.into(), value.into()))
         }
@@ -156,14 +155,14 @@ macro_rules! kinds {
 pub(super) use kinds;
 
 impl Parameters {
-    /// No parameters.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
     kinds!(change);
 
-    /// The JSON Schema of an object with these properties.
+    /// Returns the JSON Schema of an object with these properties.
     ///
     /// ```
     /// use agent::Parameters;
@@ -183,7 +182,7 @@ impl Parameters {
     /// ```
     ///
     /// # Errors
-    /// The first mistake in the declaration of a parameter.
+    /// Returns the first mistake in the declaration of a parameter.
     pub fn schema(&self) -> Result<Value, DefinitionError> {
         match &self.error {
             Some(error) => Err(error.clone()),

@@ -1,10 +1,10 @@
-//! How a tool may be run: facts for whoever runs it, never for the model.
+//! How a tool may be run: settings for whoever runs it, never for the model.
 
 use super::approval::Approval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What running a tool does to the world, and so what may happen to a call that was interrupted.
+/// The effects of running a tool, which decide what may happen to a call that was interrupted.
 ///
 /// ```
 /// use agent::{Effect, Registry, tool, tools};
@@ -28,11 +28,11 @@ use std::time::Duration;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// Nothing: it may be run any number of times.
+    /// No effects: it may be run any number of times.
     Pure,
-    /// The same once or many times, given the same idempotency key.
+    /// Repeated runs with the same idempotency key have the same effect as one.
     Idempotent,
-    /// Something that must not happen twice. The default, because it is the safe guess.
+    /// Something that must not happen twice. This is the default, because it is the safe assumption.
     #[default]
     Once,
 }
@@ -56,7 +56,7 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Timeout {
-    /// What the caller says ([`ToolContextBuilder::default_timeout`](crate::ToolContextBuilder::default_timeout)).
+    /// The caller's default ([`ToolContextBuilder::default_timeout`](crate::ToolContextBuilder::default_timeout)).
     #[default]
     Inherit,
     /// At most this long.
@@ -88,31 +88,30 @@ pub enum Timeout {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, with its own name")]
 pub struct ToolPolicy {
-    /// What running it does to the world.
+    /// The effects of running the tool.
     pub effect: Effect,
-    /// How long a body may take; then its token is cancelled, its future dropped and the call has failed with
-    /// the code `timeout`.
+    /// How long a body may take. After that its token is cancelled, its future is dropped, and the call fails with the code `timeout`.
     pub timeout: Timeout,
-    /// Whether the text of the body's errors is kept from the model.
+    /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// How often the body may be started for one call when something outside of it goes wrong: a crash, a lost engine.
-    /// A body with the effect [`Once`](Effect::Once) is never started again. `None`: what the driver says.
+    /// Maximum number of times that the body may be started for one call when something outside of it fails: a crash, or a lost
+    /// engine. A body with the effect [`Once`](Effect::Once) is never started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
-    /// How many more calls a model gets in a run after bad arguments, or after the body asked for a
-    /// [better call](crate::ToolError::retry). `None`: what the driver says.
+    /// How many more calls a model gets in a run after bad arguments, or after the body asked for a [better
+    /// call](crate::ToolError::retry). `None`: the driver decides.
     pub max_retries: Option<u32>,
-    /// Whether a call waits for somebody's word.
+    /// Whether a call has to be approved.
     pub approval: Approval,
-    /// Whether nothing else of the same reply runs beside it.
+    /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether a completed result is kept for the same arguments. `None`: what the driver says.
+    /// Whether a completed result is cached for the same arguments. `None`: the driver decides.
     pub cache: Option<bool>,
-    /// Whether the same call may be made over and over, as when something is polled.
+    /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
-    /// Whether the model is asked at once when a call is recorded that was made outside of a run; see
+    /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
     /// [`Tool::triggers_follow_up`](crate::Tool::triggers_follow_up).
     pub follow_up: bool,
-    /// Longer results are cut, in bytes. `None`: what the driver says.
+    /// Maximum length of a result in bytes; longer ones are cut. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
 }
 
@@ -132,7 +131,7 @@ impl ToolPolicy {
         max_result_bytes: None,
     };
 
-    /// Sets what running it does to the world.
+    /// Sets the effects of running the tool.
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
@@ -144,19 +143,19 @@ impl ToolPolicy {
         self
     }
 
-    /// Lets a body take as long as it likes.
+    /// Removes the time limit.
     pub fn without_timeout(mut self) -> Self {
         self.timeout = Timeout::Never;
         self
     }
 
-    /// Keeps the text of the body's errors from the model.
+    /// Hides the text of the body's errors from the model.
     pub fn with_redacted_errors(mut self) -> Self {
         self.redact_errors = true;
         self
     }
 
-    /// Sets how often the body may be started for one call.
+    /// Sets the maximum number of times that the body may be started for one call.
     pub fn with_max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
         self
@@ -168,7 +167,7 @@ impl ToolPolicy {
         self
     }
 
-    /// Sets whether a call waits for somebody's word.
+    /// Sets whether a call has to be approved.
     ///
     /// ```
     /// use agent::{Approval, Timeout, ToolPolicy};
@@ -182,31 +181,31 @@ impl ToolPolicy {
         self
     }
 
-    /// Lets nothing else of the same reply run beside it.
+    /// Runs no other call of the same reply at the same time.
     pub fn with_exclusive(mut self) -> Self {
         self.exclusive = true;
         self
     }
 
-    /// Sets whether a completed result is kept for the same arguments.
+    /// Sets whether a completed result is cached for the same arguments.
     pub fn with_cache(mut self, cache: bool) -> Self {
         self.cache = Some(cache);
         self
     }
 
-    /// Lets the same call be made over and over, as when something is polled: a loop guard does not count it.
+    /// Allows any number of repetitions of the same call, as in polling: the loop guard does not count it.
     pub fn with_repeats(mut self) -> Self {
         self.allow_repeat = true;
         self
     }
 
-    /// Has the model asked at once when a call that was made outside of a run is recorded (`Assistant::record`).
+    /// Asks the model at once when a call that was made outside of a run is recorded (`Assistant::record`).
     pub fn with_follow_up(mut self) -> Self {
         self.follow_up = true;
         self
     }
 
-    /// Sets how long a result may be, in bytes; what is longer is cut.
+    /// Sets the maximum length of a result in bytes; longer ones are cut.
     pub fn with_max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self

@@ -1,8 +1,8 @@
 //! Questions about types that generated code asks at compile time.
 //!
-//! An inherent associated constant wins over a trait's, but only where its bounds hold. So a constant of
-//! [`Probe<T>`] is the answer for types that meet a bound, and the trait's is the answer for the others: through
-//! aliases, and without a bound on `T` where it is asked.
+//! An inherent associated constant takes precedence over a trait's, but only where its bounds hold. So a constant of [`Probe<T>`]
+//! is the answer for types that meet a bound, and the trait's is the answer for all others. This works through aliases, and needs
+//! no bound on `T` where the question is asked.
 
 #![expect(
     missing_docs,
@@ -26,7 +26,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// Is it a whole argument object? `OBJECT`
+/// Whether it is a whole argument object, as `OBJECT`.
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -37,7 +37,7 @@ impl<T: ToolArgs> Probe<T> {
     pub const OBJECT: bool = T::OBJECT;
 }
 
-/// Can it be an argument? `ARGUMENT`
+/// Whether it can be an argument, as `ARGUMENT`.
 pub trait ArgumentUnknown {
     const ARGUMENT: bool = false;
 }
@@ -48,7 +48,7 @@ impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
 
-/// Does it say how to run? `RUNS`
+/// Whether it implements `RunTool`, as `RUNS`.
 pub trait RunUnknown {
     const RUNS: bool = false;
 }
@@ -59,10 +59,10 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// States that a struct says how to run.
+/// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
-/// Is there something better to write? `BY_VALUE`, `BY_REFERENCE`
+/// Advice to use another type, as `BY_VALUE` and `BY_REFERENCE`.
 pub trait AdviceUnknown {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str> = None;
@@ -75,7 +75,7 @@ impl<T: Advised + ?Sized> Probe<T> {
     pub const BY_REFERENCE: Option<&'static str> = T::BY_REFERENCE;
 }
 
-/// Types that a signature often names by mistake.
+/// Types that are often used in a signature by mistake.
 pub trait Advised {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str>;
@@ -154,7 +154,7 @@ impl Advised for ToolContext {
     const BY_REFERENCE: Option<&'static str> = None;
 }
 
-/// Does not compile when there is an advice.
+/// Does not compile if there is an advice.
 #[track_caller]
 pub const fn advise(advice: Option<&'static str>) {
     if let Some(advice) = advice {
@@ -162,7 +162,7 @@ pub const fn advise(advice: Option<&'static str>) {
     }
 }
 
-/// Does not compile when the parameter is the whole argument object.
+/// Does not compile if the parameter is the whole argument object.
 #[track_caller]
 pub const fn own_argument(whole: bool) {
     assert!(
@@ -172,13 +172,13 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
-/// Does not compile when a parameter without a name is not the whole argument object.
+/// Does not compile if a parameter without a name is not the whole argument object.
 #[track_caller]
 pub const fn needs_name(whole: bool, advice: &'static str) {
     assert!(whole, "{}", advice);
 }
 
-/// Does not compile when the struct is no argument object.
+/// Does not compile if the struct is not an argument object.
 #[track_caller]
 pub const fn whole_object(object: bool) {
     assert!(
@@ -187,10 +187,10 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// States that a type is an argument. `L` is what it is made of, for the advice.
+/// Asserts that a type is an argument. `L` is what it is made of, for the advice.
 pub const fn argument<T: ParameterOf<L>, L: ?Sized>() {}
 
-/// What a by-value parameter can be: an [`Argument`].
+/// A type that can be a by-value parameter: an [`Argument`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "no type that a model can send",
@@ -203,10 +203,10 @@ pub trait ParameterOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: Argument, L: ?Sized> ParameterOf<L> for T {}
 
-/// States that a type can be a field of arguments. `L` is what it is made of, for the advice.
+/// Asserts that a type can be a field of arguments. `L` is what it is made of, for the advice.
 pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
 
-/// What a field of a type of arguments can be.
+/// A type that can be a field of arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of arguments",
     label = "no type that a model can send",
@@ -218,15 +218,15 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The same, as what the derives on a mirror may take for granted.
+/// The same requirements, as the derives on a mirror type may assume them.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
 
-/// States that a type can be a field of what is returned. `L` is what it is made of, for the advice.
+/// Asserts that a type can be a field of what is returned. `L` is what it is made of, for the advice.
 pub const fn output<T: OutputOf<L>, L: ?Sized>() {}
 
-/// What a field of a type that is returned can be.
+/// A type that can be a field of what a tool returns.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of what a tool returns",
     label = "cannot be written as JSON",
@@ -238,12 +238,12 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The same, as what the derive on a mirror may take for granted.
+/// The same requirements, as the derive on a mirror type may assume them.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
 
-/// Does it have a schema? `DESCRIBED`
+/// Whether it has a schema, as `DESCRIBED`.
 pub trait SchemaUnknown {
     const DESCRIBED: bool = false;
 }
@@ -254,7 +254,7 @@ impl<T: JsonSchema> Probe<T> {
     pub const DESCRIBED: bool = true;
 }
 
-/// What is called where the derive on a mirror gave nothing because [`field`] has complained.
+/// Called where the derive on a mirror type generated nothing because [`field`] reported an error.
 pub trait NotRead<U> {
     fn deserialize<'de, D: Deserializer<'de>>(_: D) -> Result<U, D::Error> {
         unreachable!("arguments with such a field do not compile")
@@ -263,7 +263,7 @@ pub trait NotRead<U> {
 
 impl<M, U> NotRead<U> for M {}
 
-/// What is called where the derive on a mirror gave nothing because [`output`] has complained.
+/// Called where the derive on a mirror type generated nothing because [`output`] reported an error.
 pub trait NotWritten<U> {
     fn serialize<S: Serializer>(_: &U, _: S) -> Result<S::Ok, S::Error> {
         unreachable!("a result with such a field does not compile")
@@ -272,7 +272,7 @@ pub trait NotWritten<U> {
 
 impl<M, U> NotWritten<U> for M {}
 
-/// States that a value can be shared between calls.
+/// A value that can be shared between calls.
 #[diagnostic::on_unimplemented(
     message = "the tools of `{Self}` are called from several threads",
     label = "must be `Send`, `Sync` and `'static`"
@@ -282,19 +282,19 @@ pub trait Shared: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Send + Sync + 'static> Shared for T {}
 
-/// States that a value can be shared between calls.
+/// Asserts that a value can be shared between calls.
 pub const fn shared<T: Shared>() {}
 
 /// The answer to [`ArgumentUnknown::ARGUMENT`], as a type.
 #[derive(Debug)]
 pub struct Pick<const IS: bool>;
 
-/// The opposite answer to "is there an advice": a type that has one is replaced.
+/// The opposite of the answer to "is there advice": a type with advice is replaced.
 #[derive(Debug)]
 pub struct Known<const IS: bool>;
 
-/// What stands in the place of a parameter that is no argument, so that one mistake is one message: derives and
-/// assertions are content with it.
+/// Replaces the type of a parameter that is not an argument, so that one mistake causes one message: it satisfies the derives and
+/// the assertions.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 

@@ -1,14 +1,14 @@
-//! What can be wrong with a set of tools, and with the name of one.
+//! Errors in a set of tools, and in the name of a tool.
 
 use super::definition::DefinitionError;
 use super::state::{DuplicateState, StateKey};
 use crate::args::{InvalidArguments, Issue};
 use std::fmt::{self, Write};
 
-/// How many tools the text about an unknown one lists.
+/// Maximum number of tools that the text about an unknown one lists.
 const LISTED: usize = 40;
 
-/// There is no tool of that name.
+/// The error for an unknown tool.
 ///
 /// ```
 /// use agent::{Registry, tool, tools};
@@ -48,12 +48,12 @@ impl UnknownTool {
         }
     }
 
-    /// The name that was asked for, cut when it is long.
+    /// Returns the requested name, cut if it is long.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Names of tools that may have been meant, best first.
+    /// Returns the names of similar tools, best first.
     pub fn suggestions(&self) -> &[String] {
         &self.suggestions
     }
@@ -78,7 +78,7 @@ impl fmt::Display for UnknownTool {
 
 impl std::error::Error for UnknownTool {}
 
-/// Tools that cannot be put together; says everything that is wrong, a line each.
+/// The error for tools that cannot be combined to a registry; it lists everything that is wrong, one line each.
 ///
 /// ```
 /// use agent::{Registry, RegistryProblem, tool, tools};
@@ -108,7 +108,7 @@ impl RegistryError {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
-    /// Everything that is wrong.
+    /// Returns everything that is wrong.
     pub fn problems(&self) -> &[RegistryProblem] {
         &self.problems
     }
@@ -132,7 +132,7 @@ impl std::error::Error for RegistryError {
     }
 }
 
-/// One thing that is wrong with a set of tools.
+/// One problem in a set of tools.
 ///
 /// ```
 /// use agent::{Registry, RegistryProblem, ToolContext, tool, tools};
@@ -154,59 +154,59 @@ impl std::error::Error for RegistryError {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryProblem {
-    /// Two tools of one name.
+    /// Two tools have the same name.
     #[error("two tools are named `{name}`")]
     Duplicate {
         /// The name.
         name: String,
     },
-    /// A tool cannot be defined like this.
+    /// The definition of a tool is invalid.
     #[error("tool `{tool}` cannot be defined: {source}")]
     Definition {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
         /// What is wrong with it.
         source: DefinitionError,
     },
-    /// A tool wants state that nobody gives.
+    /// A tool needs state that nothing provides.
     #[error("tool `{tool}` needs state `{state}`: {}", how_to_give(state, *given_as_arc))]
     MissingState {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
         /// The type of the state.
         state: StateKey,
-        /// Whether there is an `Arc` of it, given as a value of its own.
+        /// Whether an `Arc` of the type was given as a value of its own.
         given_as_arc: bool,
     },
-    /// An example that would be refused as a call.
+    /// An example would be refused as a call.
     #[error("example {number} of tool `{tool}`: {report}")]
     Example {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// Which one, from 1.
+        /// The number of the example, counted from 1.
         number: usize,
         /// What is wrong with it.
         report: InvalidArguments,
     },
-    /// An example of a parameter that would be refused.
+    /// An example of a parameter would be refused.
     #[error("example {number} of `{parameter}` of tool `{tool}`: {}", issues.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     ParameterExample {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// Where the parameter stands, as a JSON pointer into arguments.
+        /// The JSON pointer to the parameter in the arguments.
         parameter: String,
-        /// Which one, from 1.
+        /// The number of the example, counted from 1.
         number: usize,
         /// What is wrong with it.
         issues: Vec<Issue>,
     },
-    /// Two values of one type.
+    /// State of one type was added twice.
     #[error(transparent)]
     State(#[from] DuplicateState),
-    /// A time limit, but no clock.
+    /// A tool has a time limit, but there is no clock.
     #[error("tool `{tool}` has a timeout, which needs the feature `runtime`")]
     NoClock {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
     /// There is no such tool.
@@ -216,7 +216,7 @@ pub enum RegistryProblem {
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
-/// A name out of a model, short enough to be said again.
+/// Cuts a name that a model sent, so that it can be repeated.
 fn cut(name: &str) -> String {
     const MOST: usize = 64;
     match name.char_indices().nth(MOST) {

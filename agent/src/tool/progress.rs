@@ -1,10 +1,10 @@
-//! What a running body tells of how far it is.
+//! Progress that a running body reports.
 
 use crate::message::Part;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How far a body is. It goes to whoever watches the run, never to the model.
+/// The progress of a body. It goes to whoever watches the run, never to the model.
 ///
 /// ```
 /// use agent::{Progress, ToolContext, message::Part, tool};
@@ -39,36 +39,36 @@ pub struct Progress {
     /// How much there is to do, in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What is there of the result already.
+    /// The part of the result that is available already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Part>,
 }
 
 impl Progress {
-    /// What is being done, without numbers.
+    /// Creates progress with a message and without numbers.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// Sets how much is done and how much there is to do, in one unit. A negative number counts as 0.
+    /// Sets how much is done and how much there is to do, in the same unit. A negative number counts as 0.
     pub fn of(mut self, done: impl TryInto<u64>, total: impl TryInto<u64>) -> Self {
         self.total = Some(total.try_into().unwrap_or(0));
         self.at(done)
     }
 
-    /// Sets how much is done where it is not known how much there is to do. A negative number counts as 0.
+    /// Sets how much is done when the total is unknown. A negative number counts as 0.
     pub fn at(mut self, done: impl TryInto<u64>) -> Self {
         self.done = Some(done.try_into().unwrap_or(0));
         self
     }
 
-    /// Adds what there is of the result already.
+    /// Adds the part of the result that is available already.
     pub fn with_content(mut self, content: impl IntoIterator<Item = Part>) -> Self {
         self.content.extend(content);
         self
     }
 
-    /// The share that is done, from 0 to 1; `None` where one of the numbers is not known, or there is nothing to do.
+    /// Returns the share that is done, from 0 to 1; `None` if a number is unknown, or there is nothing to do.
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
     pub fn fraction(&self) -> Option<f64> {
         match (self.done?, self.total?) {
@@ -98,7 +98,7 @@ pub struct ToolUpdate {
     pub call_id: Arc<str>,
     /// The name of the tool.
     pub tool: Arc<str>,
-    /// How far it is.
+    /// The progress.
     pub progress: Progress,
 }
 

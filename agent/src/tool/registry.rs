@@ -1,4 +1,4 @@
-//! Tools by name, and the one way to run them.
+//! Tools by name, and how calls to them are run.
 
 use super::call_record::CallRecord;
 use super::context::ToolContext;
@@ -38,18 +38,18 @@ struct Inner {
 }
 
 impl Registry {
-    /// The tools of a [`tools!`](crate::tools) list, or of anything else that holds some.
+    /// Creates a registry of the tools of a [`tools!`](crate::tools) list, or of any other value that contains tools.
     ///
     /// # Errors
-    /// Lists everything that is wrong: two tools of one name, a schema that cannot be compiled, a timeout where
-    /// there is no clock (without the feature `runtime`).
+    /// Lists everything that is wrong: two tools with the same name, a schema that cannot be compiled, a timeout without a clock
+    /// (without the feature `runtime`).
     pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
         let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
         RegistryError::none_of(problems)?;
         Ok(registry)
     }
 
-    /// As far as it goes, and everything that is wrong with the tools.
+    /// Assembles what is valid, and returns it with everything that is wrong with the tools.
     pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
         let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
         for entry in set.into_entries() {
@@ -75,7 +75,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// When there is one of that name, or it wants a timeout where there is no clock.
+    /// Fails when there is a tool with that name, or when the tool has a timeout and there is no clock.
     pub fn register(&mut self, tool: impl Tool) -> Result<&mut Self, RegistryError> {
         let inner = Arc::make_mut(&mut self.inner);
         inner.add(Arc::new(tool)).map_err(RegistryError::one)?;
@@ -83,16 +83,15 @@ impl Registry {
         Ok(self)
     }
 
-    /// Gives the tools a value as state. Parameters `&T` receive it, unless the context of a call has a value of that type
-    /// itself.
+    /// Adds a value as state. Parameters `&T` receive it, unless the context of a call has a value of that type itself.
     ///
     /// # Errors
-    /// When there is already state of that type.
+    /// Fails when there already is state of that type.
     pub fn with_state<T: Send + Sync + 'static>(self, value: T) -> Result<Self, RegistryError> {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// The same for a value that is shared, or known by a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    /// Adds a shared value as state, or one behind a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -125,7 +124,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// When there is already state of that type.
+    /// Fails when there already is state of that type.
     pub fn with_shared_state<T: ?Sized + Send + Sync + 'static>(
         mut self,
         value: Arc<T>,
@@ -135,30 +134,30 @@ impl Registry {
         Ok(self)
     }
 
-    /// The tool of this name, if there is one.
+    /// Returns the tool with this name, if there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.inner.tools.get(*self.inner.by_name.get(name)?)
     }
 
-    /// The tool of this name.
+    /// Returns the tool with this name.
     ///
     /// # Errors
-    /// When there is none; the text says which there are, and which of them may have been meant.
+    /// Fails when there is none; the text lists the tools, and those with a similar name.
     pub fn fetch(&self, name: &str) -> Result<&Arc<dyn Tool>, UnknownTool> {
         self.get(name).ok_or_else(|| self.unknown(name))
     }
 
-    /// Whether there is a tool of this name.
+    /// Whether there is a tool with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.inner.by_name.contains_key(name)
     }
 
-    /// The names, in order of registration.
+    /// Returns the names, in the order of registration.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.inner.definitions.iter().map(ToolDefinition::name)
     }
 
-    /// What a model is shown, in order of registration. The list is shared, not copied; iterate over it with `.iter()`.
+    /// Returns what models see, in the order of registration. The list is shared, not copied; iterate over it with `.iter()`.
     ///
     /// ```
     /// # /// Adds.
@@ -173,8 +172,8 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
-    /// What a model is shown on behalf of `source`. Without a source, and where no tool depends on it, it is the list of
-    /// [`definitions`](Self::definitions), shared.
+    /// Returns what models see on behalf of `source`. Without a source, or if no tool depends on it, it is the shared list of
+    /// [`definitions`](Self::definitions).
     ///
     /// # Errors
     /// Lists every tool whose schema for this source cannot be compiled.
@@ -202,8 +201,8 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// What a model is shown of a stored result: the tool's own [form of it](Tool::format_result), or the content as it
-    /// was stored where the tool has none, is gone, gives nothing but blank text, or panics.
+    /// Returns what a model sees of a stored result: the tool's own [form](Tool::format_result), or the stored content if the
+    /// tool has none, no longer exists, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, record: &CallRecord<'m>) -> Cow<'m, [Part]> {
         let shown = self.asked(record, None, |tool| tool.format_result(record));
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
@@ -213,13 +212,13 @@ impl Registry {
         }
     }
 
-    /// Whether the model is asked at once when this call is [recorded](Tool::triggers_follow_up); not where its tool is gone, or
-    /// panics.
+    /// Whether the model is asked at once when this call is [recorded](Tool::triggers_follow_up). It is not if the tool no longer
+    /// exists, or panics.
     pub fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
         self.asked(record, false, |tool| tool.triggers_follow_up(record))
     }
 
-    /// What the tool of a call says of it.
+    /// Asks the tool of a call about it.
     fn asked<T>(&self, record: &CallRecord<'_>, otherwise: T, ask: impl FnOnce(&dyn Tool) -> T) -> T {
         let Some(tool) = self.get(&record.result.tool) else { return otherwise };
         catch_unwind(AssertUnwindSafe(|| ask(&**tool))).unwrap_or_else(|panic| {
@@ -229,7 +228,7 @@ impl Registry {
         })
     }
 
-    /// Some of the tools, in the order asked for, with the same state.
+    /// Returns a registry with some of the tools, in the given order, with the same state.
     ///
     /// ```
     /// # /// Reads.
@@ -245,7 +244,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// When there is no tool of one of the names.
+    /// Fails when there is no tool with one of the names.
     pub fn subset<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, RegistryError> {
         let (mut subset, mut problems) =
             (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
@@ -260,7 +259,7 @@ impl Registry {
         Ok(Self { inner: Arc::new(subset) })
     }
 
-    /// Those of which `keep` says so, in order, with the same state.
+    /// Returns the tools for which `keep` returns `true`, in order, with the same state.
     pub(super) fn keep(&self, mut keep: impl FnMut(&dyn Tool) -> bool) -> Self {
         let mut kept = Inner { state: self.inner.state.clone(), ..Inner::default() };
         for tool in self.tools().filter(|tool| keep(&***tool)) {
@@ -271,12 +270,12 @@ impl Registry {
         Self { inner: Arc::new(kept) }
     }
 
-    /// The tools, in order of registration.
+    /// Returns the tools, in the order of registration.
     pub(super) fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
         self.inner.tools.iter()
     }
 
-    /// How many tools there are.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.inner.tools.len()
     }
@@ -289,7 +288,7 @@ impl Registry {
     /// Checks that a call with this context would find all state that the tools need.
     ///
     /// # Errors
-    /// Lists every tool and type that is missing.
+    /// Lists every tool with the type that is missing.
     pub fn check_state(&self, cx: &ToolContext) -> Result<(), RegistryError> {
         let missing = self.inner.tools.iter().flat_map(|tool| {
             let wanted = tool.requires().iter().filter(|key| !cx.has(key) && !self.inner.state.contains(key));
@@ -302,10 +301,10 @@ impl Registry {
         RegistryError::none_of(missing.collect())
     }
 
-    /// Checks a call without running it, and gives its arguments as the tool would get them.
+    /// Checks a call without running it, and returns its arguments as the tool would get them.
     ///
     /// # Errors
-    /// When there is no such tool, or its arguments are refused: the full report.
+    /// Fails when there is no such tool, or with the full report when its arguments are refused.
     ///
     /// ```
     /// # use agent::{Registry, message::ToolCall, tool, tools};
@@ -321,10 +320,10 @@ impl Registry {
         self.validate_for(call, None)
     }
 
-    /// Checks a call as [`validate`](Self::validate) does, by the parameters that the tool has for `source`.
+    /// Checks a call as [`validate`](Self::validate) does, against the parameters that the tool has for `source`.
     ///
     /// # Errors
-    /// As [`validate`](Self::validate); and when the tool's schema for this source cannot be compiled.
+    /// Fails as [`validate`](Self::validate) does, and when the tool's schema for this source cannot be compiled.
     pub fn validate_for(&self, call: &ToolCall, source: Option<&Source>) -> Result<CheckedCall, CallError> {
         let tool = self.fetch(&call.name)?;
         let prepared = prepared(&**tool, call.args.text()).map_err(CallError::Prepare)?;
@@ -340,8 +339,7 @@ impl Registry {
         Ok(CheckedCall { call_id: call.id.clone(), tool: call.name.clone(), args, coercions })
     }
 
-    /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model is told
-    /// of each.
+    /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model reads about each.
     ///
     /// Dropping the future stops the call.
     pub async fn call(&self, call: &ToolCall, cx: &ToolContext) -> ToolResult {
@@ -355,7 +353,7 @@ impl Registry {
         ToolResult::new(&*call.id, &*call.name, reply)
     }
 
-    /// The context with the registry's state below it.
+    /// Returns the context with the registry's state below it.
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
@@ -366,7 +364,7 @@ impl Registry {
     }
 }
 
-/// None of these tools has this name.
+/// The error for a name that none of these tools has.
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
     let suggestions = did_you_mean(name, tools.iter().map(ToolDefinition::name));
     UnknownTool::new(name, &suggestions, tools.iter().map(ToolDefinition::name))
@@ -400,7 +398,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// A call that may run: its arguments as they are after coercion.
+/// A call that may run, with its arguments after coercion.
 ///
 /// ```
 /// use agent::{Registry, json, message::ToolCall, tool, tools};
@@ -426,11 +424,11 @@ pub struct CheckedCall {
     pub tool: String,
     /// The arguments after coercion.
     pub args: Value,
-    /// What was changed so that they fit.
+    /// The changes that made the arguments fit.
     pub coercions: Coercions,
 }
 
-/// Without the arguments: they may hold secrets, and this text goes into logs.
+/// Leaves out the arguments: they may contain secrets, and this text is logged.
 impl fmt::Debug for CheckedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CheckedCall")
@@ -441,7 +439,7 @@ impl fmt::Debug for CheckedCall {
     }
 }
 
-/// A call that may not run. Its text is what the model would read.
+/// The error for a call that may not run. Its text is what the model would read.
 ///
 /// ```
 /// use agent::{CallError, Registry, message::ToolCall, tool, tools};

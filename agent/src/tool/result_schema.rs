@@ -1,6 +1,6 @@
-//! The schema of what a tool returns, where its type has one.
+//! The schema of what a tool returns, if its type has one.
 //!
-//! As in `convert`, the generated code asks step by step on the concrete type, so that aliases do not matter.
+//! As in `convert`, the generated code proceeds in steps on the concrete type, so that aliases do not matter.
 
 #![expect(missing_docs, reason = "for generated code only")]
 
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A type whose values tools return, with the type that schemars describes in its place. `#[derive(ToolOutput)]` writes it:
-/// `JsonSchema` itself may come from another derive on the same type.
+/// A type whose values tools return, with the type that schemars describes in its place. `#[derive(ToolOutput)]` implements it,
+/// because `JsonSchema` itself may come from another derive on the same type.
 pub trait OutputSchema {
     type Described: JsonSchema;
 }
@@ -35,7 +35,7 @@ as_described! {
     [T: OutputSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// Does it derive `ToolOutput`, or is it made of types that do? `OUTPUT`
+/// Whether it derives `ToolOutput`, or is made of types that do, as `OUTPUT`.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -46,7 +46,7 @@ impl<T: OutputSchema> super::probe::Probe<T> {
     pub const OUTPUT: bool = true;
 }
 
-/// Where the schema of a field comes from: 2, schemars; 1, `ToolOutput`; 0, nowhere, and it is any value.
+/// The source of a field's schema: 2 for schemars, 1 for `ToolOutput`, 0 for none, which means any value.
 #[derive(Debug)]
 pub struct OutputField<T, const FROM: u8>(PhantomData<T>);
 
@@ -96,7 +96,7 @@ impl<T> OutputOf<T> {
 }
 
 impl<T, E> OutputOf<Result<T, E>> {
-    /// Step 1: of a `Result`, the value.
+    /// Step 1: for a `Result`, its value.
     pub fn value(self) -> OutputOf<T> {
         OutputOf::NEW
     }
@@ -114,13 +114,13 @@ impl<T> OutputOfValue<T> for OutputOf<T> {
 }
 
 impl<T: JsonSchema> OutputOf<T> {
-    /// Step 2: schemars knows it.
+    /// Step 2: for a type that schemars describes.
     pub fn schema(&self) -> Option<Value> {
         of::<T>()
     }
 }
 
-/// Step 2: `ToolOutput` knows it.
+/// Step 2: for a type that derives `ToolOutput`.
 pub trait OutputWithSchema {
     fn schema(&self) -> Option<Value>;
 }
@@ -131,7 +131,7 @@ impl<T: OutputSchema> OutputWithSchema for OutputOf<T> {
     }
 }
 
-/// Step 2 for everything else: one reference further away.
+/// Step 2 for everything else, with one more reference.
 pub trait OutputUnknown {
     fn schema(&self) -> Option<Value> {
         None
@@ -140,7 +140,7 @@ pub trait OutputUnknown {
 
 impl<T> OutputUnknown for &OutputOf<T> {}
 
-/// Structured results are objects; what else a tool returns goes out as text alone.
+/// Structured results are objects; other return values are sent only as text.
 fn of<T: JsonSchema>() -> Option<Value> {
     let generator = SchemaSettings::draft2020_12()
         .for_serialize()

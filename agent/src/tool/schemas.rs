@@ -1,12 +1,12 @@
-//! Changes to what schemars writes, where it loses what the derive knows.
+//! Changes to schemars' output, where it loses what the derive knows.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// The schema of a type whose fields stand beside those of another: serde reads them from a buffer, and what cannot
-/// go through that is refused when the tool is registered.
+/// The schema of a type whose fields are flattened into another: serde reads them from a buffer, and what cannot pass through the
+/// buffer is refused when the tool is registered.
 #[derive(Debug)]
 pub struct Flattened<T: ?Sized>(PhantomData<T>);
 
@@ -43,7 +43,7 @@ fn buffered(mut schema: Schema) -> Schema {
     schema
 }
 
-/// Marks what is in the properties of an object, or of alternatives. At most as deep as types are written.
+/// Marks the properties of an object, or of alternatives. The recursion is at most as deep as the type.
 fn mark(schema: &mut Map<String, Value>) {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
@@ -63,8 +63,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Words with descriptions as one closed set: a map with such keys would lose them. The plan puts back what is said
-/// about each word.
+/// Writes members with descriptions as one closed set, because a map with such keys would lose them. The plan restores the
+/// descriptions.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

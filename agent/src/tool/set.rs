@@ -1,4 +1,4 @@
-//! Lists of tools on their way to a registry.
+//! Lists of tools, from which a registry is built.
 
 use super::definition::DefinitionError;
 use super::traits::Tool;
@@ -6,15 +6,15 @@ use crate::args::PlanOptions;
 use std::fmt;
 use std::sync::Arc;
 
-/// A tool, or its name and why it cannot be one.
+/// A tool, or its name and why it is invalid.
 #[doc(hidden)]
 #[cfg_attr(not(feature = "macros"), expect(unreachable_pub, reason = "the macros name it"))]
 pub type Entry = Result<Arc<dyn Tool>, (String, DefinitionError)>;
 
-/// Tools in order, as [`tools!`](crate::tools) lists them. A [`Registry`](crate::Registry) is built from it.
+/// Tools in order, as listed by [`tools!`](crate::tools). A [`Registry`](crate::Registry) is built from it.
 ///
-/// Nothing is checked here: two tools of one name, or a schema that cannot be compiled, are found all at once
-/// when the registry is built.
+/// Nothing is checked here: two tools with the same name, or a schema that cannot be compiled, are all reported together when the
+/// registry is built.
 ///
 /// ```
 /// use agent::{ToolSet, tool, tools};
@@ -45,7 +45,7 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// No tools.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,13 +55,13 @@ impl ToolSet {
         self.entries.extend(tools.into_tools().entries);
     }
 
-    /// Adds the tools of a value at the end, in a chain.
+    /// Adds the tools of a value at the end, and returns the set.
     pub fn with(mut self, tools: impl IntoTools) -> Self {
         self.add(tools);
         self
     }
 
-    /// Checks the arguments of these tools by `options`, where neither a tool nor a parameter says anything itself.
+    /// Checks the arguments of these tools by `options`, where neither a tool nor a parameter sets anything itself.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
@@ -91,7 +91,7 @@ impl ToolSet {
         self
     }
 
-    /// How many tools there are.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -101,7 +101,7 @@ impl ToolSet {
         self.entries.is_empty()
     }
 
-    /// Their names, in order.
+    /// Returns the names, in order.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.entries.iter().map(|entry| match entry {
             Ok(tool) => tool.definition().name(),
@@ -141,8 +141,7 @@ impl Extend<Arc<dyn Tool>> for ToolSet {
     }
 }
 
-/// A value that turns into tools: a tool, a list of tools, or a value whose impl block is marked
-/// [`#[tool]`](macro@crate::tool).
+/// A value that converts to tools: a tool, a list of tools, or a value whose impl block is marked [`#[tool]`](macro@crate::tool).
 ///
 /// ```
 /// use agent::{DynamicTool, IntoTools, Tool, ToolContext, Value, json};
@@ -160,7 +159,7 @@ impl Extend<Arc<dyn Tool>> for ToolSet {
     note = "for a value put `#[tool]` above an impl block of its type and above the methods, or implement `Tool`"
 )]
 pub trait IntoTools {
-    /// Its tools.
+    /// Returns the tools.
     fn into_tools(self) -> ToolSet;
 }
 
@@ -199,7 +198,7 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// What `#[tool]` on an impl block implements: tools that share one value.
+/// Implemented by `#[tool]` on an impl block: tools that share one value.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`Arc<{Self}>` holds no tools",
@@ -210,8 +209,7 @@ pub trait SharedTools: Sized {
 }
 
 #[cfg(feature = "macros")]
-/// Implemented by every block of tools without a name, so that two of one type cannot be. What it is called is what the
-/// compiler then prints.
+/// Implemented by every block of tools without a name, so that a type cannot have two. The compiler prints the trait's name.
 #[doc(hidden)]
 #[expect(non_camel_case_types, reason = "it is read as a sentence")]
 pub trait further_tool_blocks_say_set_and_a_name {}

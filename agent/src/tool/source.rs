@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// On whose behalf tools are shown and called: a user, a tenant, a request. The library only hands it on.
+/// On whose behalf tools are shown and called: a user, a tenant, a request. The library only passes it on.
 ///
-/// Where there is none, a tool whose schema depends on it has its own definition, which should offer the least.
+/// Without a source, a tool whose schema depends on it uses its own definition, which should offer the least.
 ///
 /// ```
 /// use agent::{Source, ToolContext};
@@ -27,29 +27,29 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source that is this value, without a label.
+    /// Creates a source with this value, without a label.
     pub fn new<T: Send + Sync + 'static>(value: T) -> Self {
         Self { value: Arc::new(value), label: None }
     }
 
-    /// Sets what it is called in the [records](crate::store::InvocationRecord) of its calls: `user:7`, a job's number.
+    /// Sets the label in the [records](crate::store::InvocationRecord) of its calls, such as `user:7` or the number of a job.
     pub fn with_label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// The value, if it is of this type.
+    /// Returns the value, if it is of this type.
     pub fn get<T: 'static>(&self) -> Option<&T> {
         self.value.downcast_ref()
     }
 
-    /// What it is called in records, if it has a label.
+    /// Returns the label in records, if there is one.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
 }
 
-/// Without the value: it may be secret, and need not be `Debug`.
+/// Leaves out the value: it may be secret, and need not be `Debug`.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Source")

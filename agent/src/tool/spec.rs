@@ -1,4 +1,4 @@
-//! What was said about a tool in `#[tool(…)]`, on its way to a definition and a policy.
+//! The options of `#[tool(…)]`, from which a definition and a policy are made.
 
 #![expect(
     missing_docs,
@@ -14,10 +14,10 @@ use crate::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A tool without its body, or its name and why it cannot be one.
+/// A tool without its body, or its name and why it is invalid.
 pub type Compiled = Result<Blueprint, (String, DefinitionError)>;
 
-/// What was said about a tool.
+/// The options of a tool.
 #[derive(Debug)]
 pub struct Spec {
     name: &'static str,
@@ -57,7 +57,7 @@ impl Spec {
         self
     }
 
-    /// A hint, and what follows from it: what changes nothing may be run any number of times.
+    /// Sets a hint and its consequence: a tool that changes nothing may be run any number of times.
     pub fn read_only(mut self, hint: bool) -> Self {
         self.annotations.read_only = Some(hint);
         if hint {
@@ -94,7 +94,7 @@ impl Spec {
         self
     }
 
-    /// What is said of it wins over what follows from the hints.
+    /// Sets the effect, which takes precedence over the consequences of hints.
     pub fn effect(mut self, effect: Effect) -> Self {
         self.policy.effect = effect;
         self
@@ -213,7 +213,7 @@ impl Spec {
     }
 }
 
-/// A tool without its body. One for each `#[tool]`, compiled when it is first listed.
+/// A tool without its body. There is one for each `#[tool]`, compiled when it is first listed.
 #[derive(Debug)]
 pub struct Blueprint {
     pub(super) definition: ToolDefinition,

@@ -1,4 +1,4 @@
-//! Application state by type: what `&T` parameters of tools are taken from.
+//! Application state by type, for the `&T` parameters of tools.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
-/// The type of a piece of state, with its name for messages.
+/// The type of a value of state, with its name for messages.
 ///
 /// ```
 /// # use agent::StateKey;
@@ -15,18 +15,18 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub struct StateKey {
     id: TypeId,
-    /// Of `Arc<T>`: what is there when the `Arc` itself was given as state.
+    /// The id of `Arc<T>`, which is present if the `Arc` itself was added as state.
     in_arc: TypeId,
     name: &'static str,
 }
 
 impl StateKey {
-    /// The key of `T`; trait objects and slices have one too.
+    /// Returns the key of `T`; trait objects and slices have one, too.
     pub fn of<T: ?Sized + 'static>() -> Self {
         Self { id: TypeId::of::<T>(), in_arc: TypeId::of::<Arc<T>>(), name: type_name::<T>() }
     }
 
-    /// The type's name, as `std::any::type_name` gives it.
+    /// Returns the type's name, as `std::any::type_name` gives it.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -58,7 +58,7 @@ impl fmt::Display for StateKey {
     }
 }
 
-/// Two values of one type were given; which one is meant cannot be known.
+/// The error for two values of one type, which would be ambiguous.
 ///
 /// ```
 /// use agent::{StateKey, ToolContext};
@@ -74,19 +74,19 @@ pub struct DuplicateState(pub(crate) StateKey);
 crate::error_text::debug_is_the_sentence!(DuplicateState);
 
 impl DuplicateState {
-    /// The type that was given twice.
+    /// Returns the type that was added twice.
     pub fn key(&self) -> StateKey {
         self.0
     }
 }
 
-/// Values by type, cheap to clone. Each is an `Arc<T>`, kept as `Any`, so that `T` may be unsized.
+/// Values by type, cheap to clone. Each is an `Arc<T>`, stored as `Any`, so that `T` may be unsized.
 #[derive(Clone, Default)]
 pub(crate) struct StateMap {
     values: Arc<HashMap<StateKey, Arc<dyn Any + Send + Sync>, BuildHasherDefault<TypeHasher>>>,
 }
 
-/// A `TypeId` is a hash already.
+/// A `TypeId` is already a hash.
 #[derive(Clone, Default)]
 struct TypeHasher(u64);
 
@@ -130,7 +130,7 @@ impl StateMap {
         self.values.contains_key(key)
     }
 
-    /// These, and of `below` what is not among them.
+    /// Returns these values, and those of `below` whose types are not among them.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn over(&self, below: &Self) -> Self {
         if self.values.is_empty() {
@@ -146,14 +146,14 @@ impl StateMap {
         all
     }
 
-    /// Whether an `Arc` of that type was given where the value in it was meant.
+    /// Whether an `Arc` of that type was added where the value in it was meant.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }
 }
 
 impl fmt::Debug for StateMap {
-    /// The types only: values may be secret, and need not be `Debug`.
+    /// Writes only the types: values may be secret, and need not be `Debug`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }

@@ -1,6 +1,6 @@
-//! What traces say of calls: a span for each, by the names of the OpenTelemetry conventions for generative AI
-//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), with the coercions and faults of its arguments as events. What is
-//! said is in them only where the application captures it.
+//! The traces of calls: one span for each call, with the names of the OpenTelemetry conventions for generative AI
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), and events for the coercions and faults of its arguments. Content is
+//! included only where the application captures it.
 
 use super::context::ToolContext;
 use super::outcome::{FailureCode, ToolOutcome};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use tracing::Span;
 use tracing::field::Empty;
 
-/// Changes one text, number or boolean of what is captured, which stands at this JSON pointer.
+/// Changes one text, number or boolean of the captured content, given its JSON pointer.
 pub(crate) type Redact = dyn Fn(&str, &mut Value) + Send + Sync;
 
-/// What is said goes into traces, after the application had its way with it.
+/// Captures content for traces, after the application has redacted it.
 #[derive(Clone, Default)]
 pub(crate) struct Capture {
     redact: Option<Arc<Redact>>,
@@ -31,7 +31,7 @@ impl Capture {
         Self { redact: Some(redact) }
     }
 
-    /// The content as JSON text; none where the application's function panicked.
+    /// Returns the content as JSON text; `None` if the application's function panicked.
     pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
         let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
         let mut content = serde_json::to_value(content).ok()?;
@@ -49,7 +49,7 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// Every value that holds no others, however deep.
+/// Visits every value that is not a container, at any depth.
 fn walk(content: &mut Value, redact: &Redact) {
     let mut open = vec![(String::new(), content)];
     while let Some((path, value)) = open.pop() {
@@ -70,7 +70,7 @@ fn walk(content: &mut Value, redact: &Redact) {
     }
 }
 
-/// The span of a call.
+/// Creates the span of a call.
 pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
     tracing::info_span!(
         "execute_tool",
@@ -87,7 +87,7 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
     )
 }
 
-/// What a call came to: its kind of error, the coercions and faults of its arguments, and what was said where it is captured.
+/// Records how a call ended: its kind of error, the coercions and faults of its arguments, and its content where it is captured.
 pub(crate) fn end_call(
     span: &Span,
     tool: &dyn Tool,
@@ -118,14 +118,14 @@ pub(crate) fn end_call(
     });
 }
 
-/// What kind of error it is, if it is one.
+/// Records the kind of error, if it is one.
 pub(crate) fn end_span(span: &Span, outcome: &ToolOutcome) {
     if outcome.is_error() {
         fail(span, outcome.code().unwrap_or("retry"));
     }
 }
 
-/// What the span stands for failed, in this way.
+/// Records that the span's operation failed with this kind of error.
 pub(crate) fn fail(span: &Span, kind: &str) {
     span.record("error.type", kind);
     span.record("otel.status_code", "ERROR");
@@ -160,7 +160,7 @@ fn tell_refusal(tool: &dyn Tool, refusal: &InvalidArguments, capture: Option<&Ca
     }
 }
 
-/// Why the arguments were refused. They are checked once more, which costs only those who look at traces.
+/// Returns why the arguments were refused. They are checked once more, which costs only those who use traces.
 fn refusal(tool: &dyn Tool, arguments: &str, source: Option<&Source>) -> Option<InvalidArguments> {
     let check = || {
         let own = source.and_then(|source| tool.definition_for(source).ok().flatten());
@@ -174,7 +174,7 @@ fn refusal(tool: &dyn Tool, arguments: &str, source: Option<&Source>) -> Option<
     catch_unwind(AssertUnwindSafe(check)).ok().flatten()
 }
 
-/// The names of a tool's parameters, at any depth: what else stands in a path was made up by the model.
+/// The names of a tool's parameters, at any depth: everything else in a path was made up by the model.
 struct Names<'a>(HashSet<&'a str>);
 
 impl<'a> Names<'a> {
@@ -195,7 +195,7 @@ impl<'a> Names<'a> {
         Self(names)
     }
 
-    /// The path, with `*` for keys that the model chose, unless what is said is captured.
+    /// Returns the path, with `*` for keys that the model chose, unless content is captured.
     fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
         if capture.is_some() {
             return path.to_owned();

@@ -1,4 +1,4 @@
-//! The one tool trait.
+//! The tool trait.
 
 use super::BoxFuture;
 use super::call_record::CallRecord;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 
-/// Something that a model can call. `#[tool]` writes this; by hand it is a definition and a call:
+/// A tool that a model can call. `#[tool]` implements it; a manual implementation consists of a definition and a call:
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -51,8 +51,8 @@ static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 /// # Ok(()) }
 /// ```
 ///
-/// A tool around another one hands on all that it does not change. Where it leaves out a method, the default stands, which
-/// knows nothing of the inner tool.
+/// A tool that wraps another one has to forward every method that it does not change: the default implementation knows nothing
+/// about the inner tool.
 ///
 /// ```
 /// use agent::args::{Coercions, InvalidArguments, PlanOptions};
@@ -129,80 +129,79 @@ static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 /// # Ok(()) }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// What a model is shown. The same value at each call.
+    /// Returns what a model sees. The value must not change.
     fn definition(&self) -> &ToolDefinition;
 
     /// Checks the arguments, which are the text as the model sent it, and runs the body.
     ///
-    /// It is called through a [`Registry`](crate::Registry), which finds the tool, catches panics, and keeps
-    /// time and cancellation. `cx` is that of this call. Dropping the future stops the call.
+    /// It is called through a [`Registry`](crate::Registry), which finds the tool, catches panics, and enforces timeout and
+    /// cancellation. `cx` is the context of this call. Dropping the future stops the call.
     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply>;
 
-    /// Checks the arguments without running anything.
+    /// Checks the arguments without running the body.
     ///
     /// # Errors
-    /// When they are refused: the full report.
+    /// Returns the full report when they are refused.
     fn validate(&self, arguments: &str) -> Result<Coercions, InvalidArguments> {
         self.definition().plan().parse::<Value>(arguments).map(|parsed| parsed.coercions)
     }
 
-    /// The same tool, whose arguments are checked by these options where it says nothing itself. `None`, the default, leaves
-    /// the tool as it is.
+    /// Returns the same tool with these options for checking arguments, where it sets nothing itself. `None`, the default, leaves
+    /// the tool unchanged.
     ///
     /// # Errors
-    /// When its schema cannot be compiled with them.
+    /// Fails when its schema cannot be compiled with them.
     fn with_defaults(&self, defaults: PlanOptions) -> Result<Option<Arc<dyn Tool>>, DefinitionError> {
         let _ = defaults;
         Ok(None)
     }
 
-    /// Changes arguments before they are checked: an old name, a missing default. `None`, the default, leaves them as they
-    /// are. It is called before every check and every run, so doing it again changes nothing more.
+    /// Changes arguments before they are checked, for example to rename an old key or add a default. `None`, the default, leaves
+    /// them unchanged. It is called before every check and every run, so running it twice must have the same result as once.
     ///
     /// # Errors
-    /// When the call cannot go on; it ends with the code `prepare_error`.
+    /// Returns an error to end the call with the code `prepare_error`.
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let _ = arguments;
         Ok(None)
     }
 
-    /// What a model is shown on behalf of `source`; `None`, the default, is [`definition`](Self::definition). A tool that
-    /// says something else here also checks the arguments of such a call by it.
+    /// Returns what a model sees on behalf of `source`. `None`, the default, means [`definition`](Self::definition). A tool that
+    /// returns another definition also checks the arguments of such a call against it.
     ///
     /// # Errors
-    /// When its schema cannot be compiled.
+    /// Fails when its schema cannot be compiled.
     fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
         let _ = source;
         Ok(None)
     }
 
-    /// What a model is shown of a stored result. It is asked each time a request is built, so it may tell what is the case by
-    /// then. `None`, the default, and blank text stand for the stored content.
+    /// Returns what a model sees of a stored result. It is called each time a request is built, so the text may change with time.
+    /// For `None`, the default, and for blank text, the model sees the stored content.
     fn format_result(&self, record: &CallRecord<'_>) -> Option<Vec<Part>> {
         let _ = record;
         None
     }
 
-    /// Whether the model is asked at once when this call, which was made outside of a run, is recorded
-    /// (`Assistant::record`). The default is what the [policy](crate::ToolPolicy::follow_up) says. In a run the model is told of
-    /// every result anyway.
+    /// Whether the model is asked at once when this call, which was made outside of a run, is recorded (`Assistant::record`). By
+    /// default the [policy](crate::ToolPolicy::follow_up) decides. In a run the model sees every result anyway.
     fn triggers_follow_up(&self, record: &CallRecord<'_>) -> bool {
         let _ = record;
         self.policy().follow_up
     }
 
-    /// Whether [`format_result`](Self::format_result) may give anything else than `None`; true by default. A tool for which it
-    /// is false is not asked about each of its results for each request.
+    /// Whether [`format_result`](Self::format_result) may return anything but `None`. Default: `true`. If it is `false`, the tool
+    /// is not asked about each of its results for each request.
     fn formats_results(&self) -> bool {
         true
     }
 
-    /// How it may be run; [`ToolPolicy::DEFAULT`] by default.
+    /// Returns how the tool may be run. Default: [`ToolPolicy::DEFAULT`].
     fn policy(&self) -> &ToolPolicy {
         &DEFAULT_POLICY
     }
 
-    /// The state that its body takes from the context, so that what is missing is found before a call; none by default.
+    /// Returns the state that the body takes from the context, so that missing state is detected before a call. Default: none.
     fn requires(&self) -> &[StateKey] {
         &[]
     }

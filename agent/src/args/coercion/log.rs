@@ -1,5 +1,5 @@
-//! Records as they are kept while reading: in two allocations however many there are, and made readable when somebody
-//! looks.
+//! Records of coercions while arguments are read: two allocations however many there are, and converted to a readable form when
+//! they are accessed.
 
 use super::{Coercion, CoercionRule, HIDDEN, recorded};
 use crate::args::scalar::Int;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::{fmt, ops::Deref, sync::OnceLock};
 
-/// Every change of what was sent, in order; mostly none.
+/// Every change of the sent arguments, in order; usually empty.
 ///
-/// It is a list of [`Coercion`]s that is written out when it is first looked into: [`len`](Self::len) and
-/// [`is_empty`](Self::is_empty) cost nothing, and neither do records that nobody reads.
+/// It is a list of [`Coercion`]s that is built when it is first accessed: [`len`](Self::len) and [`is_empty`](Self::is_empty)
+/// cost nothing, and neither do records that nobody reads.
 ///
 /// ```
 /// use agent::args::{CoercionRule, Plan, PlanOptions};
@@ -32,14 +32,14 @@ pub struct Coercions(Option<Box<Records>>);
 
 #[derive(Clone, Default)]
 struct Records {
-    /// What the mending of structure changed, before anything was read.
+    /// The changes by structural repairs, before anything was read.
     before: Vec<Coercion>,
     log: Log,
     told: OnceLock<Vec<Coercion>>,
 }
 
 impl Coercions {
-    /// Adds a record whose path `write_path` writes.
+    /// Adds a record whose path is written by `write_path`.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -64,12 +64,12 @@ impl Coercions {
         }
     }
 
-    /// How many changes there are.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |records| records.before.len() + records.log.count)
     }
 
-    /// Whether everything was taken as it was sent.
+    /// Whether the arguments were accepted unchanged.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -156,15 +156,15 @@ impl<'de> Deserialize<'de> for Coercions {
     }
 }
 
-/// The records of one parse, one after the other as bytes: nothing is written out that nobody reads. A record is the
-/// segments of its path (innermost first), the value that was sent, the value that was taken, and the rule.
+/// The records of one parse as consecutive bytes, so that only what is accessed is built. A record consists of the segments of
+/// its path (innermost first), the sent value, the accepted value, and the rule.
 #[derive(Clone, Default)]
 struct Log {
     bytes: Vec<u8>,
     count: usize,
 }
 
-/// What a part of a record is.
+/// The kinds of parts of a record.
 mod tag {
     pub(super) const KEY: u8 = 1;
     pub(super) const INDEX: u8 = 2;
@@ -179,7 +179,7 @@ mod tag {
     pub(super) const JSON: u8 = 11;
 }
 
-/// Of a longer key only the beginning is kept: below other values it would be kept for each of them.
+/// Only the start of a longer key is kept: it would be repeated for each value below it.
 const MAX_KEY: usize = 1 << 12;
 
 /// A value to be recorded.
@@ -204,7 +204,7 @@ impl From<Int> for Noted<'_> {
     }
 }
 
-/// Takes the segments of a path, innermost first.
+/// Accepts the segments of a path, innermost first.
 pub(crate) struct PathWriter<'l>(&'l mut Log);
 
 impl PathWriter<'_> {
@@ -258,7 +258,7 @@ impl Log {
     }
 }
 
-/// What is left to be read.
+/// The bytes that are left to be read.
 struct Parts<'l>(&'l [u8]);
 
 impl<'l> Parts<'l> {

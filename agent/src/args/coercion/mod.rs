@@ -1,4 +1,4 @@
-//! The record of what was changed.
+//! The record of a coercion.
 
 mod log;
 
@@ -23,29 +23,29 @@ use serde_json::Value;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CoercionRule {
-    /// `1.0` for 1.
+    /// `1.0` becomes 1.
     FloatToInteger,
-    /// `"42"` for 42.
+    /// `"42"` becomes 42.
     TextToInteger,
-    /// `"4.5"` for 4.5.
+    /// `"4.5"` becomes 4.5.
     TextToNumber,
-    /// `"true"` for true.
+    /// `"true"` becomes true.
     TextToBoolean,
-    /// 42 for `"42"`.
+    /// 42 becomes `"42"`.
     NumberToText,
-    /// `"In Progress"` for `"in_progress"`.
+    /// `"In Progress"` becomes `"in_progress"`.
     FoldEnum,
-    /// `"3"` or 3.0 for a 3 of a closed set of numbers.
+    /// `"3"` or 3.0 becomes the 3 of a closed set of numbers.
     ToClosedNumber,
-    /// JSON text for the array or object that it says.
+    /// A string with JSON text becomes the array or object in it.
     JsonTextDecoded,
-    /// One value for an array of it.
+    /// A single value becomes an array with it.
     OneValueWrapped,
-    /// `null` for a parameter that was meant to be left out.
+    /// `null` is treated as a parameter that was left out.
     NullAsAbsent,
-    /// `null` for no arguments at all.
+    /// `null` is treated as no arguments at all.
     NullAsEmpty,
-    /// A key that no parameter has was dropped.
+    /// A key that matches no parameter is dropped.
     UnknownDropped,
 }
 
@@ -66,7 +66,7 @@ impl CoercionRule {
         Self::UnknownDropped,
     ];
 
-    /// The rule in one word: `text_to_integer`, …
+    /// Returns the identifier of the rule: `text_to_integer`, …
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FloatToInteger => "float_to_integer",
@@ -110,20 +110,20 @@ impl std::fmt::Display for CoercionRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Coercion {
-    /// JSON pointer into what was sent; empty for the arguments as a whole.
+    /// JSON pointer into the sent arguments; empty for the arguments as a whole.
     pub path: String,
-    /// What was sent.
+    /// The value that was sent.
     pub from: Value,
-    /// What the tool got.
+    /// The value that the tool got.
     pub to: Value,
-    /// Why.
+    /// The rule by which it was changed.
     pub rule: CoercionRule,
 }
 
-/// Stands for a secret value in records and reports.
+/// Replaces a secret value in records and reports.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// A value as it is recorded: as it is when short, in words when long.
+/// Returns a value as it is recorded: unchanged if it is short, described in words if it is long.
 pub(crate) fn recorded(value: Value) -> Value {
     match value {
         Value::String(s) if s.len() > MAX_RECORD => cut(&s, MAX_RECORD).into(),

@@ -1,5 +1,5 @@
-//! What needs look-ahead: tags may stand anywhere, unions need a branch, sets are compared as a whole.
-//! Only such a subtree is taken as text and read again.
+//! Values that need look-ahead: tags may be at any position, unions need a branch, sets are compared as a whole. Only such a
+//! subtree is kept as text and read again.
 
 use super::context::{nested, refused};
 use super::sequence::SequenceVisitor;
@@ -12,8 +12,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, M
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
-/// Values nest 127 deep, with alternatives in objects at each level: more is a schema that leads from alternatives to
-/// alternatives.
+/// Values nest 127 deep, with alternatives in objects at each level. More means that the schema leads from alternatives to alternatives.
 pub(super) const MAX_AGAIN: u32 = 260;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
@@ -48,7 +47,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         out.map_err(nested)
     }
 
-    /// Read along the base, once the checks are passed.
+    /// Reads along the base, once the checks have passed.
     #[inline(never)]
     pub(super) fn checked<V: Visitor<'de>>(
         self,
@@ -78,7 +77,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         out.map_err(nested)
     }
 
-    /// A set: compared as coerced, because `["1", 1]` repeats as strings.
+    /// Reads a set. Items are compared after coercion, because `["1", 1]` has equal strings.
     #[inline(never)]
     pub(super) fn unique<V: Visitor<'de>>(self, visitor: V, array: &ArraySpec) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
@@ -94,7 +93,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
 }
 
 impl<'c> Context<'c> {
-    /// The node to read this along, for whoever takes objects or lists.
+    /// Returns the node to read this along, for types that ask for objects or lists.
     pub(super) fn look_ahead(
         &self,
         path: &Path<'_>,
@@ -133,7 +132,7 @@ impl<'c> Context<'c> {
     }
 }
 
-/// The items as they will arrive.
+/// Returns the items as they will arrive.
 fn coerced(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<Vec<Value>> {
     let silent = Context::silent(cx.graph, text);
     let mut de = serde_json::Deserializer::from_str(text);
@@ -195,7 +194,7 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
     }
 }
 
-/// The member of a closed set that was sent, and what was sent.
+/// Returns the member of a closed set that was sent, and the sent value.
 fn member<'v>(
     members: &'v [Value],
     text: &str,
@@ -211,7 +210,7 @@ fn member<'v>(
     Ok((member, sent))
 }
 
-/// How something else became this member of a closed set. Containers are only ever equal.
+/// Returns the rule by which another value became this member of a closed set. Containers are only compared for equality.
 fn rule_for(member: &Value) -> Option<CoercionRule> {
     match member {
         Value::Bool(_) => Some(CoercionRule::TextToBoolean),

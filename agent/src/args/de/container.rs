@@ -1,5 +1,5 @@
-//! Types that ask for an object or a list. They can take no scalar, so nothing is compiled for one, which would be
-//! most of what every struct of a user adds to a release build (`benches/build-time.sh`).
+//! Types that ask for an object or a list. They accept no scalar, so no code is compiled for scalars, which would be most of what
+//! each of a user's structs adds to a release build (`benches/build-time.sh`).
 
 use super::buffered::MAX_AGAIN;
 use super::context::{nested, refused};
@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// For a type that asked for a map or a struct.
+    /// Reads for a type that asked for a map or a struct.
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
@@ -38,7 +38,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         out.map_err(nested)
     }
 
-    /// For a type that asked for a list or a tuple.
+    /// Reads for a type that asked for a list or a tuple.
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, cx, path, node } = self;
@@ -71,8 +71,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// The text of what needs look-ahead, and the node to read it along. One level deeper in re-reading, which the caller
-/// leaves.
+/// Returns the text of a value that needs look-ahead, and the node to read it along. It increases the depth of re-reading, which
+/// the caller decreases again.
 fn ahead<'de, 'c, D: Deserializer<'de>>(
     cx: &Context<'c>,
     path: &Path<'_>,

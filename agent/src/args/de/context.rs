@@ -1,4 +1,4 @@
-//! What one parse carries along.
+//! The state of one parse.
 
 use crate::args::coercion::{Coercion, CoercionRule, Coercions, Noted, PathWriter};
 use crate::args::diagnose::{Choices, Shared};
@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
 
-/// Where we are: a list on the stack, so that knowing it costs nothing until it is needed.
+/// The current place: a linked list on the stack, so that it costs nothing until it is needed.
 pub(crate) struct Path<'c> {
     up: Option<&'c Path<'c>>,
     segment: Segment<'c>,
@@ -65,7 +65,7 @@ impl<'c> Path<'c> {
         }
     }
 
-    /// At most 128 calls deep: the parser goes no deeper.
+    /// At most 128 calls deep, like the parser.
     fn write(&self, out: &mut String) {
         if let Some(up) = self.up {
             up.write(out);
@@ -80,22 +80,22 @@ impl<'c> Path<'c> {
 
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
-    /// The text being read. Borrowed keys point into it, which tells where we are without reading twice.
+    /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
     text: &'c str,
     log: RefCell<Coercions>,
-    /// Where the first refusal came from.
+    /// The place of the first refusal.
     failed_at: RefCell<Option<String>>,
-    /// The branches chosen for unions, by place in the text: chosen once for everything nested.
+    /// The branches chosen for unions, by place in the text: chosen once, with everything nested.
     choices: RefCell<HashMap<(usize, usize), NodeId>>,
-    /// Those of a walk that was here before.
+    /// The choices of an earlier walk.
     walked: Option<&'c Shared<'c>>,
     /// Nodes with checks, and the places in the text that pass them.
     passed: RefCell<HashSet<(usize, usize)>>,
-    /// How many subtrees are being read again, in each other.
+    /// The nesting depth of subtrees that are being read again.
     pub(super) again: Cell<u32>,
-    /// Coerce only: no records, no checks, and sets may repeat.
+    /// Only coerces: no records, no checks, and sets may have repeated items.
     pub(super) silent: bool,
-    /// Only to hear what the checks of typed values find, inside their scope.
+    /// Only collects what the checks of typed values find, within their scope.
     pub(super) collects: bool,
     placed: RefCell<Vec<Placed>>,
 }
@@ -117,28 +117,28 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// For looking at a value as it will arrive, without recording anything.
+    /// Creates a context that looks at a value as it will arrive, without recording anything.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context { silent: true, ..Context::new(graph, text) }
     }
 
-    /// For hearing what checks find.
+    /// Creates a context that collects what checks find.
     pub(crate) fn collecting(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context { collects: true, ..Context::new(graph, text) }
     }
 
-    /// What was found, and where the first refusal came from.
+    /// Returns what was found, and the place of the first refusal.
     pub(crate) fn into_placed(self) -> (Vec<Placed>, Option<String>) {
         (self.placed.into_inner(), self.failed_at.into_inner())
     }
 
-    /// What checks have found since the last time is about the value at this path.
+    /// Assigns what checks have found since the last call to the value at this path.
     #[cold]
     pub(crate) fn place(&self, path: &Path<'_>, node: &Node) {
         hooks::place(|| path.pointer(), node, path.secret, &mut self.placed.borrow_mut());
     }
 
-    /// Does serde try one alternative after the other here? Then a refusal by one leads to the next.
+    /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
     pub(crate) fn is_tried(&self, node: &Node) -> bool {
         match &node.kind {
             Kind::Union { .. } => true,
@@ -147,12 +147,12 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// After other changes.
+    /// Creates a context for text that was changed before.
     pub(crate) fn after(graph: &'c Graph, text: &'c str, before: Vec<Coercion>) -> Context<'c> {
         Context { log: RefCell::new(before.into()), ..Context::new(graph, text) }
     }
 
-    /// For looking, with what a walk chose.
+    /// Creates a context for looking, with the choices of a walk.
     pub(crate) fn chosen(graph: &'c Graph, text: &'c str, walked: &'c Shared<'c>) -> Context<'c> {
         Context { walked: Some(walked), ..Context::silent(graph, text) }
     }
@@ -172,7 +172,7 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// A dropped key may be a misspelled secret.
+    /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, path: &Path<'_>, from: Value) {
         if !self.silent {
@@ -191,7 +191,7 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// The text after a borrowed key, or none if the key is no part of the text (it had escapes).
+    /// Returns the text after a borrowed key, or `None` if the key is not part of the text (it had escapes).
     #[inline]
     fn after_key(&self, key: &str) -> Option<&'c [u8]> {
         let start = key.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
@@ -199,7 +199,7 @@ impl<'c> Context<'c> {
         self.text.as_bytes().get(start.checked_add(key.len() + 1)?..)
     }
 
-    /// Is the value after this key a null? None if only reading it can tell.
+    /// Whether the value after this key is null; `None` if only reading it can tell.
     #[inline]
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
         let rest = skip_blank(self.after_key(key)?).strip_prefix(b":")?;
@@ -235,13 +235,13 @@ fn skip_blank(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The words are never shown unless the diagnosis finds nothing.
+/// The text is never shown unless the diagnosis finds nothing.
 #[cold]
 pub(super) fn refused<E: Error>(words: &'static str) -> E {
     E::custom(words)
 }
 
-/// An error of a re-read subtree as one of the whole.
+/// Converts an error of a re-read subtree to one of the whole.
 #[cold]
 pub(super) fn nested<E: Error>(error: serde_json::Error) -> E {
     E::custom(error)

@@ -1,6 +1,6 @@
-//! Externally tagged enums: a unit name, or an object of exactly one entry.
+//! Externally tagged enums: the name of a unit variant, or an object with exactly one entry.
 //!
-//! Not through `serde_json`'s own `deserialize_enum`, which would also take `{"Unit": null}`: the schema does not offer it.
+//! `serde_json`'s own `deserialize_enum` is not used, because it would also accept `{"Unit": null}`, which the schema does not offer.
 
 use super::PlanSeed;
 use super::context::{Context, Path, refused};

@@ -1,10 +1,10 @@
-//! The typed pass: a serde `Deserializer` that lets the plan decide what a value may be.
+//! The typed pass: a serde `Deserializer` in which the plan decides what a value may be.
 //!
-//! The plan node, not the request of the `Deserialize` impl, says what a scalar may be. So coercion also happens where
-//! serde buffers (flatten, untagged, tags). The inner deserializer is always
-//! `&mut serde_json::Deserializer<StrRead>`: a second instantiation would make release builds several times slower.
+//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where
+//! serde buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: a second
+//! instantiation would make release builds several times slower.
 //!
-//! Errors here only say that the arguments are refused; [`diagnose`](super::diagnose) says why.
+//! Errors here only say that the arguments are refused; [`diagnose`](super::diagnose) determines why.
 
 mod buffered;
 mod container;
@@ -27,7 +27,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
-/// `serde_json` reads 127 containers in each other; re-reading a subtree must not start that count anew.
+/// `serde_json` reads 127 nested containers; re-reading a subtree must not restart that count.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
@@ -37,7 +37,7 @@ pub(crate) struct PlanDe<'c, D> {
     pub(crate) node: &'c Node,
 }
 
-/// Deserialises whatever the seed wants, through a [`PlanDe`].
+/// Deserializes whatever the seed asks for, through a [`PlanDe`].
 struct PlanSeed<'c, S> {
     seed: S,
     cx: &'c Context<'c>,
@@ -58,7 +58,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
 }
 
 impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
-    /// The same, and what checks find in the value is noted for its place.
+    /// The same, and records what checks find in the value for its place.
     #[cold]
     fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
         let PlanSeed { seed, cx, path, node } = self;
@@ -160,7 +160,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         self.read(visitor, Hint::Unsigned128)
     }
 
-    /// Ignored by the type, but still checked by the plan.
+    /// The type ignores the value, but the plan still checks it.
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.read(visitor, Hint::Ignored)
@@ -235,7 +235,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     }
 }
 
-/// A nullable node for a type that asked for an option.
+/// Visits a nullable node for a type that asked for an option.
 struct OptionVisitor<'c, V> {
     visitor: V,
     cx: &'c Context<'c>,
@@ -263,7 +263,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 }
 
-/// A nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
+/// Visits a nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
 struct NullableVisitor<'c, V> {
     visitor: V,
     cx: &'c Context<'c>,

@@ -46,7 +46,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     }
 }
 
-/// Which keys an object had.
+/// The keys that an object had.
 #[derive(Default)]
 struct Given<'de> {
     /// The first 64 properties.
@@ -59,7 +59,7 @@ struct Given<'de> {
 }
 
 impl<'de> Given<'de> {
-    /// False if it was given before.
+    /// Returns `false` if it was given before.
     #[inline]
     fn add(&mut self, index: usize) -> bool {
         let word = if index < 64 {
@@ -96,12 +96,12 @@ impl<'de> Given<'de> {
     }
 }
 
-/// The entry whose key was given out and whose value is still to be read.
+/// The entry whose key was passed on and whose value is still to be read.
 struct Next<'de> {
     node: NodeId,
     secret: bool,
     key: Cow<'de, str>,
-    /// The value, where it had to be taken before the key was given out.
+    /// The value, where it had to be read before the key was passed on.
     raw: Option<&'de RawValue>,
 }
 
@@ -110,14 +110,14 @@ struct Entries<'de, 'c, 'g, A> {
     cx: &'c Context<'c>,
     path: &'c Path<'c>,
     object: &'c ObjectSpec,
-    /// The index after the previous property.
+    /// The index after that of the previous property.
     hint: usize,
     next: Next<'de>,
     given: &'g mut Given<'de>,
 }
 
 impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
-    /// What a key that is no property leads to; none if it was dropped.
+    /// Returns the node for a key that is not a property; `None` if the key was dropped.
     #[inline(never)]
     fn other(&mut self, key: &Cow<'de, str>, child: Option<NodeId>) -> Result<Option<NodeId>, A::Error> {
         let unknown = self.cx.graph.options.unknown_keys();
@@ -147,7 +147,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         Ok(Some(node))
     }
 
-    /// Cuts out a null that means absent; serde must not be told of its key. True if it was one.
+    /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
     #[inline]
     fn null_as_absent(&mut self, key: &Cow<'de, str>, index: usize) -> Result<bool, A::Error> {
         let follows = match key {
@@ -181,7 +181,7 @@ impl<'de, A: MapAccess<'de>> Entries<'de, '_, '_, A> {
         Ok(true)
     }
 
-    /// schemars writes integer map keys as a pattern of digits; whoever asks for anything gets a number then.
+    /// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
     fn is_integer_key(&self, key: &str) -> bool {
         !self.object.patterns.is_empty()
             && key.parse::<i64>().is_ok()
@@ -249,7 +249,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
     }
 }
 
-/// A key as text, borrowed where it had no escapes.
+/// Reads a key as text, borrowed if it has no escapes.
 pub(super) struct KeyText;
 
 impl<'de> DeserializeSeed<'de> for KeyText {
@@ -278,7 +278,7 @@ impl<'de> Visitor<'de> for KeyText {
     }
 }
 
-/// A key for a field name, or for the key type of a map: text, integer, bool, enum, newtype of those.
+/// A key as a field name, or as the key type of a map: text, integer, bool, enum, or a newtype of those.
 struct Key<'k, 'de, E> {
     text: &'k str,
     borrowed: Option<&'de str>,

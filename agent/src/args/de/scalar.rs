@@ -52,7 +52,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         self.give_int(int)
     }
 
-    /// Text where an integer is wanted.
+    /// Reads text where an integer is expected.
     fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
         if !self.node.rules.has(Rules::TEXT_INTEGER) {
             return Err(refused("type"));
@@ -89,7 +89,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         }
     }
 
-    /// A number where text is wanted.
+    /// Reads a number where text is expected.
     #[cold]
     fn num_as_text<E: Error>(self, from: Value, whole: bool) -> Result<V::Value, E> {
         let Kind::Str(spec) = &self.node.kind else { return Err(refused("type")) };
@@ -104,7 +104,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         self.visitor.visit_string(text)
     }
 
-    /// Text where it is not simply passed on.
+    /// Reads text that is not simply passed on.
     #[inline(never)]
     fn coerce_text<E: Error>(self, text: &str) -> Result<V::Value, E> {
         let rules = self.node.rules;
@@ -132,7 +132,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         }
     }
 
-    /// Is this text taken as it is?
+    /// Whether this text is accepted unchanged.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.node.kind {
@@ -246,8 +246,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
         self.visit_str(&text)
     }
 
-    /// With its feature `arbitrary_precision`, which any crate of a program can turn on, `serde_json` gives a number as
-    /// a map of one entry: its digits under a name that only itself can write.
+    /// With its feature `arbitrary_precision`, which any crate of a program can enable, `serde_json` represents a number as a map
+    /// with one entry: its digits under a name that only `serde_json` can write.
     #[cold]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
         const NUMBER: &str = "$serde_json::private::Number";
@@ -265,7 +265,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 }
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// 128 bits: read from the token, because `serde_json`'s numbers end at 64.
+    /// Reads 128-bit integers from the token, because `serde_json`'s numbers end at 64 bits.
     #[inline(never)]
     pub(super) fn wide<V: Visitor<'de>>(
         self,

@@ -1,4 +1,4 @@
-//! JSON text as a tree that forgets nothing: duplicate keys, the digits of numbers, where everything stands.
+//! JSON text as a lossless tree: duplicate keys, the digits of numbers, and the position of each value.
 
 use crate::args::text::{MAX_VALUE, cut, key_list, push_segment, quoted};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -9,7 +9,7 @@ pub(crate) struct Document<'t> {
     pub(crate) root: Doc<'t>,
 }
 
-/// One value and the text it was read from.
+/// A value and the text it was read from.
 pub(crate) struct Doc<'t> {
     pub(crate) raw: &'t str,
     pub(crate) shape: Shape<'t>,
@@ -26,7 +26,7 @@ pub(crate) enum Shape<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// `serde_json` decides what is JSON, and words the error.
+    /// `serde_json` decides what is JSON, and provides the error.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
         let mut de = serde_json::Deserializer::from_str(text);
         Checked::deserialize(&mut de)?;
@@ -35,7 +35,7 @@ impl<'t> Document<'t> {
         Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
     }
 
-    /// The tree of a text that is known to be JSON, and at most 128 deep.
+    /// Reads text that is known to be JSON and at most 128 deep.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
         Reader { text, at: 0 }.value().map(|root| Document { root })
     }
@@ -57,12 +57,12 @@ impl Doc<'_> {
         }
     }
 
-    /// Does the number token say an integer? `-0` is read as a float by `serde_json`.
+    /// Whether the number token is an integer. `serde_json` reads `-0` as a float.
     pub(crate) fn is_integer_token(&self) -> bool {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
 
-    /// Does the number, token or text, begin with a minus?
+    /// Whether the number, as token or text, starts with a minus.
     pub(crate) fn is_negative(&self) -> bool {
         match &self.shape {
             Shape::Text(text) => text.trim_start().starts_with('-'),
@@ -74,12 +74,12 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
-    /// The value as `serde_json` reads it; later duplicates win.
+    /// Returns the value as `serde_json` reads it; of duplicate keys the last one counts.
     pub(crate) fn to_value(&self) -> Value {
         serde_json::from_str(self.raw).unwrap_or_default()
     }
 
-    /// The value in a few words: its kind and a short JSON text; containers by size or keys.
+    /// Describes the value briefly: its kind and a short JSON text; containers by size or keys.
     pub(crate) fn shown(&self) -> String {
         match &self.shape {
             Shape::Null => "null".into(),
@@ -94,7 +94,7 @@ impl Doc<'_> {
         }
     }
 
-    /// A key that is twice in an object, here or below, as a pointer from here.
+    /// Returns the pointer, from here, to a key that an object at or below this place has twice.
     pub(crate) fn repeated_key(&self) -> Option<String> {
         match &self.shape {
             Shape::Array(items) => items.iter().enumerate().find_map(|(i, item)| {
@@ -127,7 +127,7 @@ impl Doc<'_> {
     }
 }
 
-/// Reads JSON without building anything: number ranges, surrogates and depth are checked as for a `Value`.
+/// Reads JSON without building a value: number ranges, surrogates and depth are checked as for a `Value`.
 struct Checked;
 
 impl<'de> Deserialize<'de> for Checked {
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for Checked {
     }
 }
 
-/// Builds the tree of a text that is known to be JSON and at most 128 deep.
+/// Builds the tree of text that is known to be JSON and at most 128 deep.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -195,7 +195,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The next byte that is not blank, if it is `byte`.
+    /// Consumes the next byte that is not blank, if it is `byte`.
     fn eat(&mut self, byte: u8) -> bool {
         self.skip_blank();
         let found = self.peek() == Some(byte);

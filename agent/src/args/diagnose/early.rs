@@ -1,6 +1,6 @@
-//! The entries of the arguments, judged one by one while the others are still on their way.
+//! Checks the entries of the arguments one by one while the others are still being received.
 //!
-//! The rules are those of the walk; what only the whole can tell (what is missing, how many there are) is not asked.
+//! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
 
 use super::document::Document;
 use super::outcome::{SUGGESTION_BUDGET, Shared};
@@ -30,7 +30,7 @@ struct Seen {
     told: Told,
 }
 
-/// Was it said that this key is there twice?
+/// Whether it was reported that this key is given twice.
 type Told = bool;
 
 /// What the value of the latest key is checked against.
@@ -61,12 +61,12 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// May what stands at the latest key, or the whole, hold a secret? An unknown key may be a misspelled one.
+    /// Whether the value of the latest key, or the whole, may contain a secret. An unknown key may be a misspelled secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
 
-    /// A key of the arguments. Returns how many issues there were before it.
+    /// Processes a key of the arguments. Returns the number of issues before it.
     pub(crate) fn key(&mut self, key: &str) -> usize {
         let before = self.issues.len();
         self.awaited = Awaited::Nothing;
@@ -123,7 +123,7 @@ impl EarlyCheck {
         before
     }
 
-    /// The value of the latest key; its text is known to be JSON. Returns how many issues there were before it.
+    /// Processes the value of the latest key; its text is known to be JSON. Returns the number of issues before it.
     pub(crate) fn value(&mut self, key: &str, text: &str) -> usize {
         let before = self.issues.len();
         let graph = self.plan.graph();
@@ -158,7 +158,7 @@ impl EarlyCheck {
     }
 }
 
-/// Is there nothing to find in a string? Then a long one is not read again.
+/// Whether no string can have an issue, so that a long one need not be read again.
 fn takes_any_text(kind: &Kind) -> bool {
     match kind {
         Kind::Any => true,

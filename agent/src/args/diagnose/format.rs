@@ -1,8 +1,8 @@
-//! Formats, only to explain a refusal: never stricter than the Rust type that refused.
+//! Checks of formats, only to explain a refusal: never stricter than the Rust type that refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Is this text surely not of that format?
+/// Whether this text certainly does not have that format.
 pub(super) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),
@@ -18,7 +18,7 @@ pub(super) fn is_surely_not(format: &str, text: &str) -> bool {
     }
 }
 
-/// `[+-]Y…-M-D` or the basic form `YYYYMMDD`, perhaps with a time after it, as some types allow.
+/// `[+-]Y…-M-D` or the basic form `YYYYMMDD`, optionally followed by a time, as some types accept.
 fn is_date(text: &str) -> bool {
     let text = text.trim();
     let day = text.split(['T', 't', ' ']).next().unwrap_or_default();
@@ -54,7 +54,7 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && is_time(time)
 }
 
-/// `HH:MM[:SS[.f]]` or the basic form, then anything: zones are written in many ways.
+/// `HH:MM[:SS[.f]]` or the basic form, followed by anything: zones have many notations.
 fn is_time(text: &str) -> bool {
     let text = text.trim_start().trim_start_matches(['T', 't']);
     let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b':');
@@ -70,7 +70,7 @@ fn is_time(text: &str) -> bool {
         && parts.iter().zip(limits).all(|(part, max)| (1..=2).contains(&part.len()) && number(part) <= max)
 }
 
-/// ISO 8601 begins with P; friendlier forms (`2 hours 30 minutes`) have a number and a unit.
+/// ISO 8601 starts with P; other notations (`2 hours 30 minutes`) have a number and a unit.
 fn is_duration(text: &str) -> bool {
     let unsigned = text.trim().trim_start_matches(['+', '-']);
     let has_digit = unsigned.bytes().any(|b| b.is_ascii_digit());
@@ -78,7 +78,7 @@ fn is_duration(text: &str) -> bool {
     has_digit && has_unit
 }
 
-/// 32 hexadecimal digits, with hyphens, braces or the URN prefix as the writer likes.
+/// 32 hexadecimal digits, optionally with hyphens, braces or the URN prefix.
 fn is_uuid(text: &str) -> bool {
     let bare = text.trim_start_matches("urn:uuid:").trim_start_matches('{').trim_end_matches('}');
     bare.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')

@@ -1,4 +1,4 @@
-//! After a refusal: what is wrong, all of it; or how to mend it, where the policy allows.
+//! The pass after a refusal: finds everything that is wrong, or repairs it where the policy allows.
 
 mod document;
 mod early;
@@ -24,20 +24,20 @@ use serde_json::{Value, json};
 /// Arguments that the plan refuses.
 pub(crate) struct Refusal<'t> {
     pub(crate) issues: Vec<Issue>,
-    /// All issues; only the first ones are kept.
+    /// The number of all issues; only the first ones are kept.
     pub(crate) count: usize,
-    /// What was sent, decoded as far as it could be.
+    /// The arguments as they were sent, decoded as far as possible.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
 }
 
-/// Arguments that the plan has nothing against.
+/// Arguments in which the plan finds no issue.
 pub(crate) struct Mended {
     /// The text to read instead, if the structure had to be repaired.
     pub(crate) text: Option<String>,
     pub(crate) coercions: Vec<Coercion>,
 }
 
-/// All issues, or the arguments mended.
+/// Returns all issues, or the repaired arguments.
 pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refusal<'t>> {
     let document = match Document::parse(text) {
         Ok(document) => document,
@@ -63,7 +63,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     }
 }
 
-/// The arguments as a whole: null for none, or an object sent as a JSON string.
+/// Unwraps the arguments as a whole: null for none, or an object sent as a JSON string.
 fn unwrapped(graph: &Graph, root: &Doc<'_>) -> Option<(String, Coercion)> {
     let hide = |v: Value| if graph.has_secrets() { HIDDEN.into() } else { recorded(v) };
     match &root.shape {

@@ -1,4 +1,4 @@
-//! Which branch of a union a value belongs to.
+//! Decides which branch of a union a value belongs to.
 
 use super::document::{Doc, Document};
 use super::walk::{Findings, Walk};
@@ -8,26 +8,26 @@ use serde::de::Deserialize;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap};
 
-/// Candidates times characters compared in one diagnosis; after that mistakes are listed without suggestions.
+/// The budget for suggestions in one diagnosis: candidates times compared characters. After that, mistakes are listed without suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
-/// Checks in one diagnosis, and 64 bytes that one looks at: far more than any call of a real tool needs.
+/// The budget for checks in one diagnosis: each costs 1, and 1 for every 64 bytes that it looks at. Real tools need far less.
 const CHECK_BUDGET: usize = 300_000;
 
-/// What all walks of one diagnosis know.
+/// The state that all walks of one diagnosis share.
 pub(crate) struct Shared<'w> {
     pub(super) graph: &'w Graph,
-    /// Where the arguments as a whole begin, if they are looked at.
+    /// The start of the arguments as a whole, if they are being looked at.
     root: Option<usize>,
-    /// Sets may repeat: they are being looked at in order to be compared, and to look again would multiply.
+    /// Sets may have repeated items: they are being read in order to be compared, and reading them again would multiply.
     pub(super) silent: bool,
     /// By union node and place in the text. Without it nested unions would be tried again for every branch around them.
     choices: RefCell<HashMap<(usize, usize), Choice>>,
-    /// What is left of [`SUGGESTION_BUDGET`].
+    /// The rest of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
-    /// What is left of [`CHECK_BUDGET`], and of what the text adds to it.
+    /// The rest of [`CHECK_BUDGET`], and of what the text adds to it.
     checks: Cell<usize>,
-    /// How many nodes deep the walks are.
+    /// The current depth of the walks, in nodes.
     pub(super) depth: Cell<usize>,
     /// Nodes with checks that places in the text have passed.
     passed: RefCell<Vec<(usize, usize)>>,
@@ -41,7 +41,7 @@ pub(super) enum Choice {
         bent: bool,
         loose: bool,
     },
-    /// None fits; this one has the fewest issues. `clash`: not even the type at its root is right.
+    /// None fits; this one has the fewest issues. `clash`: even the type at its root is wrong.
     Closest {
         branch: NodeId,
         count: usize,
@@ -49,7 +49,7 @@ pub(super) enum Choice {
     },
     /// More than one fits where only one may.
     Ambiguous,
-    /// One fits, where only one may, and some key is there twice: which ones fit depends on who reads it.
+    /// One fits where only one may, but a key is given twice: which branches fit depends on the reader.
     Doubled,
     /// There are no branches.
     Nothing,
@@ -70,7 +70,7 @@ impl<'w> Shared<'w> {
         }
     }
 
-    /// For a look at another text, at the same expense.
+    /// Returns the state for looking at another text, with the same budget.
     pub(super) fn another(&self) -> Shared<'w> {
         let other = Shared::new(self.graph, None, self.silent);
         other.suggestions.set(self.suggestions.get());
@@ -84,7 +84,7 @@ impl<'w> Shared<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// May one more check look at this? Checks in checks could multiply.
+    /// Whether one more check may look at this. Nested checks could multiply.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -95,7 +95,7 @@ impl<'w> Shared<'w> {
         self.passed.borrow_mut().push(crate::args::de::choice_key(node, raw));
     }
 
-    /// The branch that was chosen, if one fits.
+    /// Returns the chosen branch, if one fits.
     pub(crate) fn chosen(&self, key: (usize, usize)) -> Option<NodeId> {
         match self.choices.borrow().get(&key) {
             Some(Choice::Fits { branch, .. }) => Some(*branch),
@@ -103,12 +103,12 @@ impl<'w> Shared<'w> {
         }
     }
 
-    /// Is this the text of the arguments as a whole?
+    /// Whether this is the text of the arguments as a whole.
     pub(super) fn is_root(&self, raw: &str) -> bool {
         self.root == Some(raw.as_ptr().addr())
     }
 
-    /// May that many candidates be compared with this?
+    /// Whether the budget allows that many candidates to be compared with this.
     pub(super) fn may_suggest(&self, candidates: usize, sent: &str) -> bool {
         match self.suggestions.get().checked_sub(candidates.saturating_mul(sent.len().clamp(8, 64))) {
             Some(left) => {
@@ -119,7 +119,7 @@ impl<'w> Shared<'w> {
         }
     }
 
-    /// A branch that takes the value as it is wins; else the first that takes it coerced; else the closest.
+    /// A branch that accepts the value unchanged wins, then the first that accepts it coerced, then the closest.
     pub(super) fn choose(&self, node: &Node, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let key = crate::args::de::choice_key(node, doc.raw);
         if let Some(choice) = self.choices.borrow().get(&key) {
@@ -188,7 +188,7 @@ impl<'w> Shared<'w> {
 }
 
 impl Shared<'_> {
-    /// A value as it will arrive, as JSON text.
+    /// Returns a value as it will arrive, as JSON text.
     pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
         let cx = Context::chosen(self.graph, doc.raw, self);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
@@ -197,8 +197,8 @@ impl Shared<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Does what a branch makes of the value fit no other branch as well? Nothing is coerced in it any more, so this
-    /// look does not lead to another.
+    /// Whether what a branch makes of the value fits no other branch as well. Nothing more is coerced in it, so this check does
+    /// not lead to another.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
@@ -213,12 +213,12 @@ impl Shared<'_> {
     }
 }
 
-/// What a walk found out about a value and everything in it.
+/// The results of a walk over a value and everything in it.
 #[derive(Default)]
 pub(crate) struct Choices {
-    /// Of the unions for which one fits.
+    /// The chosen branches of the unions of which one fits.
     pub(crate) branches: Vec<((usize, usize), NodeId)>,
-    /// Nodes with checks that are passed.
+    /// Nodes with checks that passed.
     pub(crate) passed: Vec<(usize, usize)>,
 }
 
@@ -233,8 +233,8 @@ impl Shared<'_> {
     }
 }
 
-/// The branch of the union `node` for this value, if one fits, and those of everything nested in it.
-/// `root`: the value is the arguments as a whole. `silent`: sets may repeat.
+/// Returns the branch of the union `node` for this value, if one fits, and those of everything nested in it. `root`: the value is
+/// the arguments as a whole. `silent`: sets may have repeated items.
 pub(crate) fn choose(
     graph: &Graph,
     node: &Node,
@@ -251,7 +251,7 @@ pub(crate) fn choose(
     (chosen, shared.into_choices())
 }
 
-/// Whether a value passes the checks of a node, and what was chosen in it.
+/// Whether a value passes the checks of a node, with the choices made in it.
 pub(crate) fn pass(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Option<Choices> {
     let shared = Shared::new(graph, root.then_some(doc), false);
     let fits = Walk::count(&shared, node, doc).count == 0;

@@ -1,5 +1,5 @@
-//! The lenient policy's repairs of structure: JSON sent as text, one value where an array is wanted.
-//! They edit the text, so every digit stays as it was sent.
+//! The structural repairs of the lenient policy: JSON sent as text, a single value where an array is expected. They edit the
+//! text, so every digit stays as it was sent.
 
 use super::document::{Doc, Document, Shape};
 use super::walk::{fits, inspect};
@@ -10,10 +10,10 @@ use crate::args::scalar::pick;
 use crate::args::text::{push_index, push_segment};
 use serde_json::Value;
 
-/// Branches of unions that are tried in one repair: nested ones could multiply.
+/// Maximum number of union branches that are tried in one repair: nested ones could multiply.
 const MAX_TRIALS: usize = 64;
 
-/// The text of the repaired arguments, or none if nothing was to repair.
+/// Returns the text of the repaired arguments, or `None` if there was nothing to repair.
 pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> Option<String> {
     if !may_repair(graph) {
         return None;
@@ -22,12 +22,12 @@ pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> 
     repair.value(graph.root, root)
 }
 
-/// Is there any place in the plan whose structure may be repaired?
+/// Whether the plan has any place whose structure may be repaired.
 pub(super) fn may_repair(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
 }
 
-/// The same for one entry of the arguments; what was repaired is not recorded.
+/// Repairs one entry of the arguments; the repairs are not recorded.
 pub(super) fn repair_entry(graph: &Graph, node: NodeId, key: &str, doc: &Doc<'_>) -> Option<String> {
     let mut log = Vec::new();
     let mut repair = Repair { graph, path: String::new(), log: &mut log, trials: MAX_TRIALS };
@@ -106,7 +106,7 @@ impl Repair<'_> {
         edit
     }
 
-    /// Text that says the wanted array or object.
+    /// Decodes text that contains the expected array or object.
     fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         match (self.graph.kind(id), &document.root.shape) {
@@ -125,7 +125,7 @@ impl Repair<'_> {
         Some(self.value(id, &document.root).unwrap_or_else(|| text.to_owned()))
     }
 
-    /// A branch that takes the value once its structure is repaired, if none takes it as it came.
+    /// Returns a branch that accepts the value once its structure is repaired, if none accepts it unchanged.
     fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;
@@ -160,7 +160,7 @@ impl Repair<'_> {
     }
 }
 
-/// The text of `doc` with some of what is in it replaced.
+/// Returns the text of `doc` with some parts replaced.
 fn spliced(doc: &Doc<'_>, edits: Vec<(&Doc<'_>, String)>) -> Option<String> {
     if edits.is_empty() {
         return None;

@@ -1,10 +1,10 @@
-//! Equal items of a set, in one pass over them.
+//! Finds equal items of a set in one pass.
 
 use crate::args::scalar::EXACT_FLOAT;
 use serde_json::Value;
 use std::{collections::HashMap, fmt::Write};
 
-/// The first item that repeats another, as (first, second). Numbers are compared by value, objects without order.
+/// Returns the first item that repeats another, as (first, second). Numbers are compared by value, objects without order.
 pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     let mut seen = HashMap::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
@@ -17,7 +17,7 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// Text that is the same for equal values only.
+/// Writes a text that is the same only for equal values.
 fn write_key(value: &Value, out: &mut String) {
     // Writing to a String cannot fail.
     let _ = match value {

@@ -22,26 +22,26 @@ use crate::args::text::{push_index, push_segment};
 use serde::de::Deserialize;
 use serde_json::Value;
 
-/// More issues than this are counted and not kept.
+/// Further issues are counted but not kept.
 const MAX_KEPT: usize = 10_000;
-/// Nodes in nodes: what a hundred levels of alternatives in objects need, and twice as many.
+/// Maximum depth in nodes: twice what a hundred levels of alternatives in objects need.
 const MAX_NESTED: usize = 600;
-/// Closed sets are listed for that many issues: they can be long.
+/// Closed sets are listed for this many issues, because they can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
 
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Findings {
     pub(crate) count: usize,
-    /// Of these, integers to JSON Schema that cannot be carried here, or not for sure.
+    /// How many of these are integers to JSON Schema that cannot be represented here, or not with certainty.
     pub(crate) too_wide: usize,
-    /// The type at the root itself is wrong.
+    /// Whether the type at the root itself is wrong.
     pub(crate) clash: bool,
-    /// Something is taken only by a coercion.
+    /// Whether something is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// By one that JSON Schema does not know: to it 1.0 is the integer 1.
+    /// Whether that is a coercion that JSON Schema does not know: to it 1.0 is the integer 1.
     pub(crate) bent: bool,
-    /// By one that only a policy wider than `strict` allows.
+    /// Whether that is a coercion that only a policy wider than `strict` allows.
     pub(crate) loose: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
     walk.found.count
 }
 
-/// What there is to say about a value at a node; `root`: it is the arguments as a whole.
+/// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
     Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
 }
@@ -81,7 +81,7 @@ pub(super) struct Walk<'w, 'o> {
     graph: &'w Graph,
     shared: &'w Shared<'w>,
     path: Vec<Segment<'w>>,
-    /// None: only count.
+    /// `None`: only count.
     out: Option<&'o mut Vec<Issue>>,
     secret: bool,
     found: Findings,
@@ -98,13 +98,13 @@ impl<'w, 'o> Walk<'w, 'o> {
         walk.found
     }
 
-    /// Something is taken by a coercion.
+    /// Notes that something is accepted by a coercion.
     fn bend(&mut self) {
         self.found.coerced = true;
         self.found.bent = true;
     }
 
-    /// The same; `loose`: by one that `strict` does not allow.
+    /// Notes a coercion; `loose`: `strict` does not allow it.
     fn bend_by(&mut self, loose: bool) {
         self.bend();
         self.found.loose |= loose;
@@ -127,7 +127,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.path.pop();
     }
 
-    /// Counts an issue; the rest is only made if it is kept.
+    /// Counts an issue; its content is only made if it is kept.
     fn add(&mut self, code: IssueCode, make: impl FnOnce(&Self, &mut Issue)) {
         self.found.count += 1;
         self.found.clash |= self.path.is_empty() && code == IssueCode::Type;
@@ -145,7 +145,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_ALLOWED_LISTS)
     }
 
-    /// What was sent, in a few words, unless it is or may contain a secret.
+    /// Describes the sent value briefly, unless it is or may contain a secret.
     fn received(&self, node: Option<&Node>, doc: &Doc<'_>) -> String {
         let holds =
             node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
@@ -164,7 +164,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Beyond a bound, which is told also where only the type has it.
+    /// Reports a value beyond a bound, and names the bound even if only the type has it.
     fn out_of_range(&mut self, problem: &str, id: NodeId, doc: &Doc<'_>) {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
@@ -179,7 +179,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// A wrong type, in the words that help most.
+    /// Reports a wrong type with the most helpful message.
     fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
         let problem = match (self.graph.kind(id), &doc.shape) {
             (_, Shape::Null) => "must not be null",
@@ -193,7 +193,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, problem, id, doc);
     }
 
-    /// Not in a closed set of words. `expected` is left out where the list of words says more.
+    /// Reports a value outside of a closed set of words. `expected` is omitted where the list of words says more.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,
@@ -216,7 +216,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Values and schemas may both be nested: together not deeper than the stack of a plain thread is.
+    /// Values and schemas may both be nested: together not deeper than the stack of a plain thread allows.
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let depth = self.shared.depth.get();
         if depth >= MAX_NESTED {
@@ -301,7 +301,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// A key that is in some object twice: told where a value is looked at as a whole.
+    /// Reports a key that an object has twice, where a value is checked as a whole.
     fn repeated(&mut self, doc: &Doc<'_>) {
         if let Some(below) = doc.repeated_key() {
             self.add(IssueCode::Duplicate, |_, issue| {
@@ -408,7 +408,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// The items as they would arrive, or as they are if the array would not.
+    /// Returns the items as they would arrive, or unchanged if the array would not.
     fn coerced_items(&self, id: NodeId, doc: &Doc<'_>) -> Option<Vec<Value>> {
         let cx = Context::silent(self.graph, doc.raw);
         let mut de = serde_json::Deserializer::from_str(doc.raw);
@@ -421,7 +421,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 }
 
-/// Reads text again for a walk of its own.
+/// Parses text again for a walk of its own.
 pub(crate) fn fits(graph: &Graph, node: NodeId, text: &str, root: bool) -> bool {
     Document::parse(text).is_ok_and(|document| inspect(graph, node, &document.root, root).count == 0)
 }

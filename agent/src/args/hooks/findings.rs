@@ -1,4 +1,4 @@
-//! What generated code calls: runs the checks of a value, and says what to do with what they find.
+//! Functions for generated code: they run the checks of a value and handle the findings.
 
 #![cfg_attr(
     not(feature = "macros"),
@@ -17,7 +17,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// Words of a check are cut at this many characters.
+/// Maximum length of a check's message, in characters.
 const MAX_PROBLEM: usize = 250;
 
 /// A type with checks: how it is read without them, and what they find.
@@ -44,13 +44,13 @@ impl<'de, T: Checked<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// The engine says by this that it is the one who asks, and not a buffer of serde's.
+    /// The engine calls this to show that the request is its own, and does not come from one of serde's buffers.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Reading is much code; it stands in the program once.
+/// Reading is much code, so it is compiled only once.
 #[inline(never)]
 fn read_and_check<'de, T: Checked<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -68,14 +68,14 @@ fn read_and_check<'de, T: Checked<'de>, D: Deserializer<'de>>(
     }
 }
 
-/// In one line: to serde there is one error.
+/// Writes one line: serde has only one error.
 #[cold]
 fn refusal<E: Error>(found: &[Found]) -> E {
     let words: Vec<String> = found.iter().map(|found| found.in_words(0)).collect();
     E::custom(words.join("; "))
 }
 
-/// What the checks of one value have found.
+/// The findings of the checks of one value.
 #[derive(Debug, Default)]
 pub struct Findings {
     found: Vec<Found>,
@@ -105,14 +105,14 @@ impl Findings {
     }
 }
 
-/// A step from a value to what a check is about.
+/// A step from a value to the subject of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A field by its name in Rust, or an item by its index.
     Name(&'static str),
-    /// What an externally tagged enum carries: the value of its only key.
+    /// The payload of an externally tagged enum: the value of its only key.
     Payload,
-    /// A name that was made at run time.
+    /// A name that was computed at run time.
     Made(Box<str>),
 }
 
@@ -138,7 +138,7 @@ impl Found {
         self
     }
 
-    /// The names of the steps after the first `known` ones, and what is wrong.
+    /// Returns the names of the steps after the first `known` ones, and the message.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(Step::name).collect();
         if names.is_empty() {
@@ -159,7 +159,7 @@ impl Step {
     }
 }
 
-/// A field that a check of an `A` is for: an `A`, or what may be without one or lends one.
+/// A field that a check of an `A` applies to: an `A`, or a type that may lack one or lends one.
 #[diagnostic::on_unimplemented(
     message = "this check is for a `{A}`, but it stands at a `{Self}`",
     label = "takes a `&{A}`",
@@ -217,7 +217,7 @@ impl<T> CheckFor<[T]> for Option<Vec<T>> {
     }
 }
 
-/// What a check returns.
+/// The return type of a check.
 #[diagnostic::on_unimplemented(
     message = "a check returns a `Result<(), E>`, not a `{Self}`",
     label = "returns a `{Self}`",

@@ -1,4 +1,4 @@
-//! Where in what was sent a check means, and the issues made of it.
+//! Finds the place that a check refers to in the sent arguments, and makes issues.
 
 use super::Placed;
 use super::findings::Step;
@@ -8,10 +8,10 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Stands for the words of a check that may quote a secret.
+/// Replaces the message of a check that may quote a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// The issues of checks, put among those of the walk in the order of the plan.
+/// Inserts the issues of checks among those of the walk, in the order of the plan.
 pub(crate) fn report(graph: &Graph, sent: &str, placed: Vec<Placed>, issues: &mut Vec<Issue>) {
     if placed.is_empty() {
         return;
@@ -68,7 +68,7 @@ fn issue(graph: &Graph, sent: &Value, placed: Placed) -> Issue {
     issue
 }
 
-/// A place in the plan and in what was sent.
+/// A place in the plan and in the sent arguments.
 struct Place<'a> {
     graph: &'a Graph,
     id: NodeId,
@@ -78,7 +78,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Goes one step on; false if there is no such place.
+    /// Moves one step on; `false` if there is no such place.
     fn step(&mut self, step: &Step) -> bool {
         self.enter(0);
         match step.name() {
@@ -87,7 +87,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// To what a nullable or one of several alternatives is, as far as the value tells.
+    /// Moves to the value of a nullable or to one of several alternatives, as far as the value tells.
     fn enter(&mut self, depth: usize) {
         let graph = self.graph;
         let next = match graph.kind(self.id) {
@@ -160,7 +160,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The name or alias that a parameter was sent under.
+    /// Returns the name or alias under which a parameter was sent.
     fn sent_as(&self, prop: &'a Prop) -> &'a str {
         let names = std::iter::once(&prop.name).chain(&prop.aliases);
         let sent =
@@ -169,17 +169,17 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Where issues stand in a report.
+/// The positions of issues in a report.
 struct Orders<'a> {
     graph: &'a Graph,
     sent: &'a Value,
-    /// Where the keys of an object stand, by the object's place in memory.
+    /// The positions of an object's keys, by the object's address in memory.
     positions: HashMap<usize, HashMap<&'a str, usize>>,
 }
 
 impl<'a> Orders<'a> {
-    /// Sorts like the walk: unknown keys first, then parameters as declared, each with what is below it, then map
-    /// entries as sent. What a check says about a whole (`checked`) comes after what is below it.
+    /// Sorts like the walk: unknown keys first, then parameters as declared, each with what is below it, then map entries as
+    /// sent. The message of a check about a whole (`checked`) comes after what is below it.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

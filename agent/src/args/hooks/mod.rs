@@ -1,9 +1,9 @@
 //! Checks of tool authors that run on typed values: `#[arg(validate = …)]`.
 //!
-//! A check is part of the type's `Deserialize`, so every serde format runs it, and to serde a refusal is an error like
-//! any other: the first one ends the reading. Only the engine wants all of them. After a refusal it reads the text
-//! once more inside of [`collect`], where a refused value is kept and what was found is put aside; the value so made
-//! is dropped. Nothing is accepted that way.
+//! A check is part of the type's `Deserialize`, so every serde format runs it. To serde a refusal is an error like any other: the
+//! first one ends the reading. Only the engine needs all of them. After a refusal it reads the text once more within [`collect`],
+//! where a refused value is kept and the findings are set aside; the resulting value is dropped. No refused value is accepted
+//! that way.
 
 mod findings;
 mod locate;
@@ -19,35 +19,35 @@ use crate::args::plan::Node;
 use findings::Found;
 use std::cell::{Cell, RefCell};
 
-/// The name under which a checked type asks for itself; the engine sees it pass.
+/// The name under which a checked type requests itself; the engine recognizes it.
 pub(crate) const CHECKED: &str = "agent::Checked";
 
-/// More than this is not kept.
+/// Further findings are not kept.
 const MAX_FOUND: usize = 10_000;
 
-/// None where nobody collects.
+/// `None` where nobody collects.
 type Aside = Option<Vec<Found>>;
 
 thread_local! {
-    /// What was found in this thread's scope, which lives as long as one synchronous reading.
+    /// The findings in this thread's scope, which lasts for one synchronous read.
     static ASIDE: RefCell<Aside> = const { RefCell::new(None) };
-    /// Inside of alternatives that serde tries one after the other: there a refusal must be one.
+    /// Set inside alternatives that serde tries one after the other: there a refusal must be an error.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading` in a scope of its own, in which checks put aside what they find.
+/// Runs `reading` in a scope in which checks set aside what they find.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         Before { aside: Some(ASIDE.replace(Some(Vec::new()))), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// Until it is dropped, only what the engine itself hands its values to puts anything aside.
+/// Until the guard is dropped, only values that the engine itself reads set findings aside.
 pub(crate) fn suspend() -> Before {
     Before { aside: None, suspended: SUSPENDED.replace(true) }
 }
 
-/// What was before, restored also when a check panics.
+/// Restores the earlier state, even if a check panics.
 pub(crate) struct Before {
     aside: Option<Aside>,
     suspended: bool,
@@ -62,7 +62,7 @@ impl Drop for Before {
     }
 }
 
-/// Puts it aside, or gives it back where nobody collects. `certain`: what is read is no attempt.
+/// Sets the findings aside, or returns them where nobody collects. `certain`: the value is not read as an attempt.
 fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -74,26 +74,26 @@ fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
     })
 }
 
-/// The same for a type that reads itself from text; false where nobody collects.
+/// The same for a type that parses text itself; `false` where nobody collects.
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![Found::named("", &problem.to_string())], certain).is_ok()
 }
 
-/// What was put aside since it was last asked.
+/// Takes the findings since the last call.
 fn take() -> Vec<Found> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
 
-/// What the checks of one value found, and where that value stands.
+/// The findings of one value's checks, and the place of the value.
 pub(crate) struct Placed {
     path: String,
-    /// Where the plan's node is in memory.
+    /// The address of the plan's node in memory.
     node: usize,
     secret: bool,
     found: Found,
 }
 
-/// Takes what was found since the last time as something about the value at `path`.
+/// Assigns the findings since the last call to the value at `path`.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: &Node, secret: bool, placed: &mut Vec<Placed>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

@@ -1,12 +1,12 @@
-//! What a check of a whole value has against it, field by field.
+//! The findings of a check of a whole value, field by field.
 
 use super::findings::Found;
 use std::fmt::Display;
 
-/// What a check has against a value, one entry for each mistake, with the fields they are about.
+/// The findings of a check, one entry for each mistake, with the fields that they are about.
 ///
-/// The error of a check that says more than one thing, or names a field. Checks that have one thing to say about
-/// their value can return anything with [`Display`] instead.
+/// Use it as the error of a check that reports several mistakes, or names a field. Other checks can return anything with
+/// [`Display`] instead.
 ///
 /// ```
 /// use agent::{ToolArgs, Violations, args::{Plan, PlanOptions}};
@@ -40,18 +40,18 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// Nothing yet.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a mistake of a field: by its name in Rust or the one that the model sees, with `/` between the names and
-    /// indices of what is nested (`"guests/0/age"`). An empty name means the value as a whole.
+    /// Adds a mistake in a field: by its name in Rust or the one that the model sees, with `/` between nested names and indices
+    /// (`"guests/0/age"`). An empty name means the value as a whole.
     pub fn add(&mut self, field: impl Into<String>, problem: impl Display) {
         self.found.push((field.into(), problem.to_string()));
     }
 
-    /// Adds a mistake as [`add`](Self::add) does, in an expression.
+    /// Adds a mistake like [`add`](Self::add), and returns the list.
     ///
     /// ```
     /// use agent::Violations;
@@ -72,20 +72,20 @@ impl Violations {
         self.found.is_empty()
     }
 
-    /// How many mistakes there are.
+    /// Returns the number of mistakes.
     pub fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// Each field with what is wrong with it, in the order of adding.
+    /// Returns each field with its mistake, in the order of adding.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.found.iter().map(|(field, problem)| (field.as_str(), problem.as_str()))
     }
 
-    /// `Ok` if nothing was added.
+    /// Returns `Ok` if nothing was added.
     ///
     /// # Errors
-    /// Itself, if something was.
+    /// Returns the list itself if something was added.
     pub fn into_result(self) -> Result<(), Violations> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }

@@ -1,7 +1,7 @@
-//! Assertions about a value as a whole: `not`, `if`, `contains`, … and what cannot be merged with the rest.
+//! Assertions about a value as a whole: `not`, `if`, `contains`, … and schemas that cannot be merged with the rest.
 //!
-//! They are taken out of a schema and kept beside it as a list, each as a schema of its own. What is left over is
-//! compiled as usual, so that a value is read and coerced along it; what has arrived must then pass the checks.
+//! They are taken out of a schema and kept beside it as a list of schemas. The rest is compiled as usual, and the value is read
+//! and coerced along it; the result must then pass the checks.
 
 use super::compile::{Compiler, Object, Result};
 use super::keywords::whole;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The list of checks beside a schema. No schema from elsewhere has a keyword that begins so.
+/// The key of the list of checks in a schema. No foreign schema has a keyword that starts like this.
 pub(super) const CHECKS: &str = "\0checks";
-/// A schema that must fit as well, in that list.
+/// In that list: a schema that must fit as well.
 const ALSO: &str = "\0also";
-/// Names of properties that only checks speak about. They are no unknown keys.
+/// Names of properties that only checks refer to. They are not unknown keys.
 pub(super) const KNOWN: &str = "\0known";
 /// In that list: any name may be meant.
 const ANY_NAME: &str = "\0any";
@@ -32,11 +32,11 @@ const GROUPS: [&[&str]; 7] = [
     &["dependencies"],
 ];
 
-/// Keywords that see what others beside them look at.
+/// Keywords that depend on which properties or items the keywords beside them evaluate.
 const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
-/// One more schema that has to fit what has arrived.
+/// Adds a schema that has to fit what has arrived.
 pub(super) fn push_check(map: &mut Object, schema: Object) {
     push(map, Value::Object(Object::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
 }
@@ -52,7 +52,7 @@ fn push(map: &mut Object, check: Value) {
 }
 
 impl Compiler<'_> {
-    /// A schema whose assertions about the whole stand in the list of its checks.
+    /// Returns a schema whose assertions about the whole are in the list of its checks.
     pub(super) fn normal<'m>(&self, map: &'m Object) -> Result<Cow<'m, Object>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
@@ -85,9 +85,8 @@ impl Compiler<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// `unevaluatedProperties` and `unevaluatedItems` see what the schemas beside them look at (JSON Schema 2020-12, core,
-    /// section 11). Where there are none, or they are merged already, they mean what `additionalProperties` and `items`
-    /// mean.
+    /// `unevaluatedProperties` and `unevaluatedItems` depend on what the schemas beside them evaluate (JSON Schema 2020-12, core,
+    /// section 11). If there are none, or they are merged already, they mean the same as `additionalProperties` and `items`.
     fn without_looking_aside(&self, map: &mut Object) -> Result<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
@@ -131,7 +130,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A node that `compile` makes of the schema without its checks, and those.
+    /// Returns the node that `compile` makes of the schema without its checks, with the checks.
     pub(super) fn with_checks(
         &mut self,
         map: &Object,
@@ -209,7 +208,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The properties that a check speaks about, other than to forbid them.
+    /// Adds the properties that a check refers to, except to forbid them.
     fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> Result<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;
@@ -262,7 +261,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The names that a list of known ones adds to an object; none if any name may be meant.
+/// Returns the names that a list of known names adds to an object; `None` if any name may be meant.
 pub(super) fn known(map: &Object) -> Option<Vec<&str>> {
     let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
@@ -279,7 +278,7 @@ fn any_check(map: &Object, keywords: &[&str]) -> bool {
     checks.is_some_and(|checks| checks.iter().any(|check| keywords.iter().any(|k| check.get(*k).is_some())))
 }
 
-/// A check that nothing can fail.
+/// Whether a check cannot fail.
 fn says_nothing(keyword: &str, check: &Object) -> bool {
     let open = |value: &Value| *value == json!(true) || *value == json!({});
     match keyword {
@@ -291,7 +290,7 @@ fn says_nothing(keyword: &str, check: &Object) -> bool {
     }
 }
 
-/// The names in a schema that only asks whether they are there.
+/// Returns the names in a schema that only requires properties.
 fn only_required(schema: &Value) -> Vec<String> {
     let Some(map) = schema.as_object() else { return Vec::new() };
     let plain = map.iter().all(|(k, v)| k == "required" || k == "type" && v == "object");
@@ -303,7 +302,7 @@ fn only_required(schema: &Value) -> Vec<String> {
     }
 }
 
-/// A condition that asks for given properties or for their values: `kind is "a"`.
+/// Describes a condition on properties or their values: `kind is "a"`.
 fn in_words(condition: &Value) -> Option<String> {
     let map = condition.as_object()?;
     let known = |k: &String| {

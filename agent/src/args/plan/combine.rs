@@ -1,4 +1,4 @@
-//! `allOf`, `anyOf`, `oneOf`: taken apart, merged, multiplied out.
+//! `allOf`, `anyOf`, `oneOf`: split up, merged, multiplied out.
 
 use super::check::{CHECKS, KNOWN, look_at_properties, push_check};
 use super::compile::{Compiler, MERGE_COST, Object, Result};
@@ -9,20 +9,20 @@ use super::union::tag_of;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Nested combinations are followed this deep.
+/// Maximum depth of nested combinations.
 const MAX_NESTING: usize = 32;
-/// Combined alternatives are multiplied out up to this number.
+/// Maximum number of combined alternatives that are multiplied out.
 const MAX_PRODUCT: usize = 64;
 
-/// What is no part of the plain schema.
+/// Keywords that are not part of the plain schema.
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
-/// A schema without its combinations, and the groups of alternatives that they have.
+/// A schema without its combinations, and the groups of alternatives in them.
 struct Parts {
-    /// What holds whatever is chosen.
+    /// The part that always holds.
     plain: Object,
-    /// One of each has to be chosen.
+    /// Groups, of each of which one alternative has to be chosen.
     groups: Vec<Group>,
 }
 
@@ -41,7 +41,7 @@ struct Product {
 }
 
 impl Compiler<'_> {
-    /// A schema that has `keyword`: `allOf`, `anyOf` or `oneOf`.
+    /// Compiles a schema that has `keyword`: `allOf`, `anyOf` or `oneOf`.
     pub(super) fn combination(&mut self, keyword: &str, map: &Object) -> Result<NodeId> {
         if let Some(part) = self.only_part(map) {
             return self.below(&["allOf", "0"], self.rules, part);
@@ -70,8 +70,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// What `allOf` says, where nothing else restricts but the type that it has itself. Not merged, because it may be
-    /// a recursive reference.
+    /// Returns the only part of `allOf`, if nothing else restricts the value except the type that the part has, too. It is not
+    /// merged, because it may be a recursive reference.
     pub(super) fn only_part<'m>(&self, map: &'m Object) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
@@ -86,7 +86,7 @@ impl Compiler<'_> {
         others.all(|(k, v)| k == "type" && target.get(k) == Some(v)).then_some(part)
     }
 
-    /// None if no value can fit.
+    /// Returns `None` if no value can fit.
     fn parts(&self, map: &Object, depth: usize) -> Result<Option<Parts>> {
         if depth > MAX_NESTING {
             return Err(self.error("allOf", "nests too deeply"));
@@ -213,13 +213,13 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// One of several schemas, resolved. What it says about properties that it does not look at is a check of its own,
-    /// because merged it would speak about more of them.
+    /// Returns one of several schemas, resolved. Its assertions about properties that it does not evaluate become a check of
+    /// their own, because merged they would apply to more properties.
     fn opened(&self, option: &Value) -> Result<Option<Object>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// The same, resolved already.
+    /// The same for a schema that is resolved already.
     pub(super) fn open(&self, mut option: Object) -> Object {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
@@ -229,7 +229,7 @@ impl Compiler<'_> {
         option
     }
 
-    /// The options of a group, those of groups in them included; but exactly one of an inner group stays together.
+    /// Returns the options of a group, including those of nested groups; an inner group of which exactly one must fit stays together.
     fn options(&self, group: &Group, depth: usize) -> Result<Vec<Object>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
@@ -258,8 +258,7 @@ impl Group {
     }
 }
 
-/// Whether the same properties are looked at whichever of the alternatives fit: they name the same ones, or only one
-/// can fit.
+/// Whether the same properties are evaluated whichever of the alternatives fit: they name the same ones, or only one can fit.
 fn look_at_the_same(alternatives: &[Object]) -> bool {
     let names = |schema: &Object| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {

@@ -1,4 +1,4 @@
-//! JSON Schema to nodes: merge first, close after.
+//! Compiles JSON Schema to nodes: schemas are merged first and closed afterwards.
 
 use super::check::KNOWN;
 use super::error::SchemaError;
@@ -15,22 +15,22 @@ use crate::args::policy::Rules;
 use serde_json::{Map, Value};
 use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap, sync::OnceLock};
 
-/// A schema nested deeper than this is refused; `serde_json` reads no deeper values either.
+/// Maximum depth of a schema; `serde_json` does not read deeper values either.
 const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
-/// What combinations and references may cost in all: about 20,000 merges of small schemas, or a second.
+/// Maximum total cost of combinations and references: about 20,000 merges of small schemas, or a second.
 const MAX_WORK: usize = 2_000_000;
-/// A merge or a visit of an alternative, in the same unit: values copied.
+/// The cost of a merge, or of visiting an alternative, in copied values.
 pub(super) const MERGE_COST: usize = 100;
 
 pub(super) type Object = Map<String, Value>;
 pub(super) type Result<T> = std::result::Result<T, SchemaError>;
 
-/// Why integers of 128 bits cannot stand everywhere.
+/// Why 128-bit integers are not possible everywhere.
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
-/// The plan of a schema made by schemars: closed after merging, nullable optional properties without null.
+/// Compiles a schema made by schemars: closed after merging, nullable optional properties without null.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let mut schema = schema.clone();
     let checked = prepare(&mut schema);
@@ -38,7 +38,7 @@ pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     Ok(Graph { checked, ..graph })
 }
 
-/// The plan of any other schema.
+/// Compiles any other schema.
 pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let document = with_pointers(schema, has_lone_references(schema))?;
     let (mut graph, dropped) = compile(&document, options, true)?;
@@ -60,9 +60,9 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
     Ok(graph)
 }
 
-/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. And the derive marks
-/// types that check their values; answers whether there are any. Closed sets whose words are described it writes so
-/// that maps know their keys.
+/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. The derive marks types that check
+/// their values; the return value tells whether there are any. The derive writes closed sets with described members so that maps
+/// know their keys.
 fn prepare(schema: &mut Value) -> bool {
     let mut checked = false;
     match schema {
@@ -176,39 +176,39 @@ pub(super) struct Compiler<'s> {
     pub(super) root: &'s Value,
     pub(super) nodes: Vec<Node>,
     notes: Vec<Notes>,
-    /// What may be coerced where we are.
+    /// The coercions that are allowed at the current place.
     pub(super) rules: Rules,
-    /// The nodes of what references lead to, by its address.
+    /// The nodes of referenced schemas, by their address.
     pub(super) references: HashMap<(usize, Rules), NodeId>,
-    /// What those are called.
+    /// The names of those schemas.
     pub(super) definitions: HashMap<usize, String>,
-    /// Places kept free for references that were open when they were met.
+    /// Placeholder nodes for references that were still being compiled when they were met.
     pub(super) slots: HashMap<NodeId, NodeId>,
-    /// What the variants of a closed set say about themselves, a line each.
+    /// The descriptions of the variants of a closed set, one line each.
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
-    /// What serde buffers because its fields stand beside those of another type.
+    /// What serde buffers because its fields are flattened into another type.
     pub(super) flattened: Vec<NodeId>,
-    /// Inside something that serde buffers (a tagged or untagged enum).
+    /// The depth within something that serde buffers (a tagged or untagged enum).
     pub(super) buffered: usize,
     work: Cell<usize>,
     pub(super) patterns: Patterns,
-    /// Keywords beside a `$ref` mean nothing.
+    /// Keywords beside a `$ref` have no meaning.
     pub(super) lone_references: bool,
-    /// What the plan does not model is left to the validator of the whole schema, if there is one.
+    /// Keywords that the plan does not model, which are left to the validator of the whole schema, if there is one.
     dropped: RefCell<Vec<Dropped>>,
 }
 
 /// A keyword that was left out of the plan.
 struct Dropped {
     keyword: &'static str,
-    /// In a check, where to accept more is to refuse more.
+    /// It is inside a check, where accepting more means refusing more.
     in_check: bool,
 }
 
 impl Compiler<'_> {
-    /// The arguments as a whole, which are an object whether the schema says so or not.
+    /// Compiles the arguments as a whole, which are an object whether the schema says so or not.
     fn root(&mut self) -> Result<NodeId> {
         let schema = self.root;
         let says_so = schema.get("type").is_some_and(|t| t == "object");
@@ -256,7 +256,7 @@ impl Compiler<'_> {
         &mut self.notes[id.0 as usize]
     }
 
-    /// Compiles what stands under `segment` of the schema we are at.
+    /// Compiles what is under `segments` of the current schema.
     pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> Result<NodeId> {
         let (length, before) = (self.pointer.len(), self.rules);
         for segment in segments {
@@ -312,7 +312,7 @@ impl Compiler<'_> {
         self.with_checks(&map, Self::unchecked)
     }
 
-    /// A schema that makes no assertions about the whole.
+    /// Compiles a schema without assertions about the whole.
     fn unchecked(&mut self, map: &Object) -> Result<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
@@ -348,7 +348,7 @@ impl Compiler<'_> {
         Ok(if names.contains(&"null") { self.push(Kind::Nullable(id)) } else { id })
     }
 
-    /// No `type`: the keywords of a type restrict only values of that type.
+    /// Compiles a schema without `type`: the keywords of a type restrict only values of that type.
     fn untyped(&mut self, map: &Object) -> Result<NodeId> {
         const OF_TYPE: [(&str, &[&str]); 4] = [
             (
@@ -384,14 +384,14 @@ impl Compiler<'_> {
         Ok(self.push(Kind::Nullable(id)))
     }
 
-    /// None if no value can fit both.
+    /// Returns `None` if no value can fit both.
     pub(super) fn merged(&self, a: &Object, b: &Object) -> Result<Option<Object>> {
         self.charge(shape_of(a) + shape_of(b))?;
         let (a, b) = (self.normal(a)?, self.normal(b)?);
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
-    /// `part` merged into the schema that it belongs to, whose `unevaluatedProperties` sees what the part looks at.
+    /// Merges `part` into its outer schema, whose `unevaluatedProperties` depends on what the part evaluates.
     pub(super) fn within(&self, outer: &Object, part: &Object) -> Result<Option<Object>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
@@ -402,7 +402,7 @@ impl Compiler<'_> {
         Ok(Some(out))
     }
 
-    /// A keyword that nobody checks; or, if the whole schema has a validator, that is left to it.
+    /// Refuses a keyword that is not modelled, or leaves it to the validator of the whole schema if there is one.
     pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> Result<()> {
         if !cfg!(feature = "full-schema") || !self.foreign {
             return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));
@@ -421,7 +421,7 @@ impl Compiler<'_> {
     }
 }
 
-/// About how much is copied with a schema.
+/// Approximately how much is copied with a schema.
 fn shape_of(schema: &Object) -> usize {
     schema.len()
         + ["properties", "enum", "required"]
@@ -434,7 +434,7 @@ fn shape_of(schema: &Object) -> usize {
             .sum::<usize>()
 }
 
-/// The descriptive keywords of a schema.
+/// Returns the annotations of a schema.
 pub(super) fn notes(schema: &Value) -> Notes {
     let Some(map) = schema.as_object() else { return Notes::new() };
     map.iter().filter(|(k, _)| keywords::is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()

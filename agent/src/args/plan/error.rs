@@ -1,12 +1,12 @@
-//! Why a schema cannot become a plan.
+//! The error for a schema that cannot become a plan.
 
 use std::error::Error;
 use std::sync::Arc;
 
-/// A schema that cannot be used as it is: found when a tool is defined, never when it is called.
+/// The error for an invalid or unsupported schema: it occurs when a tool is defined, never when it is called.
 ///
-/// It names the keyword and its place, for example a keyword that the plan cannot honour, a pattern that is no
-/// regular expression, or a reference that leads nowhere.
+/// It names the keyword and its place, for example a keyword that is not supported, a pattern that is not a regular expression,
+/// or a reference to a missing schema.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -89,22 +89,22 @@ impl SchemaError {
         self
     }
 
-    /// The tool whose schema it is.
+    /// Returns the name of the tool.
     pub fn tool(&self) -> &str {
         &self.inner.tool
     }
 
-    /// The keyword that cannot be honoured.
+    /// Returns the keyword that is not supported.
     pub fn keyword(&self) -> &str {
         &self.inner.keyword
     }
 
-    /// JSON pointer to the schema that has it.
+    /// Returns the JSON pointer to the schema with the keyword.
     pub fn pointer(&self) -> &str {
         &self.inner.pointer
     }
 
-    /// Why it cannot: the end of a sentence that begins with the keyword.
+    /// Returns the reason: the end of a sentence that starts with the keyword.
     pub fn reason(&self) -> &str {
         &self.inner.reason
     }

@@ -1,9 +1,9 @@
-//! What is left to do once every schema is a node: close recursive references, find what cannot work.
+//! The last steps once every schema is a node: closes recursive references, and finds what cannot work.
 
 use super::node::{ArraySpec, Check, Kind, Node, NodeId, Rest};
 use std::collections::HashMap;
 
-/// References to references, alternatives of alternatives.
+/// Maximum length of chains of references, or of alternatives within alternatives.
 const MAX_CHAIN: usize = 64;
 
 pub(super) fn takes_objects(nodes: &[Node], id: NodeId, depth: usize) -> bool {
@@ -30,7 +30,7 @@ pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId 
     id
 }
 
-/// Replaces the places that were kept free for recursive references.
+/// Replaces the placeholders for recursive references.
 pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
     let fix = |id: &mut NodeId| *id = settle(*id);
     match kind {
@@ -57,14 +57,14 @@ pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
     }
 }
 
-/// Why alternatives of alternatives cannot be checked.
+/// Why alternatives within alternatives cannot be checked.
 pub(super) enum Chain {
     /// One leads back to itself for the same value: checking would not end.
     Circle,
     TooLong,
 }
 
-/// Whether each node takes null. Alternatives of alternatives must end, and soon.
+/// Whether each node accepts null. Alternatives within alternatives must end soon.
 pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -113,7 +113,7 @@ pub(super) fn takers_of_null(nodes: &[Node]) -> Result<Vec<bool>, Chain> {
     Ok(states.into_iter().map(|state| matches!(state, State::Done { null: true, .. })).collect())
 }
 
-/// In a foreign schema null is absent only where it is no value, however deep among the alternatives.
+/// In a foreign schema null is absent only where it is not a value, at any depth of the alternatives.
 pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
     for node in nodes {
         if let Kind::Object(object) = &mut node.kind {
@@ -124,7 +124,7 @@ pub(super) fn keep_nulls(nodes: &mut [Node], takes_null: &[bool]) {
     }
 }
 
-/// Whether there is an integer of 128 bits inside of what serde buffers: alternatives, and what is `flattened`.
+/// Whether there is a 128-bit integer in something that serde buffers: alternatives, and what is `flattened`.
 pub(super) fn carries_wide(nodes: &[Node], flattened: impl Iterator<Item = NodeId>) -> bool {
     let alternatives = nodes
         .iter()

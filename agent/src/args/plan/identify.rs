@@ -1,5 +1,5 @@
-//! Places of a document by their names: `$id`, `$anchor`. References to them become pointers, before anything is compiled.
-//! The metaschemas are places of every document that names them: a tool may take a schema.
+//! Named places of a document: `$id`, `$anchor`. References to them become pointers before anything is compiled. The metaschemas
+//! are part of every document that refers to them: a tool may take a schema.
 
 use super::compile::Result;
 use super::error::SchemaError;
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// A schema nested deeper than this is refused, as `serde_json` refuses deeper text.
+/// Maximum depth of a schema, as `serde_json` limits the depth of text.
 const MAX_DEPTH: usize = 256;
-/// More values than this are no schema of a tool.
+/// Maximum number of values in a schema.
 const MAX_VALUES: usize = 500_000;
-/// What is known by its address without being fetched. The vocabularies of 2020-12 are one schema here, and any further key
-/// is allowed, as the specification has it.
+/// The addresses that are known without being fetched. The vocabularies of 2020-12 are one schema here, and further keys are
+/// allowed, as in the specification.
 const METASCHEMAS: [(&str, &str); 2] = [
     ("http://json-schema.org/draft-07/schema", include_str!("metaschemas/draft-07.json")),
     ("https://json-schema.org/draft/2020-12/schema", include_str!("metaschemas/2020-12.json")),
 ];
 
-/// The document with every reference as a pointer into it, and the metaschemas that it refers to among its definitions.
+/// Returns the document with every reference as a pointer into it, and the metaschemas that it refers to among its definitions.
 pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
@@ -37,7 +37,7 @@ pub(super) fn with_pointers(root: &Value, lone_references: bool) -> Result<Cow<'
     Ok(Cow::Owned(out))
 }
 
-/// Puts those that are wanted, and not in the document, among its definitions. Was there any?
+/// Adds the metaschemas that are referred to and missing to the definitions. Returns whether there were any.
 fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let Some(map) = document.as_object_mut() else { return false };
     let Value::Object(definitions) = map.entry("$defs").or_insert_with(|| Map::new().into()) else {
@@ -55,7 +55,7 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     any
 }
 
-/// Without recursion: what follows may recurse.
+/// Works without recursion: what follows may recurse.
 fn check_size(root: &Value) -> Result<()> {
     let (mut open, mut count) = (vec![(root, 0)], 0);
     while let Some((value, depth)) = open.pop() {
@@ -79,26 +79,26 @@ fn check_size(root: &Value) -> Result<()> {
 #[derive(Clone, Default)]
 struct Place {
     base: String,
-    /// The pointer to its root.
+    /// The pointer to the resource's root.
     root: String,
 }
 
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Is there any reference that is no pointer from the root of the document?
+    /// Whether there is any reference that is not a pointer from the root of the document.
     rewrite: bool,
-    /// Pointers to resources by URI.
+    /// Pointers to resources, by URI.
     resources: HashMap<String, String>,
     /// Pointers by resource and name.
     anchors: HashMap<(String, String), String>,
-    /// How often a `$dynamicAnchor` of that name is there.
+    /// How often a `$dynamicAnchor` with that name occurs.
     dynamic: HashMap<String, usize>,
     /// Metaschemas that are referred to.
     wanted: HashSet<&'static str>,
 }
 
-/// What the value of a keyword is.
+/// What the value of a keyword contains.
 enum Holds {
     Schema,
     Schemas,
@@ -136,7 +136,7 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 }
 
 impl Places {
-    /// The resource of a schema, which may begin with it.
+    /// Returns the resource of a schema, which may start a new one.
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &Place) -> Place {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
@@ -230,13 +230,13 @@ impl Places {
         Ok(())
     }
 
-    /// Does a dynamic reference lead to the same place from everywhere?
+    /// Whether a dynamic reference has the same target from everywhere.
     fn is_static(&self, reference: &str) -> bool {
         let name = uri::split(reference).1.unwrap_or_default();
         name.is_empty() || name.starts_with('/') || self.dynamic.get(name).is_none_or(|count| *count == 1)
     }
 
-    /// The pointer to what a reference means.
+    /// Returns the pointer to the target of a reference.
     fn target(&self, reference: &str, place: &Place, keyword: &str, pointer: &str) -> Result<String> {
         let refused = |why: &str| SchemaError::new(keyword, pointer, format!("to {reference:?} {why}"));
         let (address, fragment) = uri::split(reference);
@@ -259,7 +259,7 @@ impl Places {
     }
 }
 
-/// Visits what a schema holds: the value, the pointer to it, and whether it is known to be a schema.
+/// Visits what a schema contains: the value, the pointer to it, and whether it is known to be a schema.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

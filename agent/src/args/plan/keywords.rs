@@ -1,13 +1,13 @@
-//! Which keywords a schema may use.
+//! The keywords that a schema may use.
 
 use super::check::{CHECKS, KNOWN};
 use super::error::SchemaError;
 use serde_json::{Map, Value};
 
-/// Keywords of older drafts that no draft of today has: whoever writes them expects them to be checked.
+/// Keywords of older drafts that no current draft has: an author who uses them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
-/// Keywords that are modelled in schemas from elsewhere; a type has no place for them, but for `not` and a closed set.
+/// Keywords that are modelled in foreign schemas. In types they have no meaning, except `not` and a closed set.
 const OF_FOREIGN: [&str; 10] = [
     "not",
     "if",
@@ -21,7 +21,7 @@ const OF_FOREIGN: [&str; 10] = [
     "$recursiveRef",
 ];
 
-/// Keywords that only describe.
+/// Keywords that are only annotations.
 const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
 
 /// Settings that the macros write for the plan.
@@ -37,7 +37,7 @@ const SETTINGS: [&str; 9] = [
     "x-word",
 ];
 
-/// Whether a keyword only describes: those of JSON Schema, and extensions of anybody's own.
+/// Whether a keyword is only an annotation: one of JSON Schema, or an extension.
 pub(super) fn is_note(keyword: &str) -> bool {
     NOTES.contains(&keyword) || (keyword.starts_with("x-") && !SETTINGS.contains(&keyword))
 }
@@ -87,13 +87,12 @@ const MODELLED: [&str; 41] = [
     "uniqueItems",
 ];
 
-/// Whether a keyword can change what is accepted. Any other, known or not, is an annotation (JSON Schema 2020-12,
-/// core, section 6.5).
+/// Whether a keyword can change what is accepted. Any other, known or not, is an annotation (JSON Schema 2020-12, core, section 6.5).
 pub(super) fn restricts(keyword: &str) -> bool {
     MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
 }
 
-/// Refuses keywords that the plan would otherwise silently ignore, and values that no keyword may have.
+/// Refuses keywords that the plan would otherwise silently ignore, and invalid values of keywords.
 pub(super) fn check(schema: &Map<String, Value>, pointer: &str, foreign: bool) -> Result<(), SchemaError> {
     for (keyword, value) in schema {
         let modelled = is_harmless(keyword, value) || keyword == "not" && is_closed_set(value);
@@ -154,7 +153,7 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// What `NonZero<i32>` must not be.
+/// The value that `NonZero<i32>` excludes.
 fn is_closed_set(value: &Value) -> bool {
     value
         .as_object()
@@ -183,7 +182,7 @@ fn is_type(value: &Value) -> bool {
     }
 }
 
-/// A count. JSON Schema writes `2.0` and means 2.
+/// Parses a count. JSON Schema allows `2.0` for 2.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Two schemas as one that accepts what both accept.
+//! Merges two schemas into one that accepts what both accept.
 
 use super::check::{CHECKS, KNOWN, push_check};
 use super::compile::Object;
@@ -17,9 +17,9 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// `a` and `b`; none if no value can fit both. Closedness of derived schemas is decided by the merged whole: a
-/// flattened struct is not closed against the fields of the struct around it. For foreign schemas
-/// `additionalProperties` means what JSON Schema says.
+/// Merges `a` and `b`; `None` if no value can fit both. For derived schemas the merged whole decides what is closed: a flattened
+/// struct is not closed against the fields of the struct around it. For foreign schemas `additionalProperties` means what JSON
+/// Schema says.
 pub(super) fn merge(a: &Object, b: &Object, foreign: bool) -> Result<Option<Object>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
@@ -130,7 +130,7 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Takes keywords out of a schema. What they mean, with the names beside them, is the schema returned.
+/// Takes keywords out of a schema, and returns the schema of these keywords and the names beside them.
 fn taken_out(schema: &mut Cow<'_, Object>, names: &[&str], keywords: &[&str]) -> Object {
     let mut out = Object::new();
     for keyword in names {
@@ -169,7 +169,7 @@ fn merge_properties(old: &mut Value, new: &Value) {
     }
 }
 
-/// The stricter bound stays.
+/// Keeps the stricter bound.
 fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
     let order = match (new.as_i64(), old.as_i64()) {
         (Some(new), Some(old)) => Some(new.cmp(&old)),
@@ -180,8 +180,8 @@ fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
     }
 }
 
-/// `additionalProperties` sees only the properties beside it (JSON Schema 2020-12, core, 10.3.2.3), so merged it would
-/// speak about the properties of the other schema too.
+/// `additionalProperties` applies only to the properties beside it (JSON Schema 2020-12, core, 10.3.2.3), so after a merge it
+/// would also apply to the properties of the other schema.
 fn closes_over(closed: &Object, other: &Object) -> bool {
     let lacks = |keyword: &str| {
         let own = closed.get(keyword);
@@ -193,7 +193,7 @@ fn closes_over(closed: &Object, other: &Object) -> bool {
     !open && more
 }
 
-/// `items` speaks about what the `prefixItems` beside it leave over; merged it would spare the other's too.
+/// `items` applies to what the `prefixItems` beside it leave over; after a merge it would also spare the other schema's.
 fn mixes_items(a: &Object, b: &Object) -> bool {
     let silent = |schema: &Object| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &Object| {
@@ -203,7 +203,7 @@ fn mixes_items(a: &Object, b: &Object) -> bool {
     !(silent(a) || silent(b) || same || list(a) && list(b))
 }
 
-/// None if there is none. A single one stands for itself.
+/// Returns `None` if there is none. A single type is returned alone.
 fn common_types(a: &Value, b: &Value) -> Option<Value> {
     let list = |v: &Value| -> Vec<String> {
         match v {

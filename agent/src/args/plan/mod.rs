@@ -1,4 +1,4 @@
-//! A JSON Schema, compiled once: the only statement of what a tool accepts.
+//! A compiled JSON Schema: the only definition of what a tool accepts.
 
 mod check;
 mod combine;
@@ -37,8 +37,8 @@ use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
 /// What a tool accepts, compiled from a JSON Schema.
 ///
-/// Everything that is said about the arguments of a tool comes from here: the schema that the model is shown, the
-/// typed parse with its coercions, and the report of all mistakes. A clone is one reference count.
+/// Everything about the arguments of a tool is derived from the plan: the schema that the model sees, the typed parser with its
+/// coercions, and the report of all mistakes. A clone costs one reference count.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -61,26 +61,26 @@ pub struct Plan {
     graph: Arc<Graph>,
 }
 
-/// The nodes of a plan and what is known about the whole.
+/// The nodes of a plan, and facts about the whole.
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) notes: Vec<Notes>,
     /// Names of shared definitions, for recursive references.
     pub(crate) names: HashMap<NodeId, String>,
     pub(crate) root: NodeId,
-    /// A node that takes anything.
+    /// A node that accepts anything.
     pub(crate) any: NodeId,
-    /// What it takes of objects and lists.
+    /// What that node accepts as an object or a list.
     pub(crate) any_object: ObjectSpec,
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
-    /// Some type in it checks its values itself.
+    /// Whether some type in it checks its values itself.
     pub(crate) checked: bool,
     schema: Value,
-    /// What schemars made of a type.
+    /// What schemars generated for a type.
     source: Option<Value>,
     /// The one-line form of each node, made when it is first needed.
     pub(crate) signatures: Vec<OnceLock<String>>,
@@ -99,7 +99,7 @@ impl Graph {
         &self.node(id).kind
     }
 
-    /// The node at this place in memory.
+    /// Returns the node at this address in memory.
     pub(crate) fn id_of(&self, address: usize) -> Option<NodeId> {
         let index = address.checked_sub(self.nodes.as_ptr().addr())? / size_of::<Node>();
         u32::try_from(index).ok().filter(|_| index < self.nodes.len()).map(NodeId)
@@ -109,7 +109,7 @@ impl Graph {
         &self.notes[id.0 as usize]
     }
 
-    /// What tells a key from the others of its object.
+    /// Returns what distinguishes a key from the others of its object.
     pub(crate) fn identity<'k>(&self, object: &ObjectSpec, key: &'k str) -> Cow<'k, str> {
         if self.foreign { Cow::Borrowed(key) } else { object.one_spelling(key) }
     }
@@ -126,7 +126,7 @@ impl Graph {
         self.kind(id).children()
     }
 
-    /// The object at the root, if it is one.
+    /// Returns the object at the root, if it is one.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
             Kind::Object(object) => Some(object),
@@ -134,7 +134,7 @@ impl Graph {
         }
     }
 
-    /// Has one of the variants such a key, or may it have any?
+    /// Whether one of the variants has such a key, or accepts any key.
     pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
         variants.iter().any(|(_, variant)| match self.kind(self.unchecked(*variant)) {
             Kind::Object(object) => object.child(key, 0).is_some(),
@@ -142,7 +142,7 @@ impl Graph {
         })
     }
 
-    /// What a value is read along, without the checks of the whole.
+    /// Returns the node that a value is read along, without the checks of the whole.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
         // A chain of nodes that look at the same value is short, or the schema is refused.
         while let Kind::Checked(checked) = self.kind(id) {
@@ -172,14 +172,14 @@ impl Graph {
 }
 
 impl Plan {
-    /// The plan of a type that serde can deserialise and schemars can describe.
+    /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
-    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and
-    /// `x-secret` (`true`) on a property are settings of that parameter; they are not shown to the model. The derive
-    /// of `ToolArgs` writes more of them for its own use.
+    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret`
+    /// (`true`) on a property are settings of that parameter; the model does not see them. The derive of `ToolArgs` writes more
+    /// extensions for internal use.
     ///
     /// # Errors
-    /// [`SchemaError`] if the type is no object, or its schema asks for something that cannot be checked.
+    /// Returns [`SchemaError`] if the type is not an object, or its schema has an assertion that cannot be checked.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
         let schema = generator.into_root_schema_for::<T>().to_value();
@@ -192,33 +192,34 @@ impl Plan {
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { source: Some(source), ..graph }) })
     }
 
-    /// The plan of a schema that was written by hand or came from another program. It goes out to the model
-    /// exactly as it is; arguments are parsed to a [`Value`].
+    /// Creates the plan of a schema that was written by hand or comes from another program. The schema is sent to the model
+    /// unchanged; arguments are parsed to a [`Value`].
     ///
-    /// JSON Schema 2020-12 and draft-07, whose forms may be mixed. With [`Exact`](super::CoercionPolicy::exact()) and
-    /// [`Keep`](super::UnknownKeys::Keep) the plan accepts what JSON Schema accepts:
+    /// JSON Schema 2020-12 and draft-07 are supported, and their forms may be mixed. With
+    /// [`Exact`](super::CoercionPolicy::exact()) and [`Keep`](super::UnknownKeys::Keep) the plan accepts what JSON Schema
+    /// accepts:
     ///
-    /// | | |
+    /// | applies to | keywords |
     /// |---|---|
     /// | any value | `type` (also a list), `enum`, `const`, `allOf`, `anyOf`, `oneOf`, `not`, `if`/`then`/`else`, `true`, `false` |
     /// | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` (exact in decimals) |
     /// | strings | `minLength`, `maxLength` (code points), `pattern` (ECMA-262, in linear time) |
     /// | arrays | `items` (also a list), `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `uniqueItems`, `contains`, `minContains`, `maxContains`, `unevaluatedItems`¹ |
     /// | objects | `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`, `dependencies`, `unevaluatedProperties`¹ |
-    /// | references | `$ref` (beside it other keywords, before 2019 none), `$id`, `$anchor`, `$defs`, `definitions`, `$dynamicRef`¹ where it can only mean one place |
-    /// | shown, checked by nobody | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown keyword; a `required` that names no property is still required |
+    /// | references | `$ref` (other keywords beside it apply, except before 2019), `$id`, `$anchor`, `$defs`, `definitions`, `$dynamicRef`¹ with a single possible target |
+    /// | shown but not checked | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown keyword; a `required` that names no property is still required |
     ///
-    /// ¹ Elsewhere only with the feature `full-schema`: beside alternatives or conditions that look at different
-    /// properties or items, and for references that depend on the way to them. Then the `jsonschema` crate checks the
-    /// value as a whole after coercion, and its errors join the report. Without the feature such a schema is refused.
+    /// ¹ In other positions only with the feature `full-schema`: beside alternatives or conditions that evaluate different
+    /// properties or items, and for references that depend on the path to them. Then the `jsonschema` crate checks the value as a
+    /// whole after coercion, and its errors join the report. Without the feature such a schema is refused.
     ///
-    /// A few rules are the engine's own: the arguments are one JSON object whatever the schema says of its root; an integer
-    /// fits in 64 bits; a float of 2⁵³ and more is no integer, because it may have been rounded; a metaschema in
-    /// `$schema` is not read. Nothing is ever fetched: a `$ref` leads into the document, or to the metaschema of draft-07 or
-    /// 2020-12 (a tool may take a schema).
+    /// A few rules are the engine's own. The arguments are one JSON object, whatever the schema says about its root. An integer
+    /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is
+    /// not read. Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool
+    /// may take a schema).
     ///
-    /// An object without `additionalProperties` is open in JSON Schema. Here it takes the keys it lists, those that its
-    /// conditions speak about, and no others, unless it lists none or the options say
+    /// In JSON Schema an object without `additionalProperties` is open. Here it accepts the keys that it lists and those that its
+    /// conditions refer to, and no others, unless it lists none or the options are
     /// [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
     ///
     /// ```
@@ -238,17 +239,17 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError`] with keyword and place: for a keyword that would have to be checked and is not (see above;
-    /// `disallow`, `extends`, `divisibleBy` of old drafts), a keyword with a value that it cannot have (an unknown `type` such
-    /// as `"any"`, the `exclusiveMinimum: true` of draft-04, the `required: true` of draft-03), a pattern that cannot be
-    /// checked in linear time, a reference out of the document (nothing is ever fetched), a root that no object fits,
-    /// references in circles, and schemas that are too deep, too large or too much work.
+    /// Returns [`SchemaError`] with keyword and place for: an assertion that cannot be checked (see above; `disallow`, `extends`,
+    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the
+    /// `exclusiveMinimum: true` of draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time,
+    /// a reference to another document (nothing is ever fetched), a root that no object fits, circular references, and schemas
+    /// that are too deep, too large or too much work.
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
     }
 
-    /// The same plan with what these options say, where its own say nothing.
+    /// Returns the plan with these options where its own set nothing.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -264,7 +265,7 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// As those that made the plan.
+    /// Fails like the function that created the plan.
     pub fn with_defaults(&self, defaults: PlanOptions) -> Result<Plan, SchemaError> {
         let options = self.options().or(defaults);
         match &self.graph.source {
@@ -274,12 +275,12 @@ impl Plan {
         }
     }
 
-    /// The tool's name, as it stands in reports.
+    /// Returns the tool's name, which appears in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same plan under another name. It shares everything else with this one.
+    /// Returns the plan under another name. It shares everything else with this one.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -301,12 +302,12 @@ impl Plan {
         Plan { name: name.into(), graph: Arc::clone(&self.graph) }
     }
 
-    /// The schema that the model is shown.
+    /// Returns the schema that the model sees.
     pub fn schema(&self) -> &Value {
         &self.graph.schema
     }
 
-    /// The names of the top-level parameters, as declared; for an enum at the root those of all its variants.
+    /// Returns the names of the top-level parameters, as declared; for an enum at the root those of all its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> = Vec::new();
         self.graph.add_names(self.graph.root, &mut names);
@@ -314,7 +315,7 @@ impl Plan {
         names.into_iter().filter(move |name| told.insert(*name))
     }
 
-    /// The options that the plan was compiled with.
+    /// Returns the options that the plan was compiled with.
     pub fn options(&self) -> &PlanOptions {
         &self.graph.options
     }

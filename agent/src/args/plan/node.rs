@@ -1,4 +1,4 @@
-//! What one place of the arguments accepts.
+//! The nodes of a plan: what one place of the arguments accepts.
 
 use crate::args::policy::Rules;
 use crate::args::scalar::{fold, pick};
@@ -14,25 +14,25 @@ impl NodeId {
         self.0
     }
 
-    /// The same for a list of nodes.
+    /// The index in a list of nodes.
     pub(crate) fn at(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Descriptive keywords of a schema: description, default, examples, deprecated.
+/// The annotations of a schema: description, default, examples, deprecated.
 pub(crate) type Notes = Map<String, Value>;
 
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) rules: Rules,
-    /// A secret parameter can be found at or below this node.
+    /// Whether a secret parameter can be found at or below this node.
     pub(crate) holds_secret: bool,
 }
 
-/// Its tag is a byte of its own, because every value that is read asks for it; without `repr` it hides in a niche that
-/// takes several instructions to read.
+/// The tag has a byte of its own, because it is checked for every value; without `repr` it would be in a niche that takes several
+/// instructions to read.
 #[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -62,7 +62,7 @@ pub(crate) enum Kind {
         /// `oneOf` of a foreign schema: more than one fitting branch is a mistake.
         exclusive: bool,
     },
-    /// What stands here is read along `base`; as it will arrive it must also pass the checks.
+    /// The value is read along `base`; as it will arrive it must also pass the checks.
     Checked(CheckedSpec),
 }
 
@@ -120,32 +120,32 @@ pub(crate) struct CheckedSpec {
     pub(crate) checks: Vec<Check>,
 }
 
-/// One assertion about a value that has arrived. Its nodes coerce nothing and let other keys through.
+/// One assertion about a value that has arrived. Its nodes coerce nothing and accept other keys.
 #[derive(Debug)]
 pub(crate) enum Check {
-    /// It must fit this, too.
+    /// The value must fit this, too.
     Also(NodeId),
-    /// It must not fit this; `given`: the properties that it is about, if it only asks whether they are there.
+    /// The value must not fit this; `given`: the properties that it is about, if it only asks whether they exist.
     Not { node: NodeId, given: Vec<String> },
     If {
         condition: NodeId,
         then: Option<NodeId>,
         otherwise: Option<NodeId>,
-        /// The condition in words, where it is short.
+        /// The condition in words, if it is short.
         when: Option<String>,
     },
-    /// So many items must fit this.
+    /// This many items must fit this.
     Contains { node: NodeId, min: u64, max: u64 },
     /// Every key must fit this.
     Names(NodeId),
-    /// Where the first property is given, the others must be.
+    /// If the first property is given, the others must be.
     Requires(String, Vec<String>),
-    /// Where the property is given, all of it must fit this.
+    /// If the property is given, the whole object must fit this.
     Depends(String, NodeId),
 }
 
 impl Check {
-    /// Does it ask only which properties are given?
+    /// Whether it only asks which properties are given.
     pub(crate) fn is_about_presence(&self) -> bool {
         match self {
             Check::Not { given, .. } => !given.is_empty(),
@@ -154,7 +154,7 @@ impl Check {
         }
     }
 
-    /// May a value pass because a part of it does not fit?
+    /// Whether a value may pass because a part of it does not fit.
     pub(crate) fn may_turn(&self) -> bool {
         matches!(self, Check::Not { .. } | Check::If { .. } | Check::Contains { .. })
     }
@@ -191,12 +191,12 @@ impl Check {
     }
 }
 
-/// Words that are told apart without case and separators as well; made when that is first needed.
+/// Words that can also be distinguished without case and separators; computed when first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Where the only one of `words` stands that folds to `folded`. They are the same words at every call.
+    /// Returns the position of the only one of `words` that folds to `folded`. They must be the same words in every call.
     pub(crate) fn find<'a>(&self, words: impl Iterator<Item = &'a str>, folded: &str) -> Option<usize> {
         let index = self.0.get_or_init(|| {
             let mut index = HashMap::new();
@@ -209,7 +209,7 @@ impl Folds {
     }
 }
 
-/// A closed set of strings, each once.
+/// A closed set of strings without repetitions.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     words: Vec<String>,
@@ -227,7 +227,7 @@ impl Words {
         self.words.iter().map(String::as_str)
     }
 
-    /// The member that `text` names, as far as the rules allow.
+    /// Returns the member that `text` names, as far as the rules allow.
     #[inline]
     pub(crate) fn pick(&self, text: &str, rules: Rules) -> Option<&str> {
         pick(self.names(), &self.folds, text, rules)
@@ -247,7 +247,7 @@ pub(crate) struct IntSpec {
     pub(crate) min: Option<i128>,
     pub(crate) max: Option<i128>,
     pub(crate) multiple: Option<i128>,
-    /// 128 bits: literals are read from their text, because `serde_json`'s own numbers end at 64.
+    /// 128 bits: literals are parsed from their text, because `serde_json`'s own numbers end at 64 bits.
     pub(crate) wide: bool,
     /// Every `i64` in this range is accepted; empty if there is a `multipleOf`.
     fast: (i64, i64),
@@ -278,7 +278,7 @@ pub(crate) struct NumSpec {
     pub(crate) above: Option<Bound>,
     pub(crate) below: Option<Bound>,
     pub(crate) multiple: Option<f64>,
-    /// An `f32`: what is beyond its range is refused instead of becoming infinite.
+    /// An `f32`: a value beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
 }
 
@@ -313,7 +313,7 @@ pub(crate) struct StrSpec {
     pub(crate) max: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
-    /// The format is asked of the text by the author, and not only what its type reads.
+    /// Whether the author requires the format of the text, and not only the type that parses it.
     pub(crate) demanded: bool,
 }
 
@@ -323,13 +323,13 @@ impl StrSpec {
         self.min.is_none() && self.max.is_none() && self.pattern.is_none() && !self.demanded
     }
 
-    /// Is there no text that the diagnosis could have something against?
+    /// Whether the diagnosis accepts every text.
     pub(crate) fn takes_any_text(&self) -> bool {
         self.is_plain() && self.format.is_none()
     }
 }
 
-/// A compiled `pattern`, with its text as the schema has it.
+/// A compiled `pattern`, with its text in the schema.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) source: String,
@@ -341,7 +341,7 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// schemars writes integer map keys as a pattern of digits.
+    /// schemars describes integer map keys by a pattern of digits.
     pub(crate) fn is_integer_key(&self) -> bool {
         matches!(self.source.as_str(), r"^\d+$" | r"^-?\d+$")
     }
@@ -351,7 +351,7 @@ impl Pattern {
 pub(crate) struct ArraySpec {
     /// The items of a tuple.
     pub(crate) prefix: Vec<NodeId>,
-    /// The items after those; none = there are no more.
+    /// The items after those; `None` = there are none.
     pub(crate) items: Option<NodeId>,
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -359,7 +359,7 @@ pub(crate) struct ArraySpec {
 }
 
 impl ArraySpec {
-    /// Any list of what `any` takes.
+    /// A list of any items that `any` accepts.
     pub(super) fn any(any: NodeId) -> ArraySpec {
         ArraySpec { prefix: Vec::new(), items: Some(any), min: 0, max: u64::MAX, unique: false }
     }
@@ -384,18 +384,18 @@ pub(crate) struct ObjectSpec {
     pub(super) index: Option<HashMap<String, usize>>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: Rest,
-    /// The required ones among the first 64 properties, a bit each.
+    /// The required ones among the first 64 properties, one bit each.
     pub(crate) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
 }
 
-/// What the other keys of an object may be.
+/// The other keys that an object accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// `additionalProperties: false`.
     Denied,
-    /// The schema says nothing: closed, unless the tool keeps unknown keys.
+    /// The schema does not say: closed, unless the tool keeps unknown keys.
     Unsaid,
     Accepted(NodeId),
 }
@@ -408,9 +408,9 @@ pub(crate) struct Prop {
     pub(crate) aliases: Vec<String>,
     pub(crate) notes: Notes,
     pub(crate) secret: bool,
-    /// Optional, and null is no value of it: null means absent, and serde never sees the key.
+    /// Optional, and null is not one of its values: null means absent, and serde never sees the key.
     pub(crate) null_absent: bool,
-    /// What the field is called in Rust, where a check may call it so.
+    /// The field's name in Rust, which a check may use.
     pub(crate) field: Option<String>,
 }
 
@@ -423,7 +423,7 @@ pub(crate) enum Child {
 }
 
 impl ObjectSpec {
-    /// Any object of what `any` takes.
+    /// An object with any values that `any` accepts.
     pub(super) fn any(any: NodeId) -> ObjectSpec {
         ObjectSpec {
             props: Vec::new(),
@@ -436,7 +436,7 @@ impl ObjectSpec {
         }
     }
 
-    /// Properties above this number are looked up by hash.
+    /// With more properties than this they are looked up by hash.
     pub(super) const SCAN: usize = 24;
 
     /// `hint` is the index after the previous hit: models usually follow the order of the schema.
@@ -463,8 +463,8 @@ impl ObjectSpec {
         }
     }
 
-    /// The key of a map in its one spelling, where it has others: `01` and `1` are the same integer. What JSON Schema
-    /// calls two keys are one to the type.
+    /// Returns the canonical spelling of a map's key, if it has several: `01` and `1` are the same integer. Two keys to JSON
+    /// Schema are one to the type.
     pub(crate) fn one_spelling<'k>(&self, key: &'k str) -> Cow<'k, str> {
         let digits = key.strip_prefix('-').unwrap_or(key);
         if digits.starts_with('0') || key == "-0" {
@@ -492,13 +492,13 @@ impl ObjectSpec {
     }
 }
 
-/// Externally tagged: unit variants as strings, the others as an object of exactly one entry.
+/// Externally tagged: unit variants as strings, the others as an object with exactly one entry.
 #[derive(Debug)]
 pub(crate) struct ExternalSpec {
     pub(crate) units: Words,
     pub(crate) unit_notes: Notes,
     pub(crate) variants: Vec<Variant>,
-    /// The variants with a payload, as an object of exactly one entry.
+    /// The variants with a payload, as an object with exactly one entry.
     pub(crate) object: NodeId,
 }
 

@@ -159,7 +159,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Keeps what was said about the nullable form where the inner one says nothing.
+    /// Keeps the annotations of the nullable form where the inner one has none.
     fn described(&mut self, id: NodeId, outer: super::Notes) -> NodeId {
         let own = self.notes_mut(id);
         for (keyword, note) in outer.into_iter().filter(|(_, note)| !note.is_null()) {

@@ -1,5 +1,5 @@
-//! Regular expressions: written as ECMA-262 has them (JSON Schema 2020-12, core, 6.4), run by the `regex` crate in
-//! linear time, and compiled at a bounded cost.
+//! Regular expressions: written in the syntax of ECMA-262 (JSON Schema 2020-12, core, 6.4), run by the `regex` crate in linear
+//! time, and compiled at a bounded cost.
 
 use super::compile::{Compiler, Result};
 use super::error::SchemaError;
@@ -7,18 +7,18 @@ use super::node::Pattern;
 use regex::{Regex, RegexBuilder};
 use std::{collections::HashMap, iter::Peekable, str::Chars};
 
-/// Different patterns in one schema, and their text in all.
+/// Maximum number of different patterns in one schema, and of their total length.
 const MAX_PATTERNS: usize = 500;
 const MAX_SOURCE: usize = 1 << 16;
-/// Most compile to less than this.
+/// Most patterns compile to less than this.
 const SMALL: usize = 1 << 16;
 const LARGE: usize = 10 << 20;
-/// What a search may keep for speed.
+/// Maximum size of the cache of a search.
 const LAZY: usize = 1 << 20;
-/// How many may be larger.
+/// Maximum number of larger patterns.
 const MAX_LARGE: usize = 4;
 
-/// What a schema's patterns have cost so far.
+/// The cost of a schema's patterns so far.
 #[derive(Default)]
 pub(super) struct Patterns {
     compiled: HashMap<String, Regex>,
@@ -51,13 +51,13 @@ impl Compiler<'_> {
     }
 }
 
-/// There `\d`, `\w` and `\b` mean ASCII, and white space is what ECMA-262 calls so (12.2, 12.3).
+/// In ECMA-262 `\d`, `\w` and `\b` mean ASCII, and white space is defined in sections 12.2 and 12.3.
 const DIGIT: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
 const NO_LINE_END: &str = r"[^\n\r\x{2028}\x{2029}]";
 
-/// A regular expression of ECMA-262 in the syntax of the `regex` crate; or why it has no meaning there.
+/// Translates a regular expression of ECMA-262 to the syntax of the `regex` crate, or says why it has no equivalent.
 fn translated(source: &str) -> std::result::Result<String, String> {
     let mut out = String::with_capacity(source.len() + 16);
     let mut chars = source.chars().peekable();
@@ -95,7 +95,7 @@ fn translated(source: &str) -> std::result::Result<String, String> {
     Ok(out)
 }
 
-/// Flags would change what is translated here.
+/// Refuses flags, which would change the meaning of what is translated here.
 fn check_group(mut rest: Peekable<Chars<'_>>) -> std::result::Result<(), String> {
     if rest.next_if_eq(&'?').is_none() {
         return Ok(());
@@ -128,7 +128,7 @@ impl Atom {
     }
 }
 
-/// What follows a backslash.
+/// Parses what follows a backslash.
 fn escape(chars: &mut Peekable<Chars<'_>>) -> std::result::Result<Atom, String> {
     let Some(c) = chars.next() else { return Err("ends in a backslash".into()) };
     Ok(match c {
@@ -194,7 +194,7 @@ fn code(number: Option<u32>) -> std::result::Result<char, String> {
     number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
 }
 
-/// What follows an opening bracket. Everything in it is literal but ranges and escapes: no nested brackets, no
+/// Parses what follows an opening bracket. Everything in it is literal except ranges and escapes: no nested brackets, no
 /// operations on sets.
 fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> std::result::Result<(), String> {
     let negated = chars.next_if_eq(&'^').is_some();

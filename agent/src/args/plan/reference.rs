@@ -1,4 +1,4 @@
-//! `$ref`: to any place of the same document.
+//! `$ref`: references to any place of the same document.
 
 use super::compile::{Compiler, Object, Result};
 use super::keywords::{self, restricts};
@@ -6,7 +6,7 @@ use super::node::{Kind, NodeId};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// `$ref` to `$ref` to …
+/// Maximum length of a chain of `$ref`s.
 const MAX_HOPS: usize = 64;
 
 impl<'s> Compiler<'s> {
@@ -27,7 +27,7 @@ impl<'s> Compiler<'s> {
         id
     }
 
-    /// A reference with restrictions beside it, for example an internally tagged newtype variant: merged, not chained.
+    /// Compiles a reference with restrictions beside it, for example an internally tagged newtype variant: merged, not chained.
     fn refined(&mut self, target: &Value, map: &Object) -> Result<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
@@ -48,8 +48,8 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// The node of a definition, compiled once for each policy. Known by its place in memory, because a pointer to it
-    /// has several spellings.
+    /// Returns the node of a definition, compiled once for each policy. It is identified by its address in memory, because a
+    /// pointer to it has several spellings.
     fn shared(&mut self, reference: &str, target: &'s Value) -> Result<NodeId> {
         let key = (std::ptr::from_ref(target).addr(), self.rules);
         if let Some(id) = self.references.get(&key) {
@@ -70,7 +70,7 @@ impl<'s> Compiler<'s> {
         Ok(id)
     }
 
-    /// The schema that a local reference means, through references to references.
+    /// Returns the schema that a local reference refers to, through chains of references.
     pub(super) fn resolve(&self, reference: &str) -> Result<&'s Value> {
         let mut reference = reference.to_owned();
         for _ in 0..MAX_HOPS {
@@ -94,7 +94,7 @@ impl<'s> Compiler<'s> {
         target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
     }
 
-    /// A schema with its own `$ref` replaced by what it means; `true` is the empty schema, `false` none.
+    /// Returns a schema with its own `$ref` replaced by the target; `true` is the empty schema, `false` is `None`.
     pub(super) fn resolved(&self, schema: &Value) -> Result<Option<Object>> {
         let mut map = match schema {
             Value::Object(map) => {
@@ -136,7 +136,7 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// How many values a copy of it makes.
+/// How many values a copy of it creates.
 fn size(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),

@@ -41,12 +41,12 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Text that says bytes is shown as a format.
+    /// Text that encodes bytes is shown as a format.
     fn encoding<'m>(&self, map: &'m Object) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
 
-    /// The bounds of the Rust type are in `format`; schemars writes them out for small types only.
+    /// The bounds of the Rust type are in `format`; schemars writes them out only for small types.
     fn integer(&self, map: &Object) -> Result<IntSpec> {
         let format = if self.foreign { None } else { format(map) };
         let (low, high, wide) = match format {
@@ -194,14 +194,14 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// A kind that is only asked a question at compile time.
+    /// Returns a kind that is only used for a question at compile time.
     fn detached(&mut self, name: &str, map: &Object) -> Result<Kind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, Kind::Never))
     }
 }
 
-/// Members of a set that are compared with each other.
+/// Maximum number of members of a set that are compared with each other.
 const MAX_COMPARED: usize = 100;
 
 /// Keywords that restrict values and would be lost beside a closed set.
@@ -258,7 +258,7 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
     }
 }
 
-/// The least whole number whose multiples are those among the whole numbers that are multiples of `unit`: of 1.5 it is 3.
+/// The smallest integer whose multiples are the integers among the multiples of `unit`: for 1.5 it is 3.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
     // digits / 10^-power in lowest terms; the denominator does not matter for whole numbers.
@@ -277,7 +277,7 @@ fn whole_multiple(unit: f64) -> i128 {
     a
 }
 
-/// A bound of an integer: `minimum: 1.5` means 2.
+/// Parses a bound of an integer: `minimum: 1.5` means 2.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a cast from a float saturates, which is what a bound needs"

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{Kind, Plan};
 
-/// What stands where a secret was.
+/// Replaces a secret.
 const WITHHELD: &str = "[secret]";
 
 impl Plan {
-    /// Arguments as others may see them, in a log or on a screen: what is marked secret is `"[secret]"`, and so are keys that the
-    /// tool does not know, for one may be a misspelled secret. None when the tool has no secrets.
+    /// Returns arguments as others may see them, in a log or on a screen. Values marked secret become `"[secret]"`, and so do the
+    /// values of keys that the tool does not know, because one may be a misspelled secret. `None` if the tool has no secrets.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -35,8 +35,8 @@ impl Plan {
     }
 }
 
-/// Leaves out of arguments what is marked secret, and the keys that the tool does not know: one may be a misspelled
-/// secret. None when the tool has no secrets. The flag says whether anything was left out.
+/// Hides the values marked secret, and those of keys that the tool does not know, because one may be a misspelled secret. `None`
+/// if the tool has no secrets. The flag tells whether anything was hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
@@ -66,7 +66,7 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     Some((shown, left_out))
 }
 
-/// Values deeper than this are left out as a whole; arguments that pass a check are not that deep.
+/// Maximum depth; deeper values are hidden as a whole. Arguments that pass a check are not that deep.
 const MAX_DEPTH: usize = 128;
 
 fn walk(value: &mut Value, known: &HashSet<&str>, secret: &HashSet<&str>, depth: usize) -> bool {

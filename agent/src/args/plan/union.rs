@@ -1,4 +1,4 @@
-//! Alternatives, multiplied out already, seen for what they are: closed set, tagged, external, untagged.
+//! Classifies alternatives, which are already multiplied out: closed set, tagged, external, untagged.
 
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::restricts;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
 impl Compiler<'_> {
-    /// `described` is what the schema of the whole says about itself.
+    /// `described` has the annotations of the whole schema.
     pub(super) fn union(
         &mut self,
         alternatives: Vec<Value>,
@@ -69,7 +69,7 @@ impl Compiler<'_> {
         Ok(self.push(Kind::Union { branches, exclusive }))
     }
 
-    /// Whether one of the alternatives may take null.
+    /// Whether one of the alternatives may accept null.
     fn any_takes_null(&self, alternatives: &[Value]) -> Result<bool> {
         for alternative in alternatives {
             let Some(schema) = self.resolved(alternative)? else { continue };
@@ -179,7 +179,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Not one flattened into a struct: that is the struct.
+/// Whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as the struct.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()
@@ -194,7 +194,7 @@ fn object(value: &Value) -> &Object {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// The strings of a closed set, if the schema is nothing else.
+/// Returns the strings of a closed set, if the schema is nothing else.
 fn words(schema: &Object) -> Option<Vec<String>> {
     let plain = |k: &String| !restricts(k) || matches!(k.as_str(), "type" | "const" | "enum");
     if !schema.keys().all(plain) || schema.get("type").is_some_and(|t| t != "string") {
@@ -207,7 +207,7 @@ fn words(schema: &Object) -> Option<Vec<String>> {
     }
 }
 
-/// All words of closed sets, each once; if `exclusive`, those of exactly one set.
+/// Returns all words of closed sets without repetitions; if `exclusive`, those of exactly one set.
 fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for set in sets {
@@ -220,7 +220,7 @@ fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     words.filter(|word| told.insert(word.as_str())).cloned().collect()
 }
 
-/// Is this null and nothing else?
+/// Whether this is null and nothing else.
 fn is_null(schema: &Value) -> bool {
     let schema = object(schema);
     let constant = schema.get("const");
@@ -229,7 +229,7 @@ fn is_null(schema: &Value) -> bool {
         && schema.get("type").map_or(constant.is_some(), |t| t == "null")
 }
 
-/// The docs of unit variants, a line each, as the description of their enum.
+/// Returns the docs of unit variants, one line each, as the description of their enum.
 fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
     let mut lines = Vec::new();
     for (alternative, words) in alternatives.iter().zip(words) {
@@ -244,7 +244,7 @@ fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
     notes
 }
 
-/// A required property that is a distinct constant in each alternative.
+/// Returns a required property that is a distinct constant in each alternative.
 pub(super) fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
     if !alternatives.iter().all(|a| a.get("type").is_none_or(|t| t == "object")) {
         return None;
@@ -265,8 +265,8 @@ pub(super) fn tag_of(alternatives: &[Object]) -> Option<(String, Vec<String>)> {
     })
 }
 
-/// A closed object of exactly one required property and no other restriction: an externally tagged variant with a
-/// payload.
+/// Returns the entry of a closed object with exactly one required property and no other restriction: an externally tagged variant
+/// with a payload.
 fn single_entry(schema: &Object) -> Option<(&str, &Value)> {
     let modelled = |k: &String| {
         !restricts(k) || matches!(k.as_str(), "type" | "properties" | "required" | "additionalProperties")

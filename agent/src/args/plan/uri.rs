@@ -1,6 +1,6 @@
-//! References to URIs, resolved (RFC 3986, section 5.2). Nothing is ever fetched.
+//! Resolves references to URIs (RFC 3986, section 5.2). Nothing is ever fetched.
 
-/// The address and the fragment.
+/// Splits into the address and the fragment.
 pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),
@@ -8,7 +8,7 @@ pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What `reference`, which has no fragment, means in a document at `base`.
+/// Resolves `reference`, which has no fragment, in a document at `base`.
 pub(super) fn resolve(base: &str, reference: &str) -> String {
     if reference.is_empty() {
         return base.to_owned();

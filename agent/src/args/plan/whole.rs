@@ -1,4 +1,4 @@
-//! What the plan does not model of a foreign schema, checked on the whole of it after coercion (feature `full-schema`).
+//! Checks what the plan does not model of a foreign schema, on the whole value after coercion (feature `full-schema`).
 
 use super::compile::Result;
 use super::error::SchemaError;
@@ -26,7 +26,7 @@ impl Whole {
 }
 
 impl Whole {
-    /// Adds what the plan, which has issues of its own, does not model. Returns how many.
+    /// Adds the issues that the plan, which has issues of its own, does not model. Returns their number.
     pub(crate) fn add_to(&self, issues: &mut Vec<Issue>, sent: &Value) -> usize {
         if !sent.is_object() {
             return 0;
@@ -47,7 +47,7 @@ impl Whole {
     }
 }
 
-/// Issues of the plan that those of the whole are compared with.
+/// Maximum number of the plan's issues that those of the whole are compared with.
 const MAX_COMPARED: usize = 1_000;
 
 /// What a validator is asked for.
@@ -74,25 +74,25 @@ mod full {
     use std::collections::{HashMap, HashSet};
     use std::sync::Arc;
 
-    /// A schema with more values than this, or deeper, is not handed on.
+    /// Maximum number of values, and depth, of a schema that is passed on.
     const MAX_VALUES: usize = 20_000;
     const MAX_DEPTH: usize = 100;
-    /// Schemas met by values in one validation.
+    /// Maximum number of schemas that are applied to values in one validation.
     const MAX_STEPS: usize = 100_000;
-    /// How deep they may be in each other.
+    /// Maximum nesting depth of those schemas.
     const MAX_NESTING: usize = 300;
-    /// Errors that are told.
+    /// Maximum number of errors that are reported.
     const MAX_ISSUES: usize = 1_000;
     const PATTERN_SIZE: usize = 1 << 20;
 
     /// The validator of a whole schema.
     pub(crate) struct Whole {
         validator: Validator,
-        /// The schema, its references as pointers.
+        /// The schema, with its references as pointers.
         document: Value,
-        /// Pointers to what dynamic references may lead to, by name.
+        /// Pointers to the possible targets of dynamic references, by name.
         dynamic: HashMap<String, Vec<String>>,
-        /// What the plan does not model.
+        /// The keywords that the plan does not model.
         keywords: Vec<&'static str>,
     }
 
@@ -142,12 +142,12 @@ mod full {
             Ok(Whole { validator, document: document.clone(), dynamic, keywords: keywords.to_vec() })
         }
 
-        /// What the plan does not model.
+        /// Returns the keywords that the plan does not model.
         pub(crate) fn keywords(&self) -> &[&'static str] {
             &self.keywords
         }
 
-        /// What is wrong with a value. Paths begin at it.
+        /// Returns what is wrong with a value. Paths start at the value.
         pub(crate) fn issues(&self, value: &Value, asked: Asked) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
@@ -170,7 +170,7 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Follows every schema that a validator could look at, and counts.
+        /// Follows and counts every schema that a validator could look at.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
             // The validator remembers what it found out about a value at the target of a reference.
@@ -269,7 +269,7 @@ mod full {
         }
     }
 
-    /// As deep as the schema, which is small.
+    /// Recurses as deep as the schema, which is small.
     fn collect_dynamic(schema: &Value, pointer: &mut String, out: &mut HashMap<String, Vec<String>>) {
         let mut below = |key: &str, value: &Value| {
             let length = pointer.len();
@@ -315,7 +315,7 @@ mod full {
         true
     }
 
-    /// An error in the words of the report, without the values and schemas that it holds.
+    /// Converts an error to the form of the report, without the values and schemas that it contains.
     fn tell(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
         let pointer = error.instance_path().as_str();
         let at = |key: &str| {

@@ -4,7 +4,7 @@ use super::{Graph, Kind, NodeId, Plan, Prop, SchemaError};
 use crate::args::policy::{PlanOptions, UnknownKeys};
 use serde_json::{Map, Value};
 
-/// Keywords of a root that this file understands; whatever else speaks of a parameter keeps it from being taken out.
+/// Root keywords that this module handles; if any other one refers to a parameter, the parameter cannot be removed.
 const UNDERSTOOD: [&str; 10] = [
     "$defs",
     "definitions",
@@ -19,10 +19,10 @@ const UNDERSTOOD: [&str; 10] = [
 ];
 
 impl Plan {
-    /// The same plan without these top-level parameters: they are neither shown nor accepted.
+    /// Returns the plan without these top-level parameters: they are neither shown nor accepted.
     ///
     /// # Errors
-    /// When there is no such parameter, when a condition of the schema speaks of it, and as for the plan itself.
+    /// Fails when there is no such parameter, when a condition of the schema refers to it, or when the plan cannot be compiled.
     pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
         let source = self.graph.source.as_ref();
         let mut schema = source.unwrap_or(&self.graph.schema).clone();
@@ -39,7 +39,7 @@ impl Plan {
         plan.map_err(NotTakenOut::Schema)
     }
 
-    /// The top-level parameter that a key stands for: by its name, or by an alias.
+    /// Returns the top-level parameter that a key refers to: by its name, or by an alias.
     pub(crate) fn parameter_of(&self, key: &str) -> Option<&str> {
         self.graph.top_level(self.graph.root).into_iter().find_map(|object| {
             let found =
@@ -48,7 +48,7 @@ impl Plan {
         })
     }
 
-    /// Whether a call has to have this top-level parameter; none if there is no such parameter.
+    /// Whether a call must have this top-level parameter; `None` if there is no such parameter.
     pub(crate) fn requires(&self, name: &str) -> Option<bool> {
         let objects = self.graph.top_level(self.graph.root);
         let all = objects.into_iter().filter_map(|object| object.iter().find(|prop| prop.name == name));
@@ -56,7 +56,7 @@ impl Plan {
     }
 }
 
-/// Why a parameter cannot be taken out of a plan.
+/// Why a parameter cannot be removed from a plan.
 #[derive(Debug)]
 pub(crate) enum NotTakenOut {
     Parameter { name: String, reason: String },
@@ -64,7 +64,7 @@ pub(crate) enum NotTakenOut {
 }
 
 impl Graph {
-    /// The properties of each object that the arguments may be.
+    /// Returns the properties of each object that the arguments may be.
     fn top_level(&self, id: NodeId) -> Vec<&[Prop]> {
         match self.kind(id) {
             Kind::Object(object) => vec![&object.props],
@@ -81,7 +81,7 @@ impl Graph {
     }
 }
 
-/// Takes a property out of the root, and out of its alternatives.
+/// Removes a property from the root, and from its alternatives.
 fn take_out(schema: &mut Value, name: &str) -> Result<(), String> {
     let Value::Object(root) = schema else { return Err(absent(name)) };
     if root.get("$defs").is_some_and(refers_to_root) || root.get("properties").is_some_and(refers_to_root) {
@@ -115,7 +115,7 @@ fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, Stri
     Ok(was_there)
 }
 
-/// An object of somebody else that does not say what else it takes is closed as long as it lists a property.
+/// A foreign object that does not say what else it accepts is closed as long as it lists a property.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);
@@ -124,7 +124,7 @@ fn close_empty(schema: &mut Value, options: PlanOptions) {
     }
 }
 
-/// Whether a keyword speaks of a property: as a key, or as a text.
+/// Whether a keyword mentions a property: as a key, or as a text.
 fn says(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text == name,

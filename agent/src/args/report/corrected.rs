@@ -1,4 +1,4 @@
-//! The corrected call: the arguments with every mistake mended in the only possible way.
+//! The corrected call: the arguments with every mistake fixed in the only possible way.
 
 use crate::args::diagnose::{Document, fits, inspect};
 use crate::args::issue::{Issue, IssueCode};
@@ -9,11 +9,11 @@ use crate::args::suggest::did_you_mean;
 use serde_json::{Map, Value};
 
 const MAX_CALL: usize = 500;
-/// Arguments longer than this do not become short by mending.
+/// Longer arguments would still be too long after corrections.
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_MENDS: usize = 50;
 
-/// The corrected call, if there is exactly one and it is valid.
+/// Returns the corrected call, if there is exactly one and it is valid.
 pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
     if sent.len() > MAX_SENT
         || issues.len() > MAX_MENDS
@@ -32,7 +32,7 @@ pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<S
     (text.chars().count() <= MAX_CALL && fits(graph, graph.root, &text, true)).then_some(text)
 }
 
-/// Can there be one mechanical mend? Most reports need not be tried then.
+/// Whether there can be a single mechanical correction, so that most reports need no attempt.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     match issue.code {
         IssueCode::Type => true,
@@ -55,7 +55,7 @@ struct Mend<'g> {
 }
 
 impl Mend<'_> {
-    /// A value that is taken as it is stays; everything else is rewritten into the form that the schema shows.
+    /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema.
     fn value(&self, id: NodeId, value: &mut Value, root: bool) {
         if self.is_taken(id, value, root) {
             return;

@@ -1,4 +1,4 @@
-//! All that is wrong with the arguments, as one text for the model and as JSON for programs.
+//! Everything that is wrong with the arguments, as a text for the model and as JSON for programs.
 
 mod corrected;
 mod signature;
@@ -20,10 +20,10 @@ const MAX_LINE: usize = 300;
 const MAX_PATH: usize = MAX_RECORD;
 const MAX_TEXT: usize = 6_000;
 
-/// Arguments that a tool does not take: every mistake at once, in words that let a model mend them.
+/// The report about refused arguments: it lists every mistake at once, so that a model can fix them all.
 ///
-/// `Display` is [`to_text`](Self::to_text). A clone is one reference count. The arguments as they were sent are not
-/// kept, so neither `Debug` nor the forms below can show more of them than the issues do.
+/// `Display` is [`to_text`](Self::to_text). A clone costs one reference count. The sent arguments are not kept, so neither
+/// `Debug` nor the forms below can show more of them than the issues do.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -57,21 +57,21 @@ struct Inner {
     subject: Subject,
 }
 
-/// What the model did, so that the report speaks of that.
+/// What the model did, which the report describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// It called a tool.
     Call,
-    /// It answered in text, as it was to do.
+    /// It answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// It answered in text, and has a tool of the plan's name for answers.
+    /// It answered in text, and has a tool with the plan's name for answers.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
 
 impl Subject {
-    /// Of the whole, where a fault has no path.
+    /// The word for the whole, where a mistake has no path.
     fn root(self) -> &'static str {
         if self == Self::Call { "(arguments)" } else { "(answer)" }
     }
@@ -90,15 +90,14 @@ impl InvalidArguments {
         InvalidArguments { inner: Arc::new(inner) }
     }
 
-    /// The same mistakes in the words of another plan, which has the parameters that may be spoken of.
+    /// Returns the same mistakes with the signatures of another plan, whose parameters may be mentioned.
     pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner.plan = plan.clone();
         self
     }
 
-    /// What is said of a place, and of what is below it, is said of the whole, and no value with it; a corrected call is not
-    /// offered.
+    /// Replaces issues at or below a place by issues of the whole without values, and removes the corrected call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {
@@ -110,31 +109,31 @@ impl InvalidArguments {
         self
     }
 
-    /// The same mistakes, in words for what the model did.
+    /// Returns the same mistakes, described for what the model did.
     #[cfg(feature = "runtime")]
     pub(crate) fn about(mut self, subject: Subject) -> InvalidArguments {
         Arc::make_mut(&mut self.inner).subject = subject;
         self
     }
 
-    /// The name of the tool.
+    /// Returns the name of the tool.
     pub fn tool(&self) -> &str {
         self.inner.plan.name()
     }
 
-    /// Every mistake, at most the first 10,000: for each object unknown keys in the order given, then its parameters
-    /// as declared, each with what is below it, then map entries in the order given.
+    /// Returns the mistakes, at most the first 10,000: for each object unknown keys in the order sent, then its parameters as
+    /// declared, each with what is below it, then map entries in the order sent.
     pub fn issues(&self) -> &[Issue] {
         &self.inner.issues
     }
 
-    /// How many mistakes there are, including those beyond the first 10,000, which [`issues`](Self::issues) leaves out.
+    /// Returns the number of mistakes, including those beyond the first 10,000, which [`issues`](Self::issues) leaves out.
     pub fn count(&self) -> usize {
         self.inner.count
     }
 
-    /// The arguments with every mistake mended, as JSON text: only if each has exactly one possible mend and the
-    /// result is valid. It is an offer to the model and never applied.
+    /// Returns the arguments with every mistake fixed, as JSON text, if each has exactly one possible correction and the result
+    /// is valid. It is a suggestion for the model and never applied.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Booking { hotel: String, nights: u32 }
@@ -149,8 +148,7 @@ impl InvalidArguments {
         self.inner.corrected.as_deref()
     }
 
-    /// The same report, which also says that this was attempt `number` of at most `of`. The model is asked for
-    /// another call only if there is one left.
+    /// Adds to the report that this was attempt `number` of at most `of`. The model is asked for another call only if an attempt is left.
     ///
     /// ```
     /// # use agent::args::{Plan, PlanOptions};
@@ -168,7 +166,7 @@ impl InvalidArguments {
         self
     }
 
-    /// The report for the model: at most 20 mistakes and 6,000 characters.
+    /// Returns the report for the model: at most 20 mistakes and 6,000 characters.
     pub fn to_text(&self) -> String {
         let Inner { plan, issues, count, attempt, subject, .. } = &*self.inner;
         let (tool, count, subject) = (plan.name(), *count, *subject);
@@ -223,7 +221,7 @@ impl InvalidArguments {
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
     }
 
-    /// What to do about it, where there is an attempt left.
+    /// Writes what to do next, if an attempt is left.
     fn push_end(&self, out: &mut String, these: &str) -> fmt::Result {
         let Inner { plan, corrected, subject, .. } = &*self.inner;
         if let Some(call) = corrected {
@@ -235,9 +233,9 @@ impl InvalidArguments {
         }
     }
 
-    /// The same for programs:
-    /// `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?, "allowed"?,
-    /// "suggestions"?}], "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the line of the text without its number.
+    /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?,
+    /// "expected"?, "allowed"?, "suggestions"?}], "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the
+    /// line of the text without its number.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -279,7 +277,7 @@ crate::error_text::debug_is_the_sentence!(InvalidArguments);
 impl std::error::Error for InvalidArguments {}
 
 impl fmt::Display for Issue {
-    /// The line of the report, without its number.
+    /// Writes the line of the report, without its number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = String::new();
         push_line(&mut line, self, Subject::Call);

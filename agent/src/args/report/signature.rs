@@ -8,14 +8,14 @@ use crate::args::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
-/// Objects nested deeper than this are just `object`.
+/// Objects nested deeper than this are written as `object`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
 /// A line is cut anyway, so no more than this is written.
 const ENOUGH: usize = 4 * MAX_LINE;
 const MAX_DESCRIPTION: usize = 80;
 
-/// What a node takes; made once for each node.
+/// Returns what a node accepts; computed once for each node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
         let mut writer = Writer { graph, beyond: None, out: String::new() };
@@ -24,14 +24,14 @@ pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     })
 }
 
-/// The signature of a number for a value that went too far on one side.
+/// Returns the signature of a number for a value beyond the range on one side.
 pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     let mut writer = Writer { graph, beyond: Some(beyond), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
     cut(&writer.out, MAX_LINE)
 }
 
-/// The accepted parameters, one line each; made once for each plan.
+/// Returns the accepted parameters, one line each; computed once for each plan.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
@@ -92,7 +92,7 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
     cut(&out, MAX_LINE)
 }
 
-/// The members of a closed set, as JSON, the first twenty.
+/// Writes the members of a closed set as JSON, at most twenty.
 pub(super) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
     let more = members.len().saturating_sub(MAX_MEMBERS);
     for (i, member) in members.take(MAX_MEMBERS).enumerate() {
@@ -122,7 +122,7 @@ pub(crate) enum Side {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// The side on which a value went too far: there the bound is told that only the type has, too.
+    /// The side on which a value is out of range: there the bound is shown even if only the type has it.
     beyond: Option<Side>,
     out: String,
 }
@@ -317,7 +317,7 @@ impl Writer<'_> {
         self.out.push('}');
     }
 
-    /// A key, quoted where it is no plain word.
+    /// Writes a key, in quotes unless it is a plain word.
     fn name(&mut self, name: &str) {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         if !name.is_empty() && name.len() <= MAX_LINE && name.chars().all(plain) {

@@ -1,9 +1,8 @@
-//! Why argument text cannot be read any further.
+//! The error for argument text that cannot be JSON.
 
-/// The arguments are not one complete JSON value, found as early as the text tells.
+/// The arguments are not one complete JSON value. The error occurs as early as the text allows.
 ///
-/// It quotes nothing of the text. For the report that a model reads, give the text to
-/// [`Plan::parse`](crate::args::Plan::parse).
+/// It quotes nothing of the text. For the report that a model reads, pass the text to [`Plan::parse`](crate::args::Plan::parse).
 ///
 /// ```
 /// use agent::args::ArgumentStream;
@@ -24,12 +23,12 @@ pub struct ArgumentStreamError {
 crate::error_text::debug_is_the_sentence!(ArgumentStreamError);
 
 impl ArgumentStreamError {
-    /// How many bytes of the text were read before the mistake: what stands there is the first byte that cannot be.
+    /// Returns the number of bytes before the mistake: the offset of the first invalid byte.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Whether the text is only cut short. Then nothing is wrong with what has come so far.
+    /// Whether the text is only cut short. Then the part so far is valid.
     pub fn is_incomplete(&self) -> bool {
         self.fault == Fault::Incomplete
     }

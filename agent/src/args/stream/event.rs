@@ -1,4 +1,4 @@
-//! What a stream of arguments tells.
+//! The events of a stream of arguments.
 
 use super::machine::Frame;
 use super::value::Plain;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// Something that the latest text told about the arguments.
+/// A change in the arguments that follows from the latest text.
 ///
 /// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths but no values.
 ///
@@ -26,39 +26,39 @@ use std::fmt;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum ArgumentEvent<'a> {
-    /// A value begins.
+    /// A value starts.
     Started {
-        /// Where it stands.
+        /// The path of the value.
         path: ArgumentPath<'a>,
-        /// What it will be.
+        /// The kind of the value.
         kind: ArgumentKind,
     },
-    /// A string goes on. Its fragments, put together, are the string; a delta may have several.
+    /// A string continues. Its joined fragments are the string; a delta may have several.
     Appended {
-        /// Where the string stands.
+        /// The path of the string.
         path: ArgumentPath<'a>,
-        /// What was added, unescaped; never empty.
+        /// The text that was added, unescaped; never empty.
         fragment: &'a str,
     },
-    /// A value is complete. Every value has this event, containers after what is in them.
+    /// A value is complete. Every value has this event, containers after their content.
     Finished {
-        /// Where it stands.
+        /// The path of the value.
         path: ArgumentPath<'a>,
         /// The value.
         value: ArgumentValue<'a>,
     },
-    /// The plan refuses a top-level parameter: after its [`Finished`](Self::Finished), or as soon as its key is
-    /// there if the key is unknown or repeated.
+    /// The plan refuses a top-level parameter: after its [`Finished`](Self::Finished), or as soon as its key is complete if the
+    /// key is unknown or repeated.
     Refused {
         /// The top-level parameter.
         path: ArgumentPath<'a>,
-        /// All that is wrong with it, as [`Plan::parse`](crate::args::Plan::parse) will say it.
+        /// Everything that is wrong with it, as [`Plan::parse`](crate::args::Plan::parse) will report it.
         issues: &'a [Issue],
     },
 }
 
 impl<'a> ArgumentEvent<'a> {
-    /// Where it happened.
+    /// Returns the path of the value that the event is about.
     pub fn path(&self) -> ArgumentPath<'a> {
         match self {
             Self::Started { path, .. }
@@ -88,7 +88,7 @@ impl fmt::Debug for ArgumentEvent<'_> {
     }
 }
 
-/// What kind of JSON value it is.
+/// The kind of a JSON value.
 ///
 /// ```
 /// use agent::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
@@ -117,8 +117,8 @@ pub enum ArgumentKind {
     Object,
 }
 
-/// Where a value stands in the arguments. `Display` is its JSON pointer
-/// ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)), empty for the whole.
+/// The place of a value in the arguments. `Display` is its JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)),
+/// empty for the whole.
 ///
 /// ```
 /// use agent::args::ArgumentStream;
@@ -137,7 +137,7 @@ pub enum ArgumentKind {
 #[derive(Clone, Copy)]
 pub struct ArgumentPath<'a> {
     pub(super) frames: &'a [Frame],
-    /// The keys of the open objects, one after the other.
+    /// The keys of the open objects, concatenated.
     pub(super) keys: &'a str,
     pub(super) secret: bool,
 }
@@ -163,7 +163,7 @@ pub enum ArgumentSegment<'a> {
 }
 
 impl<'a> ArgumentPath<'a> {
-    /// The steps of the path, the outermost first.
+    /// Returns the steps of the path, outermost first.
     pub fn segments(self) -> impl DoubleEndedIterator<Item = ArgumentSegment<'a>> + ExactSizeIterator {
         self.frames.iter().map(move |frame| match frame.index {
             Some(index) => ArgumentSegment::Index(index),
@@ -171,12 +171,12 @@ impl<'a> ArgumentPath<'a> {
         })
     }
 
-    /// The number of segments: 0 for the whole, 1 for a top-level parameter.
+    /// Returns the number of segments: 0 for the whole, 1 for a top-level parameter.
     pub fn depth(self) -> usize {
         self.frames.len()
     }
 
-    /// The top-level parameter that the value is, or is in; `None` for the whole.
+    /// Returns the top-level parameter that the value is, or is in; `None` for the whole.
     pub fn parameter(self) -> Option<&'a str> {
         match self.segments().next() {
             Some(ArgumentSegment::Key(key)) => Some(key),
@@ -184,9 +184,9 @@ impl<'a> ArgumentPath<'a> {
         }
     }
 
-    /// Whether a secret may stand here, which should not be shown. It is true in every parameter that is or has a secret
-    /// one, and at an unknown key if the plan has secrets at all, because the key may be misspelled. Without a plan it is
-    /// false.
+    /// Whether the value may be a secret, which should not be shown. It is `true` in every parameter that is or contains a
+    /// secret, and at an unknown key if the plan has secrets at all, because the key may be misspelled. Without a plan it is
+    /// `false`.
     ///
     /// ```
     /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};
@@ -228,7 +228,7 @@ impl fmt::Debug for ArgumentPath<'_> {
     }
 }
 
-/// A complete value, as its JSON text: read only by those who want it.
+/// A complete value as its JSON text, which is parsed only on demand.
 ///
 /// ```
 /// use agent::args::{ArgumentEvent, ArgumentStream};
@@ -246,12 +246,12 @@ pub struct ArgumentValue<'a> {
 }
 
 impl<'a> ArgumentValue<'a> {
-    /// The JSON text as it was sent.
+    /// Returns the JSON text as it was sent.
     pub fn text(self) -> &'a str {
         self.text
     }
 
-    /// The value as it was sent, nothing coerced; the last of repeated keys wins. Work in the size of the value.
+    /// Parses the value as it was sent, without coercion; the last of repeated keys wins. Takes time linear in the size of the value.
     pub fn to_value(self) -> Value {
         Plain::read(self.text)
     }

@@ -1,23 +1,23 @@
-//! Reads JSON byte by byte; all that it knows survives the end of a delta.
+//! Reads JSON byte by byte; its whole state is kept between deltas.
 
 use super::error::Fault;
 use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentValue};
 use super::string::Text;
 use crate::args::diagnose::EarlyCheck;
 
-/// `serde_json` reads this many containers in each other.
+/// Maximum number of nested containers, as in `serde_json`.
 const MAX_DEPTH: usize = 127;
-/// Longer number tokens are refused.
+/// Maximum length of a number token.
 pub(super) const MAX_NUMBER: usize = 400;
 
 /// An open object or array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Where its text begins.
+    /// The start of its text.
     start: usize,
-    /// The current item of an array; none for an object.
+    /// The current item of an array; `None` for an object.
     pub(super) index: Option<usize>,
-    /// The current key of an object, in the machine's keys.
+    /// The start of an object's current key in the machine's keys.
     pub(super) key_start: usize,
     pub(super) key_end: usize,
 }
@@ -33,20 +33,20 @@ enum State {
         first: bool,
     },
     Colon,
-    /// A value is complete, its container is not.
+    /// A value is complete, but its container is not.
     After,
     /// In a string: a key or a value.
     String {
         key: bool,
     },
     Number,
-    /// In a word, of which this is still to come.
+    /// In a literal, of which this part must follow.
     Literal(&'static [u8]),
     /// The whole is complete.
     End,
 }
 
-/// Who is told.
+/// The recipients of events.
 pub(super) struct Listeners<'l> {
     pub(super) on: &'l mut dyn FnMut(ArgumentEvent<'_>),
     pub(super) early: Option<&'l mut EarlyCheck>,
@@ -55,16 +55,16 @@ pub(super) struct Listeners<'l> {
 pub(super) struct Machine {
     state: State,
     frames: Vec<Frame>,
-    /// The keys of the open objects, unescaped, one after the other.
+    /// The keys of the open objects, unescaped and concatenated.
     pub(super) keys: String,
     pub(super) string: Text,
     /// How far the text was read.
     at: usize,
-    /// Where the open scalar begins.
+    /// The start of the open scalar.
     token: usize,
     /// Where the latest value was completed or container opened.
     closed: usize,
-    /// May the whole hold a secret? May what is at the latest top-level key?
+    /// Whether the whole, and the value of the latest top-level key, may contain a secret.
     secret: bool,
     key_secret: bool,
 }
@@ -84,7 +84,7 @@ impl Machine {
         }
     }
 
-    /// How far the text was read.
+    /// Returns how far the text was read.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -94,7 +94,7 @@ impl Machine {
         ArgumentPath { frames: &self.frames, keys: &self.keys, secret }
     }
 
-    /// Reads on. `text` is everything so far.
+    /// Continues reading. `text` is everything so far.
     pub(super) fn run(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, State::String { key: false }) && self.goes_on(text, to) {
             return Ok(());
@@ -148,7 +148,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The text ends here.
+    /// Handles the end of the text.
     pub(super) fn end(&mut self, text: &str, to: &mut Listeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, State::Number) && self.frames.is_empty() {
             self.close_number(text, true, to)?;
@@ -159,7 +159,7 @@ impl Machine {
         }
     }
 
-    /// The text so far, made whole: what is open is closed, and only a string may be cut. None if there is nothing.
+    /// Returns the text so far, completed: open containers are closed, and only a string may be cut. `None` if there is nothing.
     pub(super) fn closed_text(&self, text: &str) -> Option<String> {
         let string = matches!(self.state, State::String { key: false });
         let end = if string { self.string.whole_until(self.at) } else { self.closed };
@@ -277,7 +277,7 @@ impl Machine {
         }
     }
 
-    /// The value that began at `start` is complete.
+    /// Handles the end of the value that starts at `start`.
     fn close_value(&mut self, text: &str, start: usize, to: &mut Listeners<'_>) {
         let text = text.get(start..self.at).unwrap_or_default();
         self.closed = self.at;

@@ -1,4 +1,4 @@
-//! Arguments while they arrive: events in work linear in the text, and an early word on what the plan refuses.
+//! Reads arguments while they arrive: events in linear time, and early reports of what the plan refuses.
 
 mod error;
 mod event;
@@ -19,15 +19,15 @@ use value::Plain;
 
 /// Reads the arguments of a call while a model writes them.
 ///
-/// Text goes in as it arrives, torn anywhere; [`ArgumentEvent`]s come out. All work together is linear in the text,
-/// whatever the size of the deltas, and the text is kept once. With a plan each top-level parameter is checked as soon
-/// as it is complete, by the rules of [`Plan::parse`] and under its coercion policy, and each unknown or repeated
-/// key as soon as it is there: whoever wants to can stop the model, or show the mistake, right then. A parameter that
-/// is refused here is refused by [`Plan::parse`]. What only the whole can tell is left to it: missing parameters,
-/// arguments that are no object, and everything if the root of the plan is an enum.
+/// Text is passed in as it arrives, cut anywhere, and [`ArgumentEvent`]s come out. The total work is linear in the text, whatever
+/// the size of the deltas, and the text is stored once. With a plan, each top-level parameter is checked as soon as it is
+/// complete, by the rules of [`Plan::parse`] and its coercion policy, and each unknown or repeated key as soon as it is read. The
+/// caller can then stop the model or show the mistake. A parameter that is refused here is also refused by [`Plan::parse`], which
+/// alone checks the whole: missing parameters, arguments that are not an object, and everything if the root of the plan is an
+/// enum.
 ///
-/// The events are for showing. The call itself is made from the complete text, by [`Plan::parse`]; text that was cut
-/// short is never completed into a call.
+/// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]; text that was cut short is
+/// never completed into a call.
 ///
 /// ```
 /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};
@@ -59,10 +59,10 @@ use value::Plain;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # What is JSON
+/// # Accepted JSON
 ///
-/// What `serde_json` takes, whole or in any pieces, with one exception: a number of more than 400 bytes is refused.
-/// Blank text is not JSON, though [`Plan::parse`] reads it as no arguments.
+/// The stream accepts the same text as `serde_json`, whole or in any pieces, with one exception: a number of more than 400 bytes
+/// is refused. Blank text is not JSON, though [`Plan::parse`] reads it as no arguments.
 pub struct ArgumentStream {
     text: String,
     machine: Machine,
@@ -71,12 +71,12 @@ pub struct ArgumentStream {
 }
 
 impl ArgumentStream {
-    /// For the arguments of a tool.
+    /// Creates a reader for the arguments of a tool.
     pub fn new(plan: &Plan) -> ArgumentStream {
         ArgumentStream::with(Some(EarlyCheck::new(plan)))
     }
 
-    /// For arguments whose plan is not known: nothing is checked but that they are JSON.
+    /// Creates a reader for arguments without a plan, which only checks that they are JSON.
     pub fn untyped() -> ArgumentStream {
         ArgumentStream::with(None)
     }
@@ -89,8 +89,8 @@ impl ArgumentStream {
     /// Reads the next piece of the text and calls `on` for each event in it.
     ///
     /// # Errors
-    /// [`ArgumentStreamError`] if the text cannot become JSON any more; again for every piece after that. Text is
-    /// still kept then, for the report of [`Plan::parse`].
+    /// Returns [`ArgumentStreamError`] if the text can no longer become JSON, and again for every piece after that. The text is
+    /// still kept for the report of [`Plan::parse`].
     pub fn push(
         &mut self,
         delta: &str,
@@ -100,12 +100,12 @@ impl ArgumentStream {
         self.read(on, Machine::run)
     }
 
-    /// The text ends here. Returns all of it; [`text`](Self::text) has it also after an error.
+    /// Handles the end of the text, and returns all of it; [`text`](Self::text) also returns it after an error.
     ///
     /// A number that is the whole text is complete only now, and has no [`Finished`](ArgumentEvent::Finished) event.
     ///
     /// # Errors
-    /// [`ArgumentStreamError`] if it is not one complete JSON value.
+    /// Returns [`ArgumentStreamError`] if the text is not one complete JSON value.
     pub fn finish(&mut self) -> Result<&str, ArgumentStreamError> {
         self.read(&mut |_| {}, Machine::end)?;
         Ok(&self.text)
@@ -129,12 +129,12 @@ impl ArgumentStream {
         })
     }
 
-    /// All text so far.
+    /// Returns all text so far.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// All text so far, without a copy.
+    /// Returns all text so far, without a copy.
     ///
     /// ```
     /// use agent::args::ArgumentStream;
@@ -151,13 +151,13 @@ impl ArgumentStream {
         self.text
     }
 
-    /// What the plan refuses so far, in the order in which it was found; at most the first 10,000.
+    /// Returns the issues found so far, in the order in which they were found; at most the first 10,000.
     pub fn issues(&self) -> &[Issue] {
         self.early.as_ref().map_or(&[], EarlyCheck::issues)
     }
 
-    /// The arguments so far: all complete values, and of an open string what is there. None before there is anything.
-    /// Work in the size of the text: for every now and then, not for every delta.
+    /// Returns the arguments so far: all complete values, and the available part of an open string. `None` before anything is
+    /// available. Takes time linear in the text, so call it occasionally and not for every delta.
     ///
     /// ```
     /// use agent::args::ArgumentStream;
@@ -172,7 +172,7 @@ impl ArgumentStream {
 }
 
 impl fmt::Debug for ArgumentStream {
-    /// Without the arguments.
+    /// Leaves out the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArgumentStream")
             .field("bytes", &self.text.len())

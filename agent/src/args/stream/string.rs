@@ -1,19 +1,19 @@
-//! Strings: escapes and surrogate pairs, torn anywhere.
+//! Strings: escapes and surrogate pairs, cut anywhere.
 
 use super::error::Fault;
 use super::event::ArgumentEvent;
 use super::machine::{Listeners, Machine};
 
-/// Unescaped text above this many bytes is told at once.
+/// Unescaped text above this many bytes is emitted at once.
 const ENOUGH: usize = 4_096;
 
 /// An open string.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     place: Place,
-    /// Where the open escape begins.
+    /// The start of the open escape.
     escape: usize,
-    /// Unescaped, but not told yet.
+    /// Unescaped, but not emitted yet.
     fragment: String,
 }
 
@@ -32,14 +32,14 @@ enum Place {
 }
 
 impl Text {
-    /// Until where in the text the open string has only whole characters; it was read until `at`.
+    /// How far the open string has only complete characters; it was read up to `at`.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, Place::Plain) { at } else { self.escape }
     }
 }
 
 impl Machine {
-    /// Most deltas of a long string are a part of it and nothing else; then that is told.
+    /// A fast path: most deltas of a long string are only a part of it, which is emitted directly.
     #[inline]
     pub(super) fn goes_on(&mut self, text: &str, to: &mut Listeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Machine {
         plain
     }
 
-    /// Reads on in a string; true if it ended.
+    /// Continues in a string; returns `true` if it ended.
     pub(super) fn in_string(&mut self, text: &str, key: bool, to: &mut Listeners<'_>) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
@@ -104,7 +104,7 @@ impl Machine {
         outcome
     }
 
-    /// Plain text before an escape.
+    /// Keeps plain text before an escape.
     fn keep(&mut self, plain: &str, key: bool, to: &mut Listeners<'_>) {
         if key {
             return self.keys.push_str(plain);
@@ -128,7 +128,7 @@ impl Machine {
 }
 
 impl Place {
-    /// The next place, and the character that is complete with this byte.
+    /// Returns the next place, and the character that this byte completes.
     fn next(self, byte: u8) -> Result<(Place, Option<char>), Fault> {
         match self {
             Place::Plain => Ok((Place::Plain, None)),
@@ -169,7 +169,7 @@ impl Place {
     }
 }
 
-/// Does the byte stand for itself in a string?
+/// Whether the byte represents itself in a string.
 fn is_plain(byte: u8) -> bool {
     byte != b'"' && byte != b'\\' && byte > 0x1f
 }

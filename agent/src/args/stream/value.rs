@@ -1,11 +1,10 @@
-//! A `Value` of text that is known to be JSON.
+//! Parses a `Value` from text that is known to be JSON.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Takes every key for what it says. `Value` itself reads an object with the private key of `RawValue` as something
-/// else, and refuses some.
+/// Reads every key literally. `Value` itself gives an object with the private key of `RawValue` a different meaning, and refuses some.
 pub(super) struct Plain(Value);
 
 impl Plain {

@@ -10,10 +10,9 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Bytes that a model sends, and reads, as base64: the alphabet with `+` and `/`, padded with `=` ([RFC 4648, section
-/// 4](https://www.rfc-editor.org/rfc/rfc4648#section-4)), and nothing else, so that a text cut short is noticed.
+/// 4](https://www.rfc-editor.org/rfc/rfc4648#section-4)). Other forms are refused, so that a truncated text is detected.
 ///
-/// A `Vec<u8>` would be a list of small numbers. `#[arg(length(…))]` counts the characters of the text, four for three
-/// bytes.
+/// A `Vec<u8>` would be a list of small numbers. `#[arg(length(…))]` counts the characters of the text, four for every three bytes.
 ///
 /// ```
 /// use agent::{ToolArgs, args::{Base64, Plan, PlanOptions}};
@@ -40,7 +39,7 @@ use std::ops::Deref;
 pub struct Base64(Vec<u8>);
 
 impl Base64 {
-    /// The bytes, without a copy.
+    /// Returns the bytes, without a copy.
     pub fn into_vec(self) -> Vec<u8> {
         self.0
     }
@@ -72,14 +71,14 @@ impl From<Base64> for Vec<u8> {
     }
 }
 
-/// The text.
+/// Writes the base64 text.
 impl fmt::Display for Base64 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&STANDARD.encode(&self.0))
     }
 }
 
-/// How many there are; they may be many.
+/// Writes only the number of bytes, which may be large.
 impl fmt::Debug for Base64 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Base64({} bytes)", self.0.len())
@@ -99,7 +98,7 @@ impl FromText for Base64 {
     }
 }
 
-/// In words that say what to send instead.
+/// Describes the mistake, and what to send instead.
 fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     if text.starts_with("data:") {

@@ -1,4 +1,4 @@
-//! Durations as people write them.
+//! Durations in a human-readable form.
 
 use super::{FromText, read, text_of};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -9,13 +9,12 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A length of time that a model sends, and reads, as text: `"90s"`, `"1h 30m"`, `"2d"`, `"250ms"`, `"1.5 hours"`, or
-/// in ISO 8601: `"PT1H30M"`.
+/// A duration that a model sends, and reads, as text: `"90s"`, `"1h 30m"`, `"2d"`, `"250ms"`, `"1.5 hours"`, or in ISO 8601: `"PT1H30M"`.
 ///
-/// (A [`Duration`] itself is `{"secs", "nanos"}` to serde.) The units are `w`, `d`, `h`, `m` (or `min`), `s`, `ms`,
-/// `us` and `ns`, also in words; larger ones stand before smaller ones, each once, and only the last number may have a
-/// fraction. A day has 24 hours. Years and months are refused because their length varies, and numbers without a
-/// unit because nobody knows what they count.
+/// (serde represents a [`Duration`] itself as `{"secs", "nanos"}`.) The units are `w`, `d`, `h`, `m` (or `min`), `s`, `ms`, `us`
+/// and `ns`, or their names. Larger units come before smaller ones, each occurs once, and only the last number may have a
+/// fraction. A day has 24 hours. Years and months are refused because their length varies, and numbers without a unit because
+/// their meaning is unclear.
 ///
 /// ```
 /// use agent::{ToolArgs, args::{HumanDuration, Plan, PlanOptions}};
@@ -41,7 +40,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HumanDuration(Duration);
 
-/// Why a text is no [`HumanDuration`].
+/// The error for a text that is not a [`HumanDuration`].
 ///
 /// ```
 /// use agent::HumanDuration;
@@ -57,7 +56,7 @@ pub struct InvalidDuration(Cow<'static, str>);
 crate::error_text::debug_is_the_sentence!(InvalidDuration);
 
 impl HumanDuration {
-    /// The duration as the standard library has it.
+    /// Returns the duration as the standard library's type.
     pub const fn get(self) -> Duration {
         self.0
     }
@@ -85,7 +84,7 @@ impl From<HumanDuration> for Duration {
 
 const SECOND: u128 = 1_000_000_000;
 
-/// Names, length in nanoseconds; the largest first.
+/// Names, and lengths in nanoseconds; the largest first.
 const UNITS: [(&[&str], u128); 8] = [
     (&["w", "wk", "week", "weeks"], 604_800 * SECOND),
     (&["d", "day", "days"], 86_400 * SECOND),
@@ -97,10 +96,10 @@ const UNITS: [(&[&str], u128); 8] = [
     (&["ns", "nanos", "nanosecond", "nanoseconds"], 1),
 ];
 
-/// Longer texts are no duration.
+/// Maximum length of a text.
 const MAX_TEXT: usize = 200;
 
-/// `1h 30m`, in whole units; the same text gives the same duration.
+/// Writes `1h 30m`, in whole units; parsing the text gives the same duration.
 impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.as_nanos();
@@ -139,7 +138,7 @@ impl FromStr for HumanDuration {
     }
 }
 
-/// Numbers with units, largest first.
+/// Parses numbers with units, largest first.
 fn from_words(text: &str) -> Result<HumanDuration, InvalidDuration> {
     let mut sum = Sum::default();
     let mut rest = text;
@@ -165,7 +164,7 @@ fn from_words(text: &str) -> Result<HumanDuration, InvalidDuration> {
     sum.end()
 }
 
-/// What stands behind the `P`: `1W`, `2DT3H4M5.6S`.
+/// Parses what follows the `P`: `1W`, `2DT3H4M5.6S`.
 fn from_iso(text: &str) -> Result<HumanDuration, InvalidDuration> {
     let wrong =
         || InvalidDuration("is no ISO 8601 duration: write for example `PT1H30M`, or `1h 30m`".into());
@@ -207,7 +206,7 @@ fn unknown_unit(name: &str) -> InvalidDuration {
     InvalidDuration(words.into())
 }
 
-/// Digits, perhaps with a fraction, and what is after them.
+/// Splits into digits, optionally with a fraction, and the rest.
 fn number_in_front(text: &str) -> (&str, &str) {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

@@ -1,4 +1,4 @@
-//! Types of arguments that serde has no good text form for.
+//! Argument types for which serde has no good text form.
 
 mod base64;
 mod duration;
@@ -14,18 +14,18 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// A type that is read from text.
+/// A type that is parsed from text.
 trait FromText: Sized {
-    /// What it is, for serde's own errors.
+    /// What it expects, for serde's own errors.
     const WANTED: &'static str;
     type Error: Display;
 
     fn from_text(text: &str) -> Result<Self, Self::Error>;
-    /// What the engine goes on with when it only listens for mistakes.
+    /// The value with which the engine continues when it only collects mistakes.
     fn nothing() -> Self;
 }
 
-/// Reads it. What is wrong with the text is told beside all other mistakes.
+/// Parses the value. A mistake in the text is reported together with all others.
 fn read<'de, T: FromText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }
@@ -60,7 +60,7 @@ impl<'de, T: FromText> Visitor<'de> for TextVisitor<T> {
     }
 }
 
-/// The schema of a text of this format, which the type checks itself.
+/// The schema of a text with this format, which the type checks itself.
 fn text_of(format: &str, keyword: &str) -> Schema {
     let mut schema = json_schema!({"type": "string", "x-checked": true});
     schema.insert(keyword.to_owned(), format.into());

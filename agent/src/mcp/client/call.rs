@@ -1,4 +1,4 @@
-//! One call of a server's tool.
+//! Runs one call of a server's tool.
 
 use super::config::{ChangePolicy, ToolChange};
 use super::connection::Connection;
@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a server may ask for the same call again with its own notes.
+/// Maximum number of times that a server may ask for the same call again with its own notes.
 const ROUNDS: usize = 10;
 
-/// The tool as it is offered now, if it may be called.
+/// Returns the tool as it is offered now, if it may be called.
 pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offered, Box<ToolOutcome>> {
     let now = inner.listing().tools.get(tool).cloned();
     let Some(now) = now else {
@@ -59,13 +59,13 @@ pub(super) async fn call(
     let going = attempts(inner, tool, offered, &arguments, cx);
     tokio::select! {
         outcome = going => outcome,
-        // Dropping it told the server.
+        // Dropping the future notified the server.
         () = cx.cancelled() => ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled")),
         () = tokio::time::sleep(limit) => timed_out(inner, limit),
     }
 }
 
-/// The call, and again where the server has not run it.
+/// Makes the call, and repeats it where the server has not run it.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -87,7 +87,7 @@ async fn attempts(
             Err(error) => error,
         };
         match error {
-            // The headers of the tool are others now; the server has not run it.
+            // The headers of the tool have changed; the server has not run the call.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {
@@ -119,7 +119,7 @@ async fn attempts(
                 inner.works(false);
                 if let Some(challenge) = challenge(&error) {
                     inner.forget(&connection).await;
-                    // Refused before it was run: a new token may help.
+                    // The call was refused before it ran: a new token may help.
                     if !token_again && inner.has_token_source() {
                         token_again = true;
                         continue;
@@ -147,7 +147,7 @@ async fn attempts(
 
 const NEEDS_USER: &str = "The server wants to ask its user something, which cannot be done here.";
 
-/// The call, as often as the server wants it back with its own notes.
+/// Makes the call, and repeats it as often as the server asks for it with its own notes.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,
@@ -169,7 +169,7 @@ async fn rounds(
                     let Some(answers) = answers(&requests) else { break };
                     params = params.with_input_responses(answers);
                 }
-                // The server's note goes back as it came, and only where it sent one.
+                // The server's note goes back unchanged, and only if it sent one.
                 params.request_state = asked.request_state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
@@ -178,7 +178,7 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// There is nobody to ask and there are no folders to name; nothing where a model is asked for.
+/// Answers the server's questions: there is no user to ask, and there are no folders to name. `None` if it asks for a model's reply.
 fn answers(requests: &InputRequests) -> Option<InputResponses> {
     let answer = |(key, request): (&String, &InputRequest)| {
         let answer = match request {
@@ -212,7 +212,7 @@ async fn send(
     result
 }
 
-/// Tells the server that nobody waits any more.
+/// Tells the server on drop that the result is no longer awaited.
 struct CancelOnDrop {
     peer: Option<Peer<RoleClient>>,
     id: RequestId,
@@ -270,13 +270,13 @@ async fn completed(inner: &Inner, tool: &str, offered: &Offered, result: CallToo
     ToolOutcome::Completed(output)
 }
 
-/// Servers say it in words, some of them as a result.
+/// Servers report an unknown tool in words, some of them as a result.
 fn says_unknown(text: &str) -> bool {
     let text = text.to_lowercase();
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// The tool may be gone: the list is asked for again, and what it says is told, or else `text`.
+/// The tool may be gone: lists the tools again and returns that answer, or else `text`.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_at_times().await;
     if !inner.listing().tools.contains_key(tool) || says_unknown(&text) {
@@ -294,7 +294,7 @@ fn failed(code: &'static str, text: impl Into<String>) -> ToolOutcome {
     ToolOutcome::failed(FailureCode::new(code), text)
 }
 
-/// Text of a server in an error: of bounded length.
+/// Cuts a server's text to a bounded length for an error.
 fn cut(text: String) -> String {
     if text.len() <= 2_000 { text } else { text.chars().take(2_000).collect() }
 }

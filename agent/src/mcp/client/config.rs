@@ -1,4 +1,4 @@
-//! How a server is reached, and what of it is used.
+//! How to reach a server, and which of its tools to use.
 
 use super::traffic::{OnTraffic, Traffic};
 use crate::{BoxFuture, ToolDefinition};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a server is reached, and what of it is used.
+/// How to reach a server, and which of its tools to use.
 ///
 /// ```
 /// use agent::mcp::client::{ChangePolicy, ClientConfig};
@@ -35,7 +35,7 @@ pub struct ClientConfig {
     pub(super) on_change: ChangePolicy,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
-    /// The first setting that is of the other kind of server.
+    /// The first setting that belongs to the other kind of server.
     misplaced: Option<&'static str>,
 }
 
@@ -65,11 +65,11 @@ pub(super) struct CommandPlace {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// Variables that a child is given: what programs need to be found, and to know their user.
+/// Environment variables passed to a child: what programs need to be found, and to know their user.
 const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
-/// Which of its two forms the protocol is spoken in.
+/// Which of its two forms of the protocol the client speaks.
 ///
 /// ```
 /// use agent::mcp::client::{ClientConfig, Era};
@@ -80,17 +80,17 @@ const INHERITED: [&str; 10] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Era {
-    /// The client finds out. An older server over standard input that does not answer unknown requests costs ten seconds of
-    /// waiting. A server that answers everything with success cannot be told from a new one: name its era.
+    /// The client detects it. An older server over standard input that does not answer unknown requests costs ten seconds of
+    /// waiting. A server that answers every request with success looks like a new one: set its era.
     #[default]
     Auto,
-    /// 2026-07-28 and later, without sessions.
+    /// 2026-07-28 and later, which have no sessions.
     Modern,
     /// 2025-11-25 and older, which begin with `initialize`.
     Legacy,
 }
 
-/// What becomes of calls to a tool whose definition is another one than the model was shown.
+/// What happens to calls of a tool whose definition differs from the one that the model saw.
 ///
 /// ```
 /// use agent::mcp::client::{ChangePolicy, ClientConfig};
@@ -105,16 +105,16 @@ pub enum Era {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ChangePolicy {
-    /// They are refused; [`Client::tools`](super::Client::tools) gives the tool as it is now.
+    /// Refuses them. [`Client::tools`](super::Client::tools) returns the tool as it is now.
     #[default]
     Block,
-    /// They are made, with arguments that fit the definition as it is now.
+    /// Makes them, if the arguments fit the current definition.
     Accept,
-    /// The function says: `true` to go on.
+    /// Asks the function, which returns `true` to make the call.
     Ask(Arc<dyn Fn(&ToolChange) -> bool + Send + Sync>),
 }
 
-/// A tool that is not what it was.
+/// A tool whose definition changed, or that is no longer offered.
 ///
 /// ```no_run
 /// use agent::mcp::{Client, client::ClientConfig};
@@ -129,15 +129,15 @@ pub enum ChangePolicy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolChange {
-    /// The server's name for it.
+    /// The server's name of the tool.
     pub tool: String,
-    /// As it was.
+    /// The definition before the change.
     pub before: ToolDefinition,
-    /// As it is; none when it is no longer offered.
+    /// The definition now; `None` if the tool is no longer offered.
     pub now: Option<ToolDefinition>,
 }
 
-/// What a server may cost. The fields are public: change the ones that do not fit.
+/// Limits on what a server may cost. The fields are public: change those that do not fit.
 ///
 /// ```
 /// use agent::mcp::client::{ClientConfig, ClientLimits};
@@ -148,23 +148,23 @@ pub struct ToolChange {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientLimits {
-    /// Time to connect; 10 s over HTTP, 15 s for a program that has to start.
+    /// Time to connect. Default: 10 s over HTTP, 15 s for a program, which has to start.
     pub connect: Option<Duration>,
-    /// Time for a call without news; 60 s. Progress begins it anew.
+    /// Time for a call without progress; each progress message restarts it. Default: 60 s.
     pub call: Duration,
-    /// Time for a call in all; 10 minutes.
+    /// Total time for a call. Default: 10 minutes.
     pub longest_call: Duration,
-    /// Time to list all tools; 30 s.
+    /// Time to list all tools. Default: 30 s.
     pub list: Duration,
-    /// Pages of the list; 50.
+    /// Maximum number of pages of the list. Default: 50.
     pub pages: usize,
-    /// Tools of the list; 1,000.
+    /// Maximum number of tools in the list. Default: 1,000.
     pub tools: usize,
-    /// Bytes of all definitions; 1 MiB.
+    /// Maximum size of all definitions, in bytes. Default: 1 MiB.
     pub definitions: usize,
-    /// Bytes of one description; 4 KiB. The rest is cut.
+    /// Maximum length of one description, in bytes; the rest is cut. Default: 4 KiB.
     pub description: usize,
-    /// Bytes of a result as JSON; 4 MiB. What is longer is an error.
+    /// Maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB.
     pub result: usize,
 }
 
@@ -185,7 +185,7 @@ impl Default for ClientLimits {
 }
 
 impl ClientConfig {
-    /// A server behind a URL. A setting for a command, such as [`arg`](Self::arg), is an error when it is connected to.
+    /// Creates the configuration of a server behind a URL. Connecting fails if it has a setting for a command, such as [`arg`](Self::arg).
     pub fn http(url: impl Into<String>) -> Self {
         Self::at(Place::Http(HttpPlace {
             url: url.into(),
@@ -195,9 +195,10 @@ impl ClientConfig {
         }))
     }
 
-    /// A program that is started and spoken to over its standard input and output. It gets few variables of the environment
-    /// (`PATH`, `HOME` and the like), those of [`env`](Self::env) and [`inherit_env`](Self::inherit_env), and no more. A setting
-    /// for a URL, such as [`header`](Self::header), is an error when it is connected to.
+    /// Creates the configuration of a program, which is started and spoken to over its standard input and output. The program
+    /// gets few environment variables (`PATH`, `HOME` and the like) besides those of [`env`](Self::env) and
+    /// [`inherit_env`](Self::inherit_env). Connecting fails if the configuration has a setting for a URL, such as
+    /// [`header`](Self::header).
     pub fn command(program: impl Into<OsString>) -> Self {
         Self::at(Place::Command(CommandPlace {
             program: program.into(),
@@ -240,8 +241,8 @@ impl ClientConfig {
         self
     }
 
-    /// What is said about a setting that this kind of server cannot have. To leave it out in silence could mean to connect
-    /// without the token that was given.
+    /// Describes a setting that this kind of server cannot have. Ignoring the setting could mean to connect without the token
+    /// that was given.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
         Some(match self.place {
@@ -256,13 +257,13 @@ impl ClientConfig {
         })
     }
 
-    /// The first half of the names that models see, `NAME__TOOL`; what the server calls itself otherwise.
+    /// Sets the first half of the names that models see, `NAME__TOOL`. Default: the name that the server reports.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Which form of the protocol is spoken; the client finds out by default.
+    /// Sets which form of the protocol is spoken. By default the client detects it.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -287,7 +288,7 @@ impl ClientConfig {
         self
     }
 
-    /// Uses these tools alone, by the server's names. What is not allowed is never seen by a model.
+    /// Uses only these tools, given by the server's names. A model never sees the others.
     ///
     /// ```
     /// use agent::mcp::client::ClientConfig;
@@ -303,20 +304,19 @@ impl ClientConfig {
         self
     }
 
-    /// Uses all tools, which is the default. For a server that is named by a file and not by the program, use
-    /// [`allow`](Self::allow).
+    /// Uses all tools, which is the default. Prefer [`allow`](Self::allow) for a server that is named in a file and not in the program.
     pub fn allow_all(mut self) -> Self {
         self.allowed = None;
         self
     }
 
-    /// Shows a tool of the server under another name, still behind the server's.
+    /// Shows a tool of the server under another name, still prefixed with the server's name.
     pub fn rename(mut self, tool: impl Into<String>, shown_as: impl Into<String>) -> Self {
         self.renamed.insert(tool.into(), shown_as.into());
         self
     }
 
-    /// Uses only the tools for which the function says so, among those that are allowed.
+    /// Uses only the tools, among the allowed ones, for which the function returns `true`.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -364,28 +364,28 @@ impl ClientConfig {
         self
     }
 
-    /// Believes what the server says of its tools: that one changes nothing, or that a call may be repeated. A server can
-    /// say anything, so its hints are ignored without this.
+    /// Trusts the server's hints about its tools: that one only reads, or that a call may be repeated. A server can claim
+    /// anything, so its hints are ignored by default.
     pub fn trust_hints(mut self) -> Self {
         self.trusts_hints = true;
         self
     }
 
-    /// What becomes of calls to a tool that changed; they are refused by default.
+    /// Sets what happens to calls of a tool that changed. By default they are refused.
     pub fn on_change(mut self, policy: ChangePolicy) -> Self {
         self.on_change = policy;
         self
     }
 
-    /// What it may cost; the defaults stand at the fields of [`ClientLimits`].
+    /// Sets the limits. The defaults are documented at the fields of [`ClientLimits`].
     pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Calls this with every message that goes to the server and comes back, and with what a program writes on its error
-    /// output. Secrets of this configuration are taken out; what tools are told and say is not, so such a log is as private as
-    /// the conversation. It must not block.
+    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
+    /// output. Secrets of this configuration are masked; the arguments and results of tools are not, so such a log is as private
+    /// as the conversation. The function must not block.
     ///
     /// ```
     /// use agent::mcp::client::{ClientConfig, TrafficKind};
@@ -402,15 +402,15 @@ impl ClientConfig {
         self
     }
 
-    /// Sends a token with each request over HTTP.
+    /// Sends a bearer token with each HTTP request.
     pub fn bearer_token(self, token: impl Into<String>) -> Self {
         let token = token.into();
         let token = move || -> BoxFuture<'static, _> { Box::pin(std::future::ready(Ok(token.clone()))) };
         self.over_http("bearer_token", |place| place.token = Some(Arc::new(token)))
     }
 
-    /// Asks for a token whenever a connection is made, and again when the server refuses the one it has. The text of an
-    /// error goes into the error of the connection.
+    /// Calls the function for a token whenever a connection is made, and again when the server refuses the current token. The
+    /// text of its error becomes part of the connection's error.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -439,22 +439,22 @@ impl ClientConfig {
         self.over_http("token", |place| place.token = Some(Arc::new(move || Box::pin(token()))))
     }
 
-    /// Sends a header with each request over HTTP.
+    /// Sends a header with each HTTP request.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.over_http("header", |place| place.headers.push((name.into(), value.into())))
     }
 
-    /// Connects only to addresses of the public internet: for URLs that come from others.
+    /// Connects only to addresses on the public internet. Use it for URLs from untrusted sources.
     pub fn public_addresses_only(self) -> Self {
         self.over_http("public_addresses_only", |place| place.public_only = true)
     }
 
-    /// Adds an argument of the command.
+    /// Adds an argument to the command.
     pub fn arg(self, arg: impl Into<OsString>) -> Self {
         self.over_stdio("arg", |place| place.args.push(arg.into()))
     }
 
-    /// Adds arguments of the command.
+    /// Adds arguments to the command.
     ///
     /// ```
     /// # #[cfg(unix)]
@@ -477,17 +477,17 @@ impl ClientConfig {
         self.over_stdio("args", |place| place.args.extend(args.into_iter().map(Into::into)))
     }
 
-    /// Gives the command a variable.
+    /// Sets an environment variable of the command.
     pub fn env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.over_stdio("env", |place| place.env.push((name.into(), value.into())))
     }
 
-    /// Passes a variable of this program's environment on to the command.
+    /// Passes a variable of this program's environment to the command.
     pub fn inherit_env(self, name: impl Into<OsString>) -> Self {
         self.over_stdio("inherit_env", |place| place.inherited.push(name.into()))
     }
 
-    /// The folder that the command runs in; that of this program by default.
+    /// Sets the working directory of the command. Default: that of this program.
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         self.over_stdio("folder", |place| place.folder = Some(folder.into()))
     }
@@ -501,7 +501,7 @@ impl ClientConfig {
 }
 
 impl fmt::Debug for ClientConfig {
-    /// Without tokens, headers, arguments and variables.
+    /// Leaves out tokens, headers, arguments and variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match &self.place {
             Place::Http(place) => without_query(&place.url).into(),
@@ -525,7 +525,7 @@ impl fmt::Debug for ChangePolicy {
     }
 }
 
-/// A URL as it may be told: queries and user names hold secrets.
+/// Returns a URL that can be shown: queries and user names may hold secrets.
 pub(super) fn without_query(url: &str) -> &str {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let url = &url[..end];

@@ -1,4 +1,4 @@
-//! One connection to a server: a request's way there, or a child process.
+//! One connection to a server: HTTP requests, or a child process.
 
 use super::ClientError;
 use super::config::{ClientConfig, CommandPlace, Era, HttpPlace, Place};
@@ -24,16 +24,16 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-/// A line of a child's errors in the log; the rest is left out.
+/// Maximum length of a line of a child's error output in the log; the rest is left out.
 const LOG_LINE: usize = 4 << 10;
-/// How long a child may take to end: its input is closed, then it is asked, then it is killed.
+/// How long a child may take to end: its input is closed, then it is asked to end, then it is killed.
 const END: Duration = Duration::from_secs(10);
-/// How long the last words of a child that ended are waited for; somebody else may hold its output.
+/// How long the last output of a child that ended is awaited; another process may hold its output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Redirects within the server's own origin.
+/// Maximum number of redirects, which stay within the server's own origin.
 const REDIRECTS: usize = 5;
 
-/// A connection that was made.
+/// An established connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) since: Instant,
@@ -105,7 +105,7 @@ impl Connection {
             }
         };
         let peer = running.peer().clone();
-        // Lists are kept here, and asked for when they are needed.
+        // Lists are kept by this module, and requested when they are needed.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let helpers = listen(&peer, news).into_iter().chain(log.map(|log| log.abort_handle())).collect();
         Ok(Self { peer, since: Instant::now(), running: tokio::sync::Mutex::new(running), helpers })
@@ -115,26 +115,26 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
-    /// What the server calls itself.
+    /// The server's own name and version.
     pub(super) fn server(&self) -> Option<(String, String)> {
         let info = self.peer.peer_info()?;
         let server = info.server_info.as_ref()?;
         Some((server.name.clone(), server.version.clone()))
     }
 
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol in use.
     pub(super) fn protocol_version(&self) -> Option<String> {
         Some(self.peer.peer_info()?.protocol_version.to_string())
     }
 
-    /// Ends it, and a child with it.
+    /// Ends the connection, and a child with it.
     pub(super) async fn close(&self) {
         let _ = self.running.lock().await.close_with_timeout(END).await;
     }
 }
 
 impl Drop for Connection {
-    /// What runs it ends by itself when it is dropped, and kills a child that does not.
+    /// The task that runs the connection ends by itself once this is dropped, and kills a child that does not end.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.abort();
@@ -142,7 +142,7 @@ impl Drop for Connection {
     }
 }
 
-/// Hears of changes, where the protocol wants to be asked for them.
+/// Subscribes to changes, where the protocol requires a subscription.
 fn listen(peer: &Peer<RoleClient>, news: &Arc<News>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
     let tells = info.capabilities.tools.as_ref()?.list_changed == Some(true);
@@ -156,13 +156,13 @@ fn listen(peer: &Peer<RoleClient>, news: &Arc<News>) -> Option<AbortHandle> {
         while let Ok(Some(_)) = stream.next().await {
             news.list_changed();
         }
-        // Nothing is heard from here on; the next use asks.
+        // No changes arrive from here on; the next use lists the tools.
         news.list_changed();
     });
     Some(task.abort_handle())
 }
 
-/// The token for a new connection, where one is to be sent.
+/// Returns the token for a new connection, if one is configured.
 async fn token(place: &HttpPlace) -> Result<Option<String>, String> {
     match &place.token {
         None => Ok(None),
@@ -189,7 +189,7 @@ async fn over_http(
         .connect_timeout(limit)
         .read_timeout(config.limits.longest_call)
         .redirect(same_origin(&url))
-        // A connection that is taken up again waits for acknowledgements when a body was not read to its end.
+        // A reused connection waits for acknowledgements when a body was not read to its end.
         .pool_max_idle_per_host(0);
     if place.public_only {
         let host = url.host_str().ok_or("the URL has no host")?;
@@ -212,7 +212,7 @@ async fn over_http(
     Ok(StreamableHttpClientTransport::with_client(client, transport))
 }
 
-/// Follows redirects only to where the first request went: a token is for nobody else.
+/// Follows redirects only within the origin of the first request: no other server may see the token.
 fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     let origin = url.origin();
     reqwest::redirect::Policy::custom(move |attempt| {
@@ -226,7 +226,7 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// The addresses of a host, if all are public. The connection is made to these and asks nobody again.
+/// Returns the addresses of a host if all are public. The connection uses these and resolves the name only once.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
@@ -258,7 +258,7 @@ fn is_public(address: IpAddr) -> bool {
         }
         IpAddr::V6(v6) => {
             let is_documentation = v6.segments()[..2] == [0x2001, 0xdb8];
-            // 64:ff9b::/96 leads to addresses of version 4.
+            // 64:ff9b::/96 maps to IPv4 addresses.
             let is_translated = v6.segments()[..2] == [0x64, 0xff9b];
             !(v6.is_loopback()
                 || v6.is_unspecified()
@@ -293,7 +293,7 @@ fn command(place: &CommandPlace, tap: &Tap) -> std::io::Result<(TokioChildProces
     Ok((transport, log))
 }
 
-/// The system says the same of a program and of a folder that are not there.
+/// The system reports a missing program and a missing folder in the same way.
 fn not_started(place: &CommandPlace, error: &std::io::Error) -> Failure {
     let hint = match (&place.folder, error.kind()) {
         (Some(folder), _) if !folder.is_dir() => format!("; there is no folder `{}`", folder.display()),
@@ -311,7 +311,7 @@ fn not_started(place: &CommandPlace, error: &std::io::Error) -> Failure {
     Failure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
 }
 
-/// Each line of a child's errors into the log, as far as it is not too long.
+/// Logs each line of a child's error output, cut to the maximum length.
 async fn log_lines(errors: impl AsyncRead + Unpin, tap: &Tap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();

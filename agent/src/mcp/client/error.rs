@@ -1,6 +1,6 @@
 //! Why a server cannot be used.
 
-/// A server cannot be used. Its text says what happened and what to try, and holds no secret.
+/// An error that makes a server unusable. Its text says what happened and what to try, and contains no secrets.
 ///
 /// ```
 /// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
@@ -16,53 +16,53 @@
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is no connection.
+    /// The connection failed.
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
     Connect {
-        /// Which: its name, or else its URL or program.
+        /// The name of the server, or else its URL or program.
         server: String,
-        /// What happened, in a word.
+        /// What kind of failure it was.
         kind: ConnectErrorKind,
-        /// What happened, with the system's words, and what to try.
+        /// What happened, with the system's message, and what to try.
         reason: String,
     },
-    /// It wants to know who asks, or for more than the token allows.
+    /// The server requires authorization, or more than the token allows.
     #[error("{server} wants authorization: {challenge}")]
     #[non_exhaustive]
     Unauthorized {
-        /// Which.
+        /// The name of the server.
         server: String,
-        /// What it wants.
+        /// What the server requires.
         challenge: Challenge,
     },
     /// Its tools cannot be listed.
     #[error("the tools of {server} cannot be listed: {reason}")]
     #[non_exhaustive]
     List {
-        /// Which.
+        /// The name of the server.
         server: String,
-        /// Why.
+        /// Why the list failed.
         reason: String,
     },
-    /// Two of its tools would have one name.
+    /// Two of its tools would have the same name.
     #[error("the tools {first:?} and {second:?} of {server} would both be called `{name}`: rename one")]
     #[non_exhaustive]
     Names {
-        /// Which.
+        /// The name of the server.
         server: String,
-        /// The name.
+        /// The name that both tools would have.
         name: String,
-        /// One tool.
+        /// The server's name of one tool.
         first: String,
-        /// The other one.
+        /// The server's name of the other tool.
         second: String,
     },
 }
 
 crate::error_text::debug_is_the_sentence!(ClientError);
 
-/// Why there is no connection to a server.
+/// The kind of a failure to connect.
 ///
 /// ```
 /// use agent::mcp::{Client, client::{ClientConfig, ClientError, ConnectErrorKind}};
@@ -78,18 +78,18 @@ crate::error_text::debug_is_the_sentence!(ClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token cannot be used, or a setting is of the other kind of server (a token for a command, an argument
-    /// for a URL); nothing was sent, and nothing started.
+    /// The URL, a header or the token is invalid, or a setting belongs to the other kind of server (a token for a command, an
+    /// argument for a URL). Nothing was sent or started.
     Configuration,
-    /// Nothing listens there, its name is unknown, or there is no secure connection.
+    /// Nothing listens at the address, its name is unknown, or a secure connection cannot be made.
     Unreachable,
-    /// It answered with this status of HTTP. (With 401 it is [`ClientError::Unauthorized`].)
+    /// The server answered with this HTTP status. (For 401 the error is [`ClientError::Unauthorized`].)
     Status(u16),
-    /// It sends the request to another origin, which is not followed.
+    /// The server redirects to another origin, which is not followed.
     Redirected,
-    /// What answers is no MCP server.
+    /// The other side is not an MCP server.
     NotMcp,
-    /// It is an MCP server, and refused: it has no version of the protocol in common, or said so.
+    /// The MCP server refused: it shares no version of the protocol, or said so.
     Refused,
     /// The program cannot be started.
     NotStarted,
@@ -97,7 +97,7 @@ pub enum ConnectErrorKind {
     Ended,
     /// There was no answer within [`ClientLimits::connect`](super::ClientLimits::connect).
     Timeout,
-    /// A server that was used before was tried again too often.
+    /// Reconnecting to a server that worked before failed too often.
     GivenUp,
 }
 
@@ -118,16 +118,16 @@ pub enum ConnectErrorKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// Where the server says who gives out tokens (RFC 9728).
+    /// The URL of the document that names the authorization server (RFC 9728).
     pub resource_metadata: Option<String>,
-    /// What a token has to allow.
+    /// The scope that a token needs.
     pub scope: Option<String>,
     /// What is wrong with the token that was sent.
     pub error: Option<String>,
 }
 
 impl Challenge {
-    /// Reads a header; what cannot be read is left out.
+    /// Parses the header; parts that cannot be parsed are left out.
     pub(super) fn parse(header: &str) -> Self {
         let mut challenge = Self::default();
         let mut rest = header.trim();
@@ -149,7 +149,7 @@ impl Challenge {
     }
 }
 
-/// A token or a quoted text, and what follows it.
+/// Parses a token or a quoted text, and returns it with the rest.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ']).unwrap_or(text.len());

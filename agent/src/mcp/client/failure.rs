@@ -1,4 +1,4 @@
-//! Why no connection was made, in words: what happened, and one thing to try.
+//! Messages for failed connections: what happened, and one thing to try.
 
 use super::ClientError;
 use super::config::{ClientConfig, Era, HttpPlace, Place, without_query};
@@ -15,14 +15,14 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// Characters of a reason.
+/// Maximum length of a reason, in characters.
 const LONGEST: usize = 600;
-/// Characters of what a server wrote instead of an answer.
+/// Maximum length of what a server wrote instead of an answer, in characters.
 const LONGEST_BODY: usize = 120;
-/// How `rmcp` begins its words for a request about versions that a server refused by its status.
+/// The start of `rmcp`'s message when a server refuses the request for its versions by an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
 
-/// What happened, and whether it was tried what [`Era`] would change.
+/// A failed connection: its kind, and what happened.
 pub(super) struct Failure {
     kind: Kind,
     what: String,
@@ -33,7 +33,7 @@ impl Failure {
         Self { kind, what: what.into() }
     }
 
-    /// The error for a program, with the one thing to try. What a server or a program wrote goes through the mask of `tap`.
+    /// Returns the error of a server, with one thing to try. Text of a server or a program is masked by `tap`.
     pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &Tap) -> ClientError {
         let Self { kind, what } = self;
         let server = server.to_owned();
@@ -56,7 +56,7 @@ impl Failure {
     }
 }
 
-/// A handshake that failed.
+/// Describes a failed handshake.
 pub(super) fn refused(
     config: &ClientConfig,
     server: &str,
@@ -78,7 +78,7 @@ pub(super) fn is_end(config: &ClientConfig, error: &ClientInitializeError) -> bo
 }
 
 fn handshake(config: &ClientConfig, mut error: &ClientInitializeError) -> Failure {
-    // Both forms of the protocol were tried: the second one is what the server was last asked.
+    // Both forms of the protocol were tried: the server was last asked in the second one.
     while let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = error {
         error = fallback;
     }
@@ -105,7 +105,7 @@ fn handshake(config: &ClientConfig, mut error: &ClientInitializeError) -> Failur
     }
 }
 
-/// The way to the server failed. The types of the transport are taken off: they are no words for people.
+/// Describes a failed transport. The names of transport types are removed from the message.
 fn transport(config: &ClientConfig, error: &(dyn Error + 'static)) -> Failure {
     if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         return over_http(config, error);
@@ -147,7 +147,7 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
     }
 }
 
-/// A request that came to no answer.
+/// Describes a request that got no answer.
 fn request(config: &ClientConfig, error: &reqwest::Error) -> Failure {
     let root = root(error);
     let cause = masked_url(config, root.to_string());
@@ -182,14 +182,14 @@ fn status(code: u16, body: &str) -> Failure {
     let name =
         StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason()).unwrap_or_default();
     let mut what = format!("it answered with HTTP status {code} {name}").trim_end().to_owned();
-    // A page is for browsers.
+    // HTML pages are meant for browsers, so their text is left out.
     if !body.is_empty() && !body.starts_with('<') {
         let _ = write!(what, ": {}", short(body).trim_end_matches('.'));
     }
     Failure::new(Kind::Status(code), what)
 }
 
-/// The one thing that helps most, where there is one.
+/// Returns the hint that is most likely to help, if there is one.
 fn hint(kind: Kind, config: &ClientConfig, tap: &Tap, has_words: bool) -> Option<String> {
     let hint = match (kind, &config.place) {
         (Kind::Unreachable, Place::Http(place)) if place.url.starts_with("https:") => {
@@ -217,7 +217,7 @@ fn hint(kind: Kind, config: &ClientConfig, tap: &Tap, has_words: bool) -> Option
     Some(hint.to_owned())
 }
 
-/// The most usual mistake in a URL.
+/// The most common mistake in a URL.
 fn path_hint(place: &HttpPlace) -> String {
     let path = without_query(&place.url).trim_end_matches('/');
     if path.ends_with("/mcp") {
@@ -227,7 +227,7 @@ fn path_hint(place: &HttpPlace) -> String {
     }
 }
 
-/// A request that was sent later: in words, as above.
+/// Describes a failed request after the handshake, in the same words.
 pub(super) fn told(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
         ServiceError::TransportSend(error) => transport(config, &*error.error).what,
@@ -237,12 +237,12 @@ pub(super) fn told(config: &ClientConfig, error: &ServiceError) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// An error with its sources, each said once.
+/// The text of an error with its sources, each included once.
 fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
     masked_url(config, crate::error_text::with_sources(error))
 }
 
-/// Without what a URL holds of secrets.
+/// Masks the parts of URLs that may hold secrets.
 fn masked_url(config: &ClientConfig, text: String) -> String {
     match &config.place {
         Place::Http(place) => text.replace(&place.url, without_query(&place.url)),
@@ -250,12 +250,12 @@ fn masked_url(config: &ClientConfig, text: String) -> String {
     }
 }
 
-/// What it all came from.
+/// The innermost source of an error.
 fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// One short line of what somebody else wrote.
+/// Foreign text as one short line.
 fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(LONGEST_BODY) {
@@ -264,7 +264,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// What a server wants before it does anything, if that is why a request failed.
+/// Returns what a server requires first, if that is why a request failed.
 pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     let ServiceError::TransportSend(error) = error else { return None };
     let mut source: Option<&(dyn Error + 'static)> = Some(&*error.error);

@@ -1,4 +1,4 @@
-//! What a server offers, as far as it is used.
+//! The tools that a server offers and that this client uses.
 
 use super::config::ClientConfig;
 use super::failure::told;
@@ -19,27 +19,27 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The tools of a server at one time.
+/// The tools of a server at one point in time.
 pub(super) struct Listing {
     /// By the server's names.
     pub(super) tools: BTreeMap<String, Offered>,
     pub(super) left_out: Vec<LeftOut>,
-    /// Until when the server says that it stays so.
+    /// Until when the server says that the list stays valid.
     pub(super) fresh_until: Option<Instant>,
 }
 
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct Offered {
-    /// With the server's name, or what is left of it.
+    /// Under the server's name, or the part of it that is valid.
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
     pub(super) hints: ToolAnnotations,
-    /// Of everything that a model or a policy could go by.
+    /// A hash of everything that a model or a policy could rely on.
     pub(super) fingerprint: [u8; 32],
 }
 
-/// Lists what the server offers, as far as the limits allow.
+/// Lists what the server offers, within the limits.
 pub(super) async fn list(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
@@ -75,7 +75,7 @@ pub(super) async fn list(
     Ok(listing)
 }
 
-/// All pages, and how long the shortest-lived of them may be kept.
+/// Requests all pages, and returns the shortest time that one of them may be kept.
 async fn pages(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
@@ -99,7 +99,7 @@ async fn pages(
             }
             tools.push(tool);
         }
-        // An empty cursor is one too; only an absent one ends the list.
+        // An empty cursor is valid; only an absent one ends the list.
         let Some(next) = page.next_cursor else { return Ok((tools, ttl.map(Duration::from_millis))) };
         if !seen.insert(next.clone()) {
             return Err("a cursor came twice".to_owned());
@@ -109,7 +109,7 @@ async fn pages(
     Err(format!("there are more than {} pages", limits.pages))
 }
 
-/// One page, from the server and from no cache.
+/// Requests one page from the server, without a cache.
 async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToolsResult, ServiceError> {
     let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
     let request = ListToolsRequest { params, ..ListToolsRequest::default() };
@@ -119,14 +119,14 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToo
     }
 }
 
-/// A tool as it is used, or why it is not.
+/// Returns the tool as it is used, or why it is left out.
 fn offered(tool: Tool, config: &ClientConfig) -> Result<Offered, String> {
     let fingerprint = fingerprint(&tool);
     let schema = Value::Object((*tool.input_schema).clone());
     if schema.get("type").is_some_and(|kind| kind != "object") {
         return Err("its arguments are no object".to_owned());
     }
-    // What the server understands is its own business; what the schema forbids is not.
+    // Keys that the schema does not name are kept for the server to judge; what the schema forbids is refused.
     let options = PlanOptions::default().unknown(UnknownKeys::Keep);
     let name = shown(&tool.name, MAX_NAME);
     let plan = Plan::compile(&name, &schema, options).map_err(|error| error.to_string())?;
@@ -162,7 +162,7 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<Offered, String> {
     Ok(Offered { definition, output, hints, fingerprint })
 }
 
-/// Text of others for a model: of bounded length, and without characters that nobody sees.
+/// Cleans foreign text for a model: bounded length, no invisible characters.
 fn cleaned(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for char in text.chars() {
@@ -181,13 +181,13 @@ fn cleaned(text: &str, limit: usize) -> String {
 
 fn fingerprint(tool: &Tool) -> [u8; 32] {
     let mut all = serde_json::to_value(tool).unwrap_or_default();
-    // The order of keys says nothing.
+    // The order of keys has no meaning.
     all.sort_all_objects();
     Sha256::digest(all.to_string().as_bytes()).into()
 }
 
 impl Listing {
-    /// What became of the tools of this list in another one.
+    /// Returns the tools of this list that changed or are missing in `now`.
     pub(super) fn changes(&self, now: &Self) -> Vec<ToolChange> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);
@@ -201,7 +201,7 @@ impl Listing {
         changed.collect()
     }
 
-    /// The names that models see, by the server's.
+    /// The names that models see, by the server's names.
     pub(super) fn names(
         &self,
         server: &str,

@@ -1,4 +1,4 @@
-//! Tools of other programs, as one's own.
+//! Use the tools of other programs as your own.
 //!
 //! ```no_run
 //! use agent::mcp::{Client, client::ClientConfig};
@@ -13,14 +13,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The schema of a foreign tool goes to the model as it came, and arguments are checked by it here, with the same coercions and
-//! the same report as for tools of one's own. A server that hangs, lies or sends too much costs an error, not the run.
+//! The schema of a foreign tool goes to the model unchanged, and arguments are checked against it on this side, with the same
+//! coercions and the same report as for your own tools. A server that hangs, lies or sends too much causes an error, and does not
+//! end the run.
 //!
-//! * A call whose connection broke off is never made again by itself: it may have taken effect. (Only where the server says that
-//!   a tool may be repeated, and the configuration [trusts](ClientConfig::trust_hints) it.)
-//! * A child that died is started again with the next call, after half a second, then twice as long, five times at most.
-//! * A tool that changed since a model was shown it is not called, unless [`ChangePolicy`] says otherwise; one that is gone
-//!   says so.
+//! * A call whose connection broke is not repeated automatically, because it may have taken effect. The exception: the server
+//!   says that the tool may be repeated, and the configuration [trusts](ClientConfig::trust_hints) the server.
+//! * A child that died is started again by the next call, after half a second, then after twice as long each time, at most five times.
+//! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] says otherwise. A call of a tool that is
+//!   gone says that it is gone.
 
 mod call;
 mod config;
@@ -50,18 +51,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Before a child is started again: half a second, and twice as long each time.
+/// Pause before a child is started again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Attempts to connect again before calls fail at once.
+/// Attempts to reconnect before calls fail at once.
 const TRIES: u32 = 5;
-/// A connection that held so long was a good one.
+/// A connection that lasted this long counts as good, and resets the attempts.
 const GOOD: Duration = Duration::from_secs(60);
-/// Lists that are asked for because a tool seems to be gone.
+/// Minimum time between lists that are requested because a tool seems to be gone.
 const AT_TIMES: Duration = Duration::from_secs(60);
 
-/// A server of somebody else, and its tools. Cloning is cheap; the connection ends with the last clone and the last of its
-/// tools.
+/// A connection to an MCP server, whose tools become ordinary tools. Cloning is cheap; the connection ends when the last clone
+/// and the last of its tools are dropped.
 ///
 /// ```no_run
 /// use agent::mcp::{Client, client::ClientConfig};
@@ -84,7 +85,7 @@ pub struct Client {
 
 struct Inner {
     config: ClientConfig,
-    /// What it is called in names and errors; the server itself may say it, once it is connected.
+    /// The name in tool names and errors; the server may report it once it is connected.
     server: RwLock<String>,
     news: Arc<News>,
     slot: tokio::sync::Mutex<Slot>,
@@ -100,7 +101,7 @@ struct Slot {
     last_try: Option<Instant>,
 }
 
-/// What a server offered, and what of it is used.
+/// What a server offered, and which of its tools are used.
 ///
 /// ```no_run
 /// use agent::mcp::{Client, client::{ClientConfig, ConnectReport}};
@@ -115,19 +116,19 @@ struct Slot {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectReport {
-    /// What it is called here.
+    /// The name of the server in this program.
     pub name: String,
-    /// What it calls itself, and its version.
+    /// The name and version that the server reports.
     pub server: Option<(String, String)>,
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol in use.
     pub protocol_version: Option<String>,
-    /// The tools that are used: the server's name and the one that models see.
+    /// The tools that are used: the server's name of each, and the name that models see.
     pub tools: Vec<(String, String)>,
-    /// The tools that are not.
+    /// The tools that are not used.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A tool that is not used.
+/// A tool of a server that is not used.
 ///
 /// ```
 /// use agent::mcp::client::ConnectReport;
@@ -143,9 +144,9 @@ pub struct ConnectReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// The server's name for it.
+    /// The server's name of the tool.
     pub tool: String,
-    /// Why.
+    /// Why it is not used.
     pub reason: String,
 }
 
@@ -153,7 +154,8 @@ impl Client {
     /// Connects to a server and lists its tools.
     ///
     /// # Errors
-    /// When it cannot be reached in time, wants authorization, does not speak the protocol, or its list is endless.
+    /// Fails when the server cannot be reached in time, requires authorization or does not speak the protocol, or when its list
+    /// does not end.
     pub async fn connect(config: ClientConfig) -> Result<Self, ClientError> {
         let server = config.name.clone().unwrap_or_else(|| place_name(&config));
         let news = Arc::new(News::default());
@@ -163,7 +165,7 @@ impl Client {
             _ => server,
         };
         let listing = list(&connection.peer, &config, &server).await?;
-        // Two tools of one name are found here and not later.
+        // Two tools with the same name are detected here.
         listing.names(&server, &config)?;
         let slot = Slot { live: Some(Arc::new(connection)), ..Slot::default() };
         let inner = Inner {
@@ -178,22 +180,22 @@ impl Client {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What it is called here: the first half of its tools' names.
+    /// Returns the name of the server in this program: the first half of its tools' names.
     pub fn name(&self) -> String {
         self.inner.server()
     }
 
-    /// Its tools as they are now, sorted by name. `tools![{ client }]` is the same.
+    /// Returns the server's tools as they are now, sorted by name. `tools![{ client }]` does the same.
     pub fn tools(&self) -> ToolSet {
         self.tools_as(&self.inner.server())
     }
 
-    /// The same under another name of the server: `NAME__TOOL`.
+    /// Returns the tools with another server name: `NAME__TOOL`.
     pub fn tools_as(&self, name: &str) -> ToolSet {
         tool::tools(&self.inner, name)
     }
 
-    /// What the server offered, what of it is used, and why the rest is not.
+    /// Returns what the server offered, which tools are used, and why the others are not.
     pub async fn report(&self) -> ConnectReport {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
@@ -208,22 +210,22 @@ impl Client {
         }
     }
 
-    /// Whether the last call did not reach it. Calls go on being made either way.
+    /// Whether the last call did not reach the server. Calls are still attempted.
     pub fn is_degraded(&self) -> bool {
         !self.inner.works.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again and says which are others now. It also happens by itself, when the server says that its list
-    /// changed and before the next call.
+    /// Lists the tools again and returns those that changed. This also happens automatically before the next call, when the
+    /// server said that its list changed.
     ///
     /// # Errors
-    /// When they cannot be listed; those known before stay.
+    /// Fails when the tools cannot be listed; the list from before stays in use.
     pub async fn refresh(&self) -> Result<Vec<ToolChange>, ClientError> {
         self.inner.refresh().await
     }
 
-    /// Ends the connection. A child has its input closed, is asked to end, and is killed when it does not. A later call connects
-    /// anew.
+    /// Ends the connection. The input of a child is closed, then the child is asked to end, then it is killed. A later call
+    /// connects again.
     pub async fn close(&self) {
         let live = self.inner.slot.lock().await.live.take();
         if let Some(connection) = live {
@@ -232,7 +234,7 @@ impl Client {
     }
 }
 
-/// Where a server is, for errors before it said its name.
+/// Describes where a server is, for errors before it reported its name.
 fn place_name(config: &ClientConfig) -> String {
     match &config.place {
         Place::Http(place) => config::without_query(&place.url).to_owned(),
@@ -271,7 +273,7 @@ impl Inner {
         matches!(&self.config.place, Place::Http(place) if place.token.is_some())
     }
 
-    /// The connection, a new one where the old one is gone.
+    /// Returns the connection, and makes a new one if it is gone.
     async fn connection(&self) -> Result<Arc<Connection>, ClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
@@ -305,7 +307,7 @@ impl Inner {
         Ok(connection)
     }
 
-    /// Makes a new connection the next time, with a new token.
+    /// Drops the connection, so that the next call makes a new one with a new token.
     async fn forget(&self, connection: &Arc<Connection>) {
         let mut slot = self.slot.lock().await;
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {
@@ -313,8 +315,8 @@ impl Inner {
         }
     }
 
-    /// Lists again where the server said that something changed, or its list is too old. What fails is tried at the next
-    /// call.
+    /// Lists the tools again if the server said that something changed, or if the list is too old. After a failure the next call
+    /// tries again.
     async fn refresh_if_stale(&self) {
         let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
         if (self.news.take_change() || is_old)
@@ -325,7 +327,7 @@ impl Inner {
         }
     }
 
-    /// Lists again because a tool seems to be gone, but not all the time.
+    /// Lists the tools again because one seems to be gone, at most once in [`AT_TIMES`].
     async fn refresh_at_times(&self) {
         {
             let mut at = self.listed_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -369,7 +371,7 @@ impl fmt::Debug for Client {
 }
 
 impl fmt::Display for ConnectReport {
-    /// For people: one line each.
+    /// Formats the report for people, one line for each fact.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} tools", self.name, self.tools.len())?;
         for (tool, shown_as) in &self.tools {

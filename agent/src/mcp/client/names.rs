@@ -1,15 +1,15 @@
-//! The names under which models see the tools of others.
+//! The names under which models see the tools of a server.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// `server__tool`, in the letters and the length that every provider takes. The original is not read back from it: both
-/// halves may contain `__`.
+/// Returns `server__tool`, in the characters and the length that every provider accepts. The original cannot be parsed back from
+/// it: both halves may contain `__`.
 pub(super) fn exposed(server: &str, tool: &str, longest: usize) -> String {
     shown(&format!("{server}__{tool}"), longest)
 }
 
-/// A name in those letters and that length: what is cut is told apart by a hash of the whole.
+/// Returns a name in those characters and that length. A hash of the whole distinguishes names that were cut.
 pub(super) fn shown(name: &str, longest: usize) -> String {
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
     if clean.len() <= longest && !clean.is_empty() {

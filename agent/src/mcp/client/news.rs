@@ -1,4 +1,4 @@
-//! What a server says without being asked.
+//! Notifications of a server.
 
 use crate::Progress;
 use rmcp::model::{
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// What a server said.
+/// What a server notified about.
 #[derive(Default)]
 pub(super) struct News {
     changed: AtomicBool,
@@ -25,12 +25,12 @@ impl News {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Whether the list changed since this was asked the last time.
+    /// Whether the list changed since the last call of this method.
     pub(super) fn take_change(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Hands on the progress of a call until the guard is dropped.
+    /// Forwards the progress of a call until the guard is dropped.
     pub(super) fn watch(self: &Arc<Self>, token: ProgressToken, watcher: Watcher) -> Watch {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), watcher);
         Watch { news: self.clone(), token }
@@ -46,7 +46,7 @@ impl News {
     }
 }
 
-/// Numbers of the protocol may be fractions; ours count. A share of less than one counts in thousandths.
+/// The protocol's progress may be fractional; ours is integral. A total of at most one is counted in thousandths.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
 fn progress(param: &ProgressNotificationParam) -> Progress {
     let scale = if param.total.is_some_and(|total| total <= 1.0) { 1_000.0 } else { 1.0 };
@@ -58,7 +58,7 @@ fn progress(param: &ProgressNotificationParam) -> Progress {
     }
 }
 
-/// While it is there, the progress of a call is handed on.
+/// Forwards the progress of a call while it exists.
 pub(super) struct Watch {
     news: Arc<News>,
     token: ProgressToken,
@@ -70,7 +70,7 @@ impl Drop for Watch {
     }
 }
 
-/// Listens to a server, for `rmcp`.
+/// Receives a server's notifications from `rmcp`.
 pub(super) struct Listener(pub(super) Arc<News>);
 
 impl ClientHandler for Listener {

@@ -1,4 +1,4 @@
-//! A tool of a server, as one's own.
+//! A server's tool as a [`Tool`](crate::Tool).
 
 use super::Inner;
 use super::call::{call, current};
@@ -12,21 +12,21 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After its own limits: those of the call tell more.
+/// Extra time after the limits of the call, whose errors say more than a timeout of the tool.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// A tool of a server under the name that models see.
+/// A server's tool under the name that models see.
 struct RemoteTool {
     inner: Arc<Inner>,
-    /// The server's name for it.
+    /// The server's name of the tool.
     original: String,
-    /// As it was when this was made.
+    /// The tool as it was when this value was made.
     known: Offered,
     definition: ToolDefinition,
     policy: ToolPolicy,
 }
 
-/// The tools of a server as they are now.
+/// Returns the tools of a server as they are now.
 pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     let mut set = ToolSet::new();
     for (original, known) in &inner.listing().tools {
@@ -46,7 +46,7 @@ pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     set
 }
 
-/// The same definition under another name.
+/// Returns the same definition under another name.
 fn named(definition: &ToolDefinition, name: &str) -> Result<ToolDefinition, DefinitionError> {
     let plan = definition.plan().with_name(name);
     let mut named = if definition.description().is_empty() {
@@ -81,7 +81,7 @@ impl Tool for RemoteTool {
 
     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
         Box::pin(async move {
-            // Refused arguments need no server.
+            // Invalid arguments are refused without asking the server.
             let checked = match self.definition.plan().parse::<Value>(arguments) {
                 Ok(checked) => checked,
                 Err(refusal) => return refusal.into(),
@@ -91,7 +91,7 @@ impl Tool for RemoteTool {
                 Ok(now) => now,
                 Err(outcome) => return (*outcome).into(),
             };
-            // Where a change is accepted, the arguments have to fit what the tool is now.
+            // Where a change is accepted, the arguments have to fit the current definition.
             let checked = if now.fingerprint == self.known.fingerprint {
                 checked
             } else {

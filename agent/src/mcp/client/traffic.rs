@@ -1,4 +1,4 @@
-//! What goes to a server and comes back, for whoever looks into a problem: with the secrets of the configuration taken out.
+//! Messages to and from a server, for debugging, with the secrets of the configuration masked.
 
 use super::config::{ClientConfig, Place};
 use rmcp::RoleClient;
@@ -10,10 +10,10 @@ use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One thing that goes to a server or comes back, as [`ClientConfig::on_traffic`] is told of it.
+/// A message to or from a server, or another event of its connection, as passed to [`ClientConfig::on_traffic`].
 ///
-/// Tokens, and the headers and variables whose names look like those of a secret, are taken out wherever they stand; what
-/// tools are told and say is not.
+/// Tokens, and the headers and variables whose names look like those of secrets, are masked wherever they occur. The arguments
+/// and results of tools are not masked.
 ///
 /// ```
 /// use agent::mcp::client::{ClientConfig, Traffic};
@@ -24,13 +24,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Traffic<'a> {
-    /// What the server is called here.
+    /// The name of the server in this program.
     pub server: &'a str,
-    /// What it is.
+    /// What happened.
     pub kind: TrafficKind<'a>,
 }
 
-/// What goes to a server or comes back.
+/// The kinds of [`Traffic`].
 ///
 /// ```
 /// use agent::mcp::client::TrafficKind;
@@ -52,41 +52,41 @@ pub enum TrafficKind<'a> {
         /// The JSON-RPC message.
         message: &'a str,
     },
-    /// A message came.
+    /// A message was received.
     #[non_exhaustive]
     Received {
         /// The JSON-RPC message, as far as it was understood.
         message: &'a str,
     },
-    /// A program wrote this on its error output.
+    /// A program wrote a line to its error output.
     #[non_exhaustive]
     ErrorOutput {
-        /// One line, cut at 4 KiB.
+        /// The line, cut at 4 KiB.
         line: &'a str,
     },
     /// A message could not be sent.
     #[non_exhaustive]
     Failed {
-        /// Why.
+        /// Why it could not be sent.
         reason: &'a str,
     },
-    /// Nothing comes any more.
+    /// The connection is closed; no more messages arrive.
     Closed,
 }
 
 pub(super) type OnTraffic = Arc<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
-/// What stands where a secret was.
+/// Replaces a secret.
 const REDACTED: &str = "[redacted]";
 
-/// Parts of names that are those of secrets.
+/// Substrings of names that indicate a secret.
 const SECRET: [&str; 7] = ["auth", "cookie", "credential", "key", "pass", "secret", "token"];
 
-/// Lines of a program's error output that are kept for an error, and characters of each.
+/// Number of lines of a program's error output that are kept for an error, and the maximum length of each in characters.
 const KEPT_LINES: usize = 3;
 const KEPT_LENGTH: usize = 200;
 
-/// What is known of one connection while it is used: tells of it, where somebody listens, and hides its secrets.
+/// The state of one connection while it is used: reports its traffic to the listener, and masks its secrets.
 #[derive(Clone)]
 pub(super) struct Tap(Arc<Wire>);
 
@@ -94,12 +94,12 @@ struct Wire {
     on_traffic: Option<OnTraffic>,
     server: String,
     secrets: Mutex<Secrets>,
-    /// Whether a server of the older form was greeted.
+    /// Whether a handshake of the older protocol was tried.
     tried_legacy: AtomicBool,
     last_lines: Mutex<VecDeque<String>>,
 }
 
-/// As they are, and as they stand in JSON; longest first, so that of two that begin alike the whole is taken out.
+/// Each secret as it is and as it appears in JSON; longest first, so that of two with the same start the longer one is masked whole.
 #[derive(Default)]
 struct Secrets(Vec<String>);
 
@@ -143,12 +143,12 @@ impl Tap {
         }))
     }
 
-    /// The token that this connection sends.
+    /// Masks the token that this connection sends.
     pub(super) fn hide(&self, token: &str) {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token.to_owned());
     }
 
-    /// A text without the secrets of this connection.
+    /// Returns the text with the secrets of this connection masked.
     pub(super) fn masked(&self, text: &str) -> String {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text.to_owned())
     }
@@ -191,7 +191,7 @@ fn text(message: &impl serde::Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }
 
-/// A way to a server that tells of what goes over it.
+/// A transport that reports its messages.
 pub(super) struct Tapped<T> {
     transport: T,
     tap: Tap,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use subtle::ConstantTimeEq;
 
-/// What a token stands for: its caller, whom it was made for, and until when it is good.
+/// What a token stands for: its caller, the servers it was issued for, and its expiry.
 ///
 /// ```
 /// use agent::mcp::server::{Caller, Token};
@@ -27,18 +27,18 @@ pub struct Token {
 }
 
 impl Token {
-    /// A token of this caller.
+    /// Creates the token of this caller.
     pub fn new(caller: Caller) -> Self {
         Self { caller, audience: Vec::new(), expires_at: None }
     }
 
-    /// Adds a server that the token was made for.
+    /// Adds a server that the token was issued for, by its URL.
     pub fn with_audience(mut self, audience: impl Into<String>) -> Self {
         self.audience.push(audience.into());
         self
     }
 
-    /// Sets when it stops being good.
+    /// Sets the time at which the token expires.
     pub fn with_expiry(mut self, at: SystemTime) -> Self {
         self.expires_at = Some(at);
         self
@@ -51,8 +51,8 @@ impl From<Caller> for Token {
     }
 }
 
-/// Callers by bearer tokens: fixed ones, or whatever a function of yours can verify. Audience, expiry and scopes are
-/// checked here.
+/// Authenticates callers by bearer tokens: fixed ones, or tokens that a function of yours verifies. Audience, expiry and scopes
+/// are checked by this type.
 ///
 /// ```
 /// use agent::mcp::server::{AuthRefusal, Bearer, Caller, Token};
@@ -80,19 +80,19 @@ type Verify = dyn Fn(String) -> BoxFuture<'static, Result<Token, AuthRefusal>> +
 
 #[derive(Clone)]
 enum Tokens {
-    /// By their digests, so that all are of one length and none stays in memory.
+    /// Stored by digest, so that all have the same length and no token stays in memory.
     Fixed(Arc<[([u8; 32], Token)]>),
     Verified(Arc<Verify>),
 }
 
 impl Bearer {
-    /// Fixed tokens, each with its caller. They are for this server unless they say for whom they are.
+    /// Accepts fixed tokens, each with its caller. A token without an audience is valid for this server.
     pub fn new<K: AsRef<str>, T: Into<Token>>(tokens: impl IntoIterator<Item = (K, T)>) -> Self {
         let digested = tokens.into_iter().map(|(key, token)| (digest(key.as_ref()), token.into()));
         Self::of(Tokens::Fixed(digested.collect()))
     }
 
-    /// Tokens that `verify` can read: it checks the signature, or asks the issuer, and says what the token stands for.
+    /// Accepts tokens that `verify` accepts: the function checks the signature, or asks the issuer, and returns what the token stands for.
     pub fn verify<F, Fut>(verify: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -105,21 +105,20 @@ impl Bearer {
         Self { tokens, audience: None, scopes: Vec::new(), provides: Vec::new() }
     }
 
-    /// The URL of this server: a token that was made for another one is refused, and so is a verified one that does
-    /// not say for whom it was made.
+    /// Sets the URL of this server. A token that was issued for another server is refused, and so is a verified token without an audience.
     pub fn audience(mut self, url: impl Into<String>) -> Self {
         self.audience = Some(url.into());
         self
     }
 
-    /// A scope that every caller must have.
+    /// Adds a scope that every caller must have.
     pub fn required_scope(mut self, scope: impl Into<String>) -> Self {
         self.scopes.push(scope.into());
         self
     }
 
-    /// Says that every caller [brings](Caller::with) a `T`: tools that take `&T` are then not missing anything when the server is
-    /// built.
+    /// Declares that every caller [has](Caller::with) a value of type `T`, so that building the server does not report the state
+    /// of tools that take `&T` as missing.
     ///
     /// ```
     /// use agent::mcp::{Server, server::{Bearer, Caller}};
@@ -149,7 +148,7 @@ impl Bearer {
             Tokens::Fixed(tokens) => {
                 let given = digest(key);
                 let mut found = None;
-                // All are compared, so that the time tells nothing.
+                // All tokens are compared, so that the time reveals nothing.
                 for (own, token) in tokens.iter() {
                     if bool::from(own.ct_eq(&given)) {
                         found = Some(token);
@@ -208,7 +207,7 @@ impl Authenticator for Bearer {
     }
 }
 
-/// Without the tokens.
+/// Leaves out the tokens.
 impl fmt::Debug for Bearer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bearer")

@@ -1,4 +1,4 @@
-//! One `tools/call`, from arguments to result.
+//! Runs one `tools/call`, from the arguments to the result.
 
 use super::Shared;
 use super::caller::Caller;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a client is told of faults that are none of its business.
+/// The client's message for faults whose details are not for it.
 const FAULT: &str = "The tool failed. Its error is not shown here.";
 
 /// Runs a call.
@@ -31,11 +31,11 @@ pub(super) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
     let name = &*request.name;
-    // What there is not and what this caller may not see are the same answer.
+    // A tool that does not exist and a tool that this caller may not see get the same answer.
     if !visit.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
-    // Their text as it came, where it is known.
+    // The text of the arguments as it was sent, where it is known.
     let arguments = match visit.arguments.as_ref().or_else(|| context.extensions.get()) {
         Some(raw) => RawArguments::text(raw).to_owned(),
         None => request.arguments.map_or_else(String::new, |map| serde_json::Value::Object(map).to_string()),
@@ -62,19 +62,20 @@ pub(super) async fn call(
         progress.finish().await;
     }
     let Some(outcome) = outcome else {
-        // Nobody waits for it; the transport drops it.
+        // Nobody waits for the answer; the transport drops it.
         return Err(ErrorData::internal_error("cancelled", None));
     };
     result(shared, visit, &call, outcome, &info)
 }
 
-/// A place to run in, or the answer for a call that needs none: refused arguments are told also by a busy server.
+/// Takes a slot for the call; `None` if the server is busy. Calls with invalid arguments have a quota of their own, so that even a
+/// busy server reports them.
 async fn place(shared: &Shared, visit: &Visit, call: &ToolCall) -> Result<Option<Place>, ErrorData> {
     if let Some(place) = shared.calls.try_enter(&visit.caller) {
         return Ok(Some(place));
     }
     if let Err(CallError::InvalidArguments(_)) = visit.tools.validate(call) {
-        // The call itself tells it, and runs nothing.
+        // The call itself reports the problems, and runs nothing.
         return Ok(Some(shared.refusals.enter(&visit.caller, shared.limits.wait).await).flatten());
     }
     Ok(shared.calls.enter(&visit.caller, shared.limits.wait).await)
@@ -98,16 +99,16 @@ fn tool_context(
     builder.build().map_err(|error| error.to_string())
 }
 
-/// What a caller brings, itself and its request among it.
+/// The state of the call: what the caller provides, the caller itself and the request information.
 pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     let mut own = caller.state().clone();
-    // Only the types of this module, which a caller cannot bring twice.
+    // Only the types of this module are added, which a caller cannot provide.
     let _ = own.insert(Arc::new(caller.clone()));
     let _ = own.insert(info);
     own
 }
 
-/// How the call ended; nothing when its client gave it up.
+/// Runs the call; `None` when the client cancelled it.
 async fn run(
     shared: &Shared,
     tools: &Registry,
@@ -177,7 +178,7 @@ fn result(
     Ok(fitting(answer, shared.limits.result))
 }
 
-/// A result, or what the client and what the operator is told.
+/// Converts the outcome to the client's result and the operator's log entry.
 fn completed(
     catalogue: &Catalogue,
     call: &ToolCall,
@@ -195,7 +196,7 @@ fn completed(
         }
     }
     let mut content: Vec<ContentBlock> = output.content.iter().filter_map(block).collect();
-    // Clients of the older versions read the text alone.
+    // Clients of the older versions read only the text.
     if let (Some(structured), true) = (&output.structured, content.is_empty()) {
         content.push(ContentBlock::text(structured.to_string()));
     }
@@ -208,7 +209,7 @@ fn failure(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// The result, or an error that says that it is too long. Nothing is cut.
+/// Returns the result, or an error if it is too long. Nothing is cut.
 fn fitting(result: CallToolResult, limit: usize) -> CallToolResult {
     if result.structured_content.is_none() && most_bytes(&result.content).is_some_and(|most| most <= limit) {
         return result;
@@ -220,9 +221,9 @@ fn fitting(result: CallToolResult, limit: usize) -> CallToolResult {
     }
 }
 
-/// More than texts alone can take up in JSON.
+/// An upper bound of the length of texts as JSON; `None` if there are other blocks.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // A control character is six bytes long, and what stands around a text less than this.
+    // A control character takes six bytes, and what surrounds a text takes less than this.
     const AROUND: usize = 200;
     content.iter().try_fold(AROUND, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;
@@ -258,14 +259,14 @@ fn required(capability: Option<ClientCapability>) -> ClientCapabilities {
     }
 }
 
-/// An error that is our own fault: the client learns that there is one, the log what it is.
+/// Reports an internal error: the client learns that there is one, the log gets the details.
 pub(super) fn fault(what: &str, reason: &dyn std::fmt::Display) -> ErrorData {
     let reference = reference();
     tracing::error!(%what, %reference, %reason, "the server cannot answer");
     ErrorData::internal_error(format!("The server cannot answer. Reference: {reference}."), None)
 }
 
-/// A word that finds a line of the log again; it says nothing else.
+/// Returns a reference by which a log line can be found. It reveals nothing else.
 pub(super) fn reference() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
@@ -279,9 +280,9 @@ fn id_text(id: &NumberOrString) -> String {
     }
 }
 
-/// Whether JSON nests deeper than this. It need not be valid.
+/// Whether the JSON nests deeper than the limit. It need not be valid.
 pub(super) fn is_deeper(json: &[u8], limit: usize) -> bool {
-    // Few brackets cannot nest deep, and are counted faster.
+    // Text with few brackets cannot nest deeply, and counting them is faster.
     if json.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= limit {
         return false;
     }

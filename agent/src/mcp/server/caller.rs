@@ -1,12 +1,12 @@
-//! Who asks, and how that is found out.
+//! Callers, and how they are authenticated.
 
 use crate::tool::state::StateMap;
 use crate::{BoxFuture, DuplicateState, StateKey};
 use std::fmt;
 use std::sync::Arc;
 
-/// Who makes a request. Tools receive it as a parameter `caller: &Caller`, and what was added
-/// [with](Self::with) it as parameters of those types.
+/// The caller of a request. Tools receive it as a parameter `caller: &Caller`, and the values added by [`with`](Self::with) as
+/// parameters of their types.
 ///
 /// ```
 /// use agent::{mcp::server::Caller, tool};
@@ -41,13 +41,13 @@ struct Inner {
 }
 
 impl Caller {
-    /// A caller by an id that stays the same: limits and logs go by it.
+    /// Creates a caller with a stable id, which limits and logs use.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         let inner = Inner { id: id.into(), scopes: Vec::new(), is_known: true, state: StateMap::default() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Somebody, where nobody is asked who they are.
+    /// The caller of a server that authenticates nobody.
     pub(super) fn anonymous() -> Self {
         let mut caller = Self::new("anonymous");
         Arc::make_mut(&mut caller.inner).is_known = false;
@@ -63,13 +63,13 @@ impl Caller {
     /// Adds a value that tools receive as `&T`.
     ///
     /// # Errors
-    /// When there is one of that type.
+    /// Fails when the caller already has a value of that type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Result<Self, DuplicateState> {
         Arc::make_mut(&mut self.inner).state.insert(Arc::new(value))?;
         Ok(self)
     }
 
-    /// Its id; `anonymous` where nobody is asked.
+    /// Returns the caller's id; `anonymous` if callers are not authenticated.
     pub fn id(&self) -> &str {
         &self.inner.id
     }
@@ -78,22 +78,22 @@ impl Caller {
         &self.inner.id
     }
 
-    /// Whether somebody found out who it is: not where a server has no [`Authenticator`].
+    /// Whether the caller was authenticated. It is not on a server without an [`Authenticator`].
     pub fn is_known(&self) -> bool {
         self.inner.is_known
     }
 
-    /// Its scopes.
+    /// Returns the caller's scopes.
     pub fn scopes(&self) -> &[String] {
         &self.inner.scopes
     }
 
-    /// Whether it has this scope.
+    /// Whether the caller has this scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.inner.scopes.iter().any(|own| own == scope)
     }
 
-    /// The value of this type that was added [with](Self::with) it, if one was.
+    /// Returns the value of this type that was added by [`with`](Self::with), if any.
     pub fn get<T: 'static>(&self) -> Option<&T> {
         self.inner.state.get()
     }
@@ -103,7 +103,7 @@ impl Caller {
     }
 }
 
-/// Without the values: they may be secret.
+/// Leaves out the values, which may be secret.
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")
@@ -113,7 +113,7 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// What is known of a request before its body is read.
+/// The head of a request: what is known before its body is read.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Caller, RequestHead}};
@@ -130,7 +130,7 @@ impl fmt::Debug for Caller {
 /// assert!(caller(&RequestHead::default()).is_none());
 /// ```
 ///
-/// The address and the token are there, too:
+/// The address and the token are available, too:
 ///
 /// ```
 /// use agent::mcp::{Server, server::{AuthRefusal, Authenticator, Caller, RequestHead}};
@@ -181,44 +181,44 @@ impl RequestHead {
         self.parts
     }
 
-    /// Whether it came over standard input, and so has no path and no headers.
+    /// Whether the request came over standard input, and so has no path and no headers.
     pub fn is_stdio(&self) -> bool {
         self.parts.is_none()
     }
 
-    /// The path; empty over standard input.
+    /// Returns the path; empty over standard input.
     pub fn path(&self) -> &str {
         self.parts.as_ref().map_or("", |parts| parts.uri.path())
     }
 
-    /// What follows the `?` of its address.
+    /// Returns the query: the part of the address after the `?`.
     pub fn query(&self) -> Option<&str> {
         self.parts.as_ref()?.uri.query()
     }
 
-    /// A header by its name, in any case, where it is there once and is text.
+    /// Returns a header by its case-insensitive name. `None` if it is missing, repeated or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.parts.as_ref()?.headers.get_all(name).iter();
         values.next().filter(|_| values.next().is_none())?.to_str().ok()
     }
 
-    /// The token of `Authorization: Bearer …`.
+    /// Returns the token of `Authorization: Bearer …`.
     pub fn bearer_token(&self) -> Option<&str> {
         let (scheme, token) = self.header("authorization")?.split_once(' ')?;
         let token = token.trim();
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
     }
 
-    /// What a layer of the application added to the request before.
+    /// Returns what a layer of the application added to the request.
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.parts.as_ref()?.extensions.get()
     }
 }
 
-/// Finds out who makes a request, from its head alone: nothing of the body was read. [`Bearer`](super::Bearer) is one.
+/// Authenticates the caller of a request from its head alone, before the body is read. [`Bearer`](super::Bearer) implements it.
 ///
-/// It is asked for every request over HTTP, after `Origin` and `Host` were checked. Over standard input nobody is asked:
-/// such a server belongs to whoever started it.
+/// It is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input it is not called: such a
+/// server belongs to whoever started it.
 ///
 /// ```
 /// use agent::mcp::server::{AuthRefusal, Authenticator, Caller, RequestHead};
@@ -250,14 +250,14 @@ impl RequestHead {
 /// # }
 /// ```
 pub trait Authenticator: Send + Sync + 'static {
-    /// Who it is. Never log the token.
+    /// Returns the caller. Never log the token.
     ///
     /// # Errors
-    /// Why the request is refused.
+    /// Returns why the request is refused.
     fn authenticate<'a>(&'a self, head: &'a RequestHead) -> BoxFuture<'a, Result<Caller, AuthRefusal>>;
 
-    /// What every caller [brings](Caller::with): a tool that wants it is then not missing anything when the server is
-    /// built.
+    /// Returns the types of the values that every caller [has](Caller::with), so that building the server does not report them as
+    /// missing state.
     fn provides(&self) -> Vec<StateKey> {
         Vec::new()
     }
@@ -278,27 +278,27 @@ pub trait Authenticator: Send + Sync + 'static {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthRefusal {
-    /// 401, with a challenge: there is no token, or it is no good.
+    /// 401, with a challenge: the token is missing or invalid.
     #[error("not authorized")]
     #[non_exhaustive]
     Unauthorized {
-        /// What a token needs, in the words of the challenge.
+        /// The scope that a token needs, as the challenge names it.
         scope: Option<String>,
-        /// Why, as RFC 6750 names it: `invalid_token`. None when no token came at all.
+        /// The error code of RFC 6750: `invalid_token`. `None` if no token was sent.
         error: Option<String>,
     },
-    /// 403, with a challenge: the token is good, and not for this.
+    /// 403, with a challenge: the token is valid, but does not allow this.
     #[error("the scope {scope:?} is needed")]
     #[non_exhaustive]
     Forbidden {
         /// The scope that is needed.
         scope: String,
     },
-    /// 503: it cannot be found out now. The reason is for the log.
+    /// 503: the caller cannot be authenticated at the moment. The reason is for the log.
     #[error("it cannot be found out who asks: {reason}")]
     #[non_exhaustive]
     Unavailable {
-        /// Why.
+        /// The reason, for the log.
         reason: String,
     },
 }
@@ -306,22 +306,22 @@ pub enum AuthRefusal {
 crate::error_text::debug_is_the_sentence!(AuthRefusal);
 
 impl AuthRefusal {
-    /// No token came.
+    /// No token was sent.
     pub fn no_token() -> Self {
         Self::Unauthorized { scope: None, error: None }
     }
 
-    /// A token came and is no good.
+    /// The token is invalid.
     pub fn invalid_token() -> Self {
         Self::Unauthorized { scope: None, error: Some("invalid_token".to_owned()) }
     }
 
-    /// The caller may not do this without `scope`.
+    /// The caller needs `scope` for this.
     pub fn needs_scope(scope: impl Into<String>) -> Self {
         Self::Forbidden { scope: scope.into() }
     }
 
-    /// It cannot be found out now: the client is answered with 503, and the reason goes to the log.
+    /// The caller cannot be authenticated at the moment: the client gets a 503, and the reason goes to the log.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
     }

@@ -1,4 +1,4 @@
-//! A set of tools as clients are shown it: sorted by name, in pages.
+//! A set of tools as shown to clients: sorted by name, in pages.
 
 use crate::mcp::output::OutputCheck;
 use crate::{Registry, ToolAnnotations, ToolDefinition};
@@ -9,12 +9,12 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Of cursors, so that their form can change.
+/// Version of the cursors, so that their format can change.
 const CURSOR_VERSION: u8 = 1;
-/// Sets of tools whose form for clients is kept.
+/// Maximum number of catalogues that are cached.
 const KEPT: usize = 64;
 
-/// What clients are shown of a set of tools, made once.
+/// The tools of a set in the protocol's form, made once.
 pub(super) struct Catalogue {
     /// Sorted by name.
     tools: Vec<Tool>,
@@ -22,7 +22,7 @@ pub(super) struct Catalogue {
     has_header_parameters: bool,
 }
 
-/// A tool that cannot be shown: its name, and why.
+/// A tool that cannot be shown: its name, and the reason.
 pub(super) type Unfit = (String, String);
 
 impl Catalogue {
@@ -47,7 +47,7 @@ impl Catalogue {
         self.tools.get(at)
     }
 
-    /// Whether an argument of any tool is to be in a header, too, which the protocol compares.
+    /// Whether an argument of any tool is also sent in a header, which the protocol compares.
     pub(super) fn has_header_parameters(&self) -> bool {
         self.has_header_parameters
     }
@@ -56,13 +56,13 @@ impl Catalogue {
         self.outputs.get(name)
     }
 
-    /// The page behind a cursor, and the cursor of the next one; nothing for a cursor that is none.
+    /// Returns the page after a cursor, and the cursor of the next page; `None` for an invalid cursor.
     pub(super) fn page(&self, cursor: Option<&str>, size: usize) -> Option<(&[Tool], Option<String>)> {
         let start = match cursor {
             None => 0,
             Some(cursor) => {
                 let last = name_in(cursor)?;
-                // It works also when that tool has gone meanwhile.
+                // This also works when that tool has been removed since.
                 self.tools.partition_point(|tool| *tool.name <= *last)
             }
         };
@@ -134,7 +134,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
     Ok(tool)
 }
 
-/// The schema with the `"type": "object"` at its root that the protocol demands; all else as it is.
+/// Returns the schema with the `"type": "object"` at its root that the protocol requires; the rest is unchanged.
 fn root_object(schema: &Value) -> Option<JsonObject> {
     let map = schema.as_object()?;
     if let Some(kind) = map.get("type") {
@@ -152,7 +152,7 @@ fn unfit(definition: &ToolDefinition, reason: impl Into<String>) -> Unfit {
 
 type Kept = (Arc<[ToolDefinition]>, Arc<Catalogue>);
 
-/// The catalogues that were asked for last, by the definitions they were made from.
+/// A cache of the catalogues that were used last, by the definitions they were made from.
 #[derive(Default)]
 pub(super) struct Catalogues {
     kept: Mutex<Vec<Kept>>,
@@ -167,7 +167,7 @@ impl Catalogues {
             return Ok(kept[0].1.clone());
         }
         drop(kept);
-        // Not under the lock: a large set takes its time.
+        // Not under the lock: a large set takes time.
         let made = Arc::new(Catalogue::new(&definitions)?);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(0, (definitions, made.clone()));

@@ -1,4 +1,4 @@
-//! How much may go on at once, and how a server ends.
+//! Limits on concurrency, and the shutdown of a server.
 
 use super::caller::Caller;
 use crate::CancelToken;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-/// So many at once, and so many of one known caller.
+/// A limit on how many may be active at once, in total and for each known caller.
 pub(super) struct Quota {
     all: Arc<Semaphore>,
     each: usize,
@@ -21,7 +21,7 @@ impl Quota {
         Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
     }
 
-    /// A place for this caller, if there is one now.
+    /// Takes a slot for this caller, if one is free now.
     pub(super) fn try_enter(self: &Arc<Self>, caller: &Caller) -> Option<Place> {
         let mut place = self.place(caller);
         if let Some(own) = &place.own {
@@ -31,11 +31,11 @@ impl Quota {
         Some(place)
     }
 
-    /// The same, as soon as there is one; nothing when that takes longer than `wait`.
+    /// Takes a slot as soon as one is free; `None` when that takes longer than `wait`.
     pub(super) async fn enter(self: &Arc<Self>, caller: &Caller, wait: Duration) -> Option<Place> {
         let turn = async {
             let mut place = self.place(caller);
-            // The own limit first: who is over it must not hold a place that others could have.
+            // The caller's own limit first: a caller that is over it must not hold a slot that others could use.
             if let Some(own) = &place.own {
                 place.own_permit = Some(own.clone().acquire_owned().await.ok()?);
             }
@@ -58,7 +58,7 @@ impl Quota {
     }
 }
 
-/// A place in a [`Quota`]. It is given back when this is dropped.
+/// A slot of a [`Quota`], which is released on drop.
 pub(super) struct Place {
     quota: Arc<Quota>,
     id: Arc<str>,
@@ -68,29 +68,29 @@ pub(super) struct Place {
 }
 
 impl Drop for Place {
-    /// What nobody holds a place by any more is forgotten, so that callers do not add up.
+    /// Removes the entry of a caller without slots, so that the map does not grow.
     fn drop(&mut self) {
         drop((self.permit.take(), self.own_permit.take()));
         let Some(own) = self.own.take() else { return };
         let mut callers = self.quota.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // This one and that of the map.
+        // One reference is this one, the other is that of the map.
         if Arc::strong_count(&own) == 2 {
             callers.remove(&self.id);
         }
     }
 }
 
-/// How far a server is.
+/// The phase of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// Nothing new begins.
+    /// No new calls are accepted.
     Draining,
-    /// What still runs was told to stop.
+    /// Running calls were told to stop.
     Stopped,
 }
 
-/// Tells a running server that its tools changed, and when to end. Cheap to clone; the server itself need not be at hand.
+/// Notifies a running server that its tools changed, and ends it. Cheap to clone; it does not need the server value itself.
 ///
 /// ```no_run
 /// use agent::{mcp::Server, tools};
@@ -115,7 +115,7 @@ struct Signals {
     changed: watch::Sender<u64>,
     phase: watch::Sender<Phase>,
     busy: AtomicUsize,
-    /// Told when nothing runs any more.
+    /// Notified when nothing is running.
     idle: Notify,
     stop: CancelToken,
 }
@@ -132,7 +132,7 @@ impl ServerHandle {
         Self { signals: Arc::new(signals) }
     }
 
-    /// Tells the clients that listen that the list of tools is another one now.
+    /// Notifies listening clients that the list of tools changed.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-client")]
@@ -182,8 +182,8 @@ impl ServerHandle {
         self.signals.changed.send_modify(|times| *times = times.wrapping_add(1));
     }
 
-    /// Ends the server: nothing new begins, what runs has `grace` to finish and is cancelled then. Completes when
-    /// nothing runs any more, at the latest a few seconds after the grace time.
+    /// Ends the server: no new calls are accepted, and running calls have `grace` to finish and are cancelled after that.
+    /// Completes when nothing is running, at the latest a few seconds after the grace time.
     pub async fn shutdown(&self, grace: Duration) {
         let signals = &self.signals;
         signals.phase.send_if_modified(|phase| {
@@ -204,7 +204,7 @@ impl ServerHandle {
 
     async fn idle(&self) {
         loop {
-            // Who listens before looking misses nothing.
+            // Subscribing before checking misses no notification.
             let idle = self.signals.idle.notified();
             if self.signals.busy.load(Ordering::SeqCst) == 0 {
                 return;
@@ -217,7 +217,7 @@ impl ServerHandle {
         *self.signals.phase.borrow() == Phase::Open
     }
 
-    /// Completes when the server is to end, or has.
+    /// Completes once the phase is reached.
     pub(super) async fn reaches(&self, wanted: Phase) {
         let reached = |phase: &Phase| match wanted {
             Phase::Open => true,
@@ -231,19 +231,19 @@ impl ServerHandle {
         self.signals.changed.subscribe()
     }
 
-    /// The token that ends all calls.
+    /// The token that cancels all calls.
     pub(super) fn stop(&self) -> &CancelToken {
         &self.signals.stop
     }
 
-    /// Counts as running until it is dropped.
+    /// Counts as running until the returned guard is dropped.
     pub(super) fn begin(&self) -> Busy {
         self.signals.busy.fetch_add(1, Ordering::SeqCst);
         Busy(self.signals.clone())
     }
 }
 
-/// After the grace period of a body.
+/// Extra time after the grace period of a body.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 
 impl std::fmt::Debug for ServerHandle {
@@ -255,7 +255,7 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Something that runs.
+/// Counts as running while it exists.
 pub(super) struct Busy(Arc<Signals>);
 
 impl Drop for Busy {

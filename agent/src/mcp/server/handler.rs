@@ -1,4 +1,4 @@
-//! The methods that the server answers, for `rmcp`.
+//! The methods that the server answers, as a handler of `rmcp`.
 
 use super::Shared;
 use super::call::{call, fault};
@@ -18,21 +18,21 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use std::sync::Arc;
 
-/// What is asked by one request: who asks, and with which tools.
+/// The context of one request: its caller and that caller's tools.
 pub(super) struct Visit {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
     pub(super) catalogue: Arc<Catalogue>,
-    /// Where it is a call, and came over HTTP.
+    /// The arguments, if the request is a call over HTTP.
     pub(super) arguments: Option<RawArguments>,
 }
 
-/// The text of the arguments of a call, as it came.
+/// The text of a call's arguments, as it was sent.
 #[derive(Clone)]
 pub(super) struct RawArguments(Bytes);
 
 impl RawArguments {
-    /// A part of the body, not copied.
+    /// Refers to a part of the body, without a copy.
     pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
         Self(body.slice_ref(arguments.as_bytes()))
     }
@@ -48,22 +48,22 @@ impl From<&str> for RawArguments {
     }
 }
 
-/// Answers requests: over HTTP one, over standard input all of a connection.
+/// Answers one request over HTTP, or all requests of a connection over standard input.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) shared: Arc<Shared>,
-    /// Who asks, where that is found out for each request.
+    /// The context, where it is determined for each request.
     pub(super) visit: Option<Arc<Visit>>,
 }
 
-/// The methods that are answered. Their requests that cannot be read come as unknown ones.
+/// The supported methods. A request of one of them that cannot be parsed arrives as an unknown method.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
-/// How many of them, at the start, only the older versions have.
+/// How many of them, from the start, exist only in the older versions.
 const OLDER: usize = 2;
 
 impl Handler {
-    /// Who asks, and with which tools: found out before the body was read, or, over standard input, now.
+    /// Returns the caller and its tools: determined before the body was read over HTTP, or now over standard input.
     async fn visit(&self) -> Result<Arc<Visit>, ErrorData> {
         if let Some(visit) = &self.visit {
             return Ok(visit.clone());
@@ -77,7 +77,7 @@ impl Handler {
         }
     }
 
-    /// A stream that listens, if one more may.
+    /// Takes a slot for a listening stream, if one is free.
     fn listener(&self) -> Option<Place> {
         let caller = self.visit.as_ref().map_or(&self.shared.local, |visit| &visit.caller);
         self.shared.listeners.try_enter(caller)
@@ -122,7 +122,7 @@ impl ServerHandler for Handler {
         let _running = self.shared.handle.begin();
         let visit = self.visit().await?;
         let modern = is_modern(&context);
-        // `rmcp` moves this future about: what it holds while a tool runs stays where it is.
+        // `rmcp` moves this future; boxing keeps what it holds while a tool runs in one place.
         let mut result = Box::pin(call(&self.shared, &visit, request, context)).await?;
         if modern {
             result.meta = Some(self.shared.meta.clone());
@@ -130,7 +130,7 @@ impl ServerHandler for Handler {
         Ok(result.into())
     }
 
-    /// For the check of `Mcp-Param-…` headers, which knows no request: this handler was made for one.
+    /// For the check of `Mcp-Param-…` headers, which does not know the request: this handler was made for one request.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.visit.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()
@@ -150,7 +150,7 @@ impl ServerHandler for Handler {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 () = self.shared.handle.reaches(Phase::Draining) => return Ok(()),
-                // Changes that come faster than they are sent are one change.
+                // Changes that arrive faster than they are sent count as one.
                 news = changes.changed() => {
                     if news.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
@@ -160,7 +160,7 @@ impl ServerHandler for Handler {
         }
     }
 
-    /// Over standard input, the older versions are told of changes without being asked.
+    /// Over standard input, clients of the older versions are notified of changes without a subscription.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.shared.handle.changes();
         changes.mark_unchanged();
@@ -197,7 +197,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
-    // Undeclared, so not there; `rmcp` would answer with empty lists.
+    // These are not declared, so they do not exist; `rmcp` would answer with empty lists.
 
     async fn complete(
         &self,

@@ -1,8 +1,8 @@
-//! What a server spends on its callers at most.
+//! Limits on what a server spends on its callers.
 
 use std::time::Duration;
 
-/// What a server spends on its callers at most. The fields are public: change the ones that do not fit.
+/// Limits on what a server spends on its callers. The fields are public: change those that do not fit.
 ///
 /// ```
 /// use agent::mcp::server::ServerLimits;
@@ -12,35 +12,35 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerLimits {
-    /// Bytes of a request's body; 1 MiB.
+    /// Maximum size of a request's body, in bytes. Default: 1 MiB.
     pub body: usize,
-    /// Time to receive a request; 10 s.
+    /// Time to receive a request. Default: 10 s.
     pub receive: Duration,
-    /// Time to know who asks and to load that caller's tools; 5 s.
+    /// Time to authenticate the caller and to load its tools. Default: 5 s.
     pub load: Duration,
-    /// Time for one call of a tool that does not say its own; 60 s.
+    /// Time for one call of a tool without a timeout of its own. Default: 60 s.
     pub call: Duration,
-    /// Time for one call, whatever its tool says; 10 minutes.
+    /// Maximum time for one call, whatever its tool's timeout is. Default: 10 minutes.
     pub longest_call: Duration,
-    /// Calls that run at once; 64.
+    /// Calls that run at once. Default: 64.
     pub calls: usize,
-    /// Calls of one known caller that run at once; 8. Those of callers that nobody knows share the other limit only.
+    /// Calls of one known caller that run at once. Unknown callers share only the limit of `calls`. Default: 8.
     pub calls_per_caller: usize,
-    /// How long a call waits for its turn before it is told that the server is busy; 1 s.
+    /// How long a call waits for its turn before the server answers that it is busy. Default: 1 s.
     pub wait: Duration,
-    /// Tools on one page of the list; 100.
+    /// Tools on one page of the list. Default: 100.
     pub page: usize,
-    /// Bytes of a result as JSON; 4 MiB. What is longer is an error that says so.
+    /// Maximum size of a result as JSON, in bytes. A longer result becomes an error that says so. Default: 4 MiB.
     pub result: usize,
-    /// How deep arguments may nest; 64.
+    /// How deep arguments may nest. Default: 64.
     pub depth: usize,
-    /// Progress messages a second in one call; 10. In between the newest wins.
+    /// Progress messages per second in one call; between two messages only the newest is kept. Default: 10.
     pub progress: u32,
-    /// Streams that listen for changes; 128.
+    /// Streams that listen for changes. Default: 128.
     pub listeners: usize,
-    /// Streams of one known caller; 4.
+    /// Streams of one known caller. Default: 4.
     pub listeners_per_caller: usize,
-    /// Open connections of [`Server::serve`](super::Server::serve); 1,024.
+    /// Open connections of [`Server::serve`](super::Server::serve). Default: 1,024.
     pub connections: usize,
 }
 

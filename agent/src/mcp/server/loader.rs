@@ -1,10 +1,10 @@
-//! Which tools a caller has.
+//! Loads the tools of a caller.
 
 use super::caller::{Caller, RequestHead};
 use crate::{BoxFuture, Registry};
 use std::error::Error;
 
-/// Says which tools a caller has, for one request. A closure will do:
+/// Determines which tools a caller has, for one request. A closure implements it:
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Caller, LoadError, RequestHead, ToolLoader as _}};
@@ -33,14 +33,14 @@ use std::error::Error;
 /// # Ok(()) }
 /// ```
 ///
-/// The answer must depend on the caller, the head of the request and stored facts alone, never on earlier requests: the
-/// protocol has no sessions. Give the same [`Registry`] (a clone) for the same set where you can; what is shown to clients is
-/// then made once.
+/// The answer must depend only on the caller, the head of the request and stored data, never on earlier requests: the protocol
+/// has no sessions. Return the same [`Registry`] (a clone) for the same set where you can; its form for clients is then made only
+/// once.
 pub trait ToolLoader: Send + Sync + 'static {
-    /// The tools of this caller.
+    /// Returns the tools of this caller.
     ///
     /// # Errors
-    /// When they cannot be loaded. The client is told that the server is unavailable; the reason goes to the log.
+    /// Fails when they cannot be loaded. The client is told that the server is unavailable; the reason goes to the log.
     fn load<'a>(
         &'a self,
         caller: &'a Caller,
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// The same tools for everybody.
+/// The same tools for every caller.
 pub(super) struct Fixed(pub(super) Registry);
 
 impl ToolLoader for Fixed {
@@ -74,7 +74,7 @@ impl ToolLoader for Fixed {
     }
 }
 
-/// Tools could not be loaded. Its text is for the log, clients do not see it.
+/// An error of a loader. Its text goes to the log; clients do not see it.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Caller, LoadError}};
@@ -89,7 +89,7 @@ pub struct LoadError(#[source] Box<dyn Error + Send + Sync>);
 crate::error_text::debug_is_the_sentence!(LoadError);
 
 impl LoadError {
-    /// For this reason: a text or an error.
+    /// Creates the error from its reason: a text or another error.
     pub fn new(reason: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(reason.into())
     }

@@ -1,12 +1,12 @@
-//! What a protected server says of itself to clients without a token (RFC 9728).
+//! The metadata of a protected server, for clients without a token (RFC 9728).
 
 use serde::Serialize;
 
-/// Where the document stands, before the path of the resource.
+/// The start of the document's path, before the path of the resource.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The protected-resource metadata of RFC 9728: where clients get tokens for this server. It is served without one, below
-/// `/.well-known/oauth-protected-resource`, and named in every challenge.
+/// The protected-resource metadata of RFC 9728: where clients get tokens for this server. It is served without authentication,
+/// below `/.well-known/oauth-protected-resource`, and every challenge refers to it.
 ///
 /// ```
 /// use agent::mcp::server::ResourceMetadata;
@@ -36,7 +36,7 @@ pub struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Of the server with this URL, the one that clients call.
+    /// Creates the metadata of the server with this URL, the one that clients use.
     pub fn new(resource: impl Into<String>) -> Self {
         Self {
             resource: resource.into(),
@@ -48,7 +48,7 @@ impl ResourceMetadata {
         }
     }
 
-    /// Adds a server that gives out tokens, by its issuer URL.
+    /// Adds an authorization server, by its issuer URL.
     pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
         self.authorization_servers.push(issuer.into());
         self
@@ -60,7 +60,7 @@ impl ResourceMetadata {
         self
     }
 
-    /// Sets a name for people.
+    /// Sets a human-readable name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.resource_name = Some(name.into());
         self
@@ -72,7 +72,7 @@ impl ResourceMetadata {
         self
     }
 
-    /// The URL where clients find the document.
+    /// Returns the URL of the document.
     pub fn url(&self) -> String {
         let (origin, path) = self.split();
         format!("{origin}{WELL_KNOWN}{path}")
@@ -83,7 +83,7 @@ impl ResourceMetadata {
         format!("{WELL_KNOWN}{}", self.split().1)
     }
 
-    /// The origin and the path; a path of `/` is none (RFC 9728, section 3.1).
+    /// Splits the URL into origin and path; the path `/` counts as empty (RFC 9728, section 3.1).
     fn split(&self) -> (&str, &str) {
         let start = self.resource.find("://").map_or(0, |at| at + 3);
         let path = self.resource[start..].find(['/', '?', '#']).map_or(self.resource.len(), |at| start + at);

@@ -1,4 +1,4 @@
-//! Tools served to other programs.
+//! Serve your tools to other programs.
 //!
 //! ```no_run
 //! use agent::mcp::{Server, server::{Bearer, Caller}};
@@ -26,24 +26,24 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What becomes of a request
+//! # How a request is handled
 //!
-//! Over HTTP, in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
-//! challenge), the [`ToolLoader`] (503), the body with its limit of size and time (413, 408) and its form (400), the call.
-//! What comes without a token never gets its body read.
+//! Over HTTP the checks run in this order: `Host` and `Origin` (403), the method (405), the [`Authenticator`] (401 or 403, with a
+//! challenge), the [`ToolLoader`] (503), the body with its limits of size and time (413, 408), its form (400), the call. The body
+//! of a request without a valid token is never read.
 //!
-//! | | answer |
+//! | request or result | answer |
 //! | --- | --- |
 //! | an unknown tool, or one that this caller does not have | error -32602 |
 //! | arguments that do not fit | a result with `isError` and the full report |
-//! | an error of the tool, its time was up, the server is busy | a result with `isError` |
-//! | a panic, a result that does not fit its schema, an error of a tool with `redact_errors` | the same, with a reference instead of the reason, which is in the log under it |
+//! | an error of the tool, a timeout, or a busy server | a result with `isError` |
+//! | a panic, a result that does not fit its schema, an error of a tool with `redact_errors` | the same, with a reference to the log entry instead of the reason |
 //! | a capability that the client lacks ([`RequestInfo::require`]) | error -32021 |
 //!
-//! Tools receive the [`Caller`], what came [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference. The
-//! [state](Server::state) of the server is there too. What is missing is found when the server is built.
+//! Tools receive the [`Caller`], the values added [with](Caller::with) it, and the [`RequestInfo`] as parameters by reference.
+//! The [state](Server::state) of the server is available, too. Missing state is an error when the server is built.
 //!
-//! Approval rules of tools do not apply here: it is the client who asks its user. There are no sessions, in either era, so
+//! Approval rules of tools do not apply here: the client asks its user. There are no sessions in either form of the protocol, so
 //! nothing is kept for a client that does not come back.
 
 mod bearer;
@@ -82,7 +82,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tools for other programs, over the Model Context Protocol. See [the module](self).
+/// An MCP server, which serves tools to other programs. See [the module](self).
 ///
 /// ```
 /// use agent::mcp::Server;
@@ -128,37 +128,37 @@ enum Tools {
     Loaded(Arc<dyn ToolLoader>),
 }
 
-/// A server that is built: what all its requests share.
+/// A built server: what all its requests share.
 struct Shared {
     config: ServerConfig,
-    /// What comes with each result: who answers.
+    /// The server information that is sent with each result.
     meta: MetaObject,
     loader: Arc<dyn ToolLoader>,
     authenticator: Option<Arc<dyn Authenticator>>,
-    /// Who asks where nobody is asked who they are.
+    /// The caller where callers are not authenticated.
     local: Caller,
     hosts: HostPolicy,
     metadata: Option<ResourceMetadata>,
     limits: ServerLimits,
     state: StateMap,
-    /// Whether lists may differ from caller to caller.
+    /// Whether lists may differ between callers.
     is_private: bool,
     list_ttl_ms: u64,
     catalogues: Catalogues,
     calls: Arc<Quota>,
-    /// Calls that are only told why they cannot be.
+    /// Limits the calls whose arguments are refused.
     refusals: Arc<Quota>,
     listeners: Arc<Quota>,
     handle: ServerHandle,
 }
 
 impl Server {
-    /// A server of these tools, for every caller.
+    /// Creates a server that offers these tools to every caller.
     pub fn new(tools: impl IntoTools) -> Self {
         Self::of(Tools::Fixed(tools.into_tools()))
     }
 
-    /// A server whose tools depend on who asks.
+    /// Creates a server whose tools depend on the caller.
     pub fn with_loader(loader: impl ToolLoader) -> Self {
         Self::of(Tools::Loaded(Arc::new(loader)))
     }
@@ -183,36 +183,36 @@ impl Server {
         }
     }
 
-    /// The name that clients are told; `MCP Server` otherwise.
+    /// Sets the name of the server. Default: `MCP Server`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The version that clients are told; `1.0.0` otherwise.
+    /// Sets the version of the server. Default: `1.0.0`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Sets a name for people; none by default.
+    /// Sets a human-readable name. Default: none.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets what a model should know before it uses the tools; nothing by default.
+    /// Sets what a model should know before it uses the tools. Default: none.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// A value that tools receive as `&T`. One that a caller [brings](Caller::with) comes before it.
+    /// Adds a value that tools receive as `&T`. A value of the same type that the caller [has](Caller::with) takes precedence.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))
     }
 
-    /// The same for a value that is shared, or known by a trait: `Arc<dyn Clock>` is received as `&dyn Clock`.
+    /// Adds a shared value, or one behind a trait: tools receive `Arc<dyn Clock>` as `&dyn Clock`.
     pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         if let Err(twice) = self.state.insert(value) {
             self.duplicate.get_or_insert(twice);
@@ -220,74 +220,72 @@ impl Server {
         self
     }
 
-    /// Who finds out who asks. Without one everybody is the caller `anonymous`, and only hosts of this machine are
-    /// answered.
+    /// Sets who authenticates callers. Without an authenticator every caller is `anonymous`, and only hosts of this machine are accepted.
     pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
         self
     }
 
-    /// Answers everybody on any network without asking who they are. For tools that are public, or where something in front
-    /// of this server asks.
+    /// Answers everybody on any network without authentication. Use it for public tools, or behind a proxy that authenticates.
     pub fn allow_anonymous(mut self) -> Self {
         self.is_open = true;
         self
     }
 
-    /// Web pages that may send requests, each with its port or `*`: `https://app.example:443`, `http://localhost:*`. A
-    /// page of the server's own host always may, programs that are no browsers send no origin.
+    /// Sets the web pages that may send requests, each with its port or `*`: `https://app.example:443`, `http://localhost:*`. A
+    /// page of the server's own host is always accepted, and programs other than browsers send no origin.
     pub fn allowed_origins<O: Into<String>>(mut self, origins: impl IntoIterator<Item = O>) -> Self {
         self.origins.extend(origins.into_iter().map(Into::into));
         self
     }
 
-    /// The names under which the server is reached, with a port or for any: `tools.example`, `localhost:8080`. The names of
-    /// this machine alone otherwise, which keeps out pages that make a name of theirs point to it (DNS rebinding).
+    /// Sets the names under which the server is reached, with a specific port or for any: `tools.example`, `localhost:8080`. By
+    /// default only the names of this machine are accepted, which prevents DNS rebinding: pages whose own name resolves to this
+    /// machine.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// Where clients get tokens; it is served without one.
+    /// Sets the document that tells clients where to get tokens. It is served without authentication.
     pub fn resource_metadata(mut self, metadata: ResourceMetadata) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// How long clients may keep the list of tools; not at all by default.
+    /// Sets how long clients may cache the list of tools. By default they may not cache it.
     pub fn list_ttl(mut self, ttl: Duration) -> Self {
         self.list_ttl = ttl;
         self
     }
 
-    /// What it spends on its callers at most.
+    /// Sets the limits on what the server spends on its callers.
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Tells the running server that its tools changed, and when to end.
+    /// Returns a handle that notifies the running server of changed tools, and ends it.
     pub fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
 
-    /// A service to mount at a path of your own application: `Router::nest_service("/mcp", service)` of axum, or anything
-    /// else that takes a `tower_service::Service<http::Request<_>>`.
+    /// Builds a service to mount at a path of your own application: with `Router::nest_service("/mcp", service)` of axum, or with
+    /// anything else that accepts a `tower_service::Service<http::Request<_>>`.
     ///
-    /// The document of [`resource_metadata`](Self::resource_metadata) stands at another path of the same host: mount a clone
-    /// there as well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
+    /// The document of [`resource_metadata`](Self::resource_metadata) has another path on the same host. Mount a clone there as
+    /// well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
     /// [`into_layer`](Self::into_layer).
     ///
     /// # Errors
-    /// Says what is wrong with the tools, what state they lack, which origin cannot be read, or that everybody would be
-    /// answered.
+    /// Fails when the tools are invalid or lack state, when an allowed origin or host cannot be parsed, or when the server would
+    /// answer everybody without [`allow_anonymous`](Self::allow_anonymous).
     pub fn into_service(self) -> Result<HttpService, ServerError> {
         Ok(HttpService::new(Arc::new(self.build()?)))
     }
 
-    /// A layer around an application: what is sent to `path` is answered here, and so is the path of the
-    /// [metadata](Self::resource_metadata); everything else goes to the application untouched, without anybody being asked
-    /// who they are.
+    /// Builds a layer around an application. It answers requests to `path` and to the path of the
+    /// [metadata](Self::resource_metadata); everything else goes to the application unchanged and without authentication.
     ///
     /// # Errors
     /// As [`into_service`](Self::into_service).
@@ -295,17 +293,17 @@ impl Server {
         Ok(HttpLayer::new(self.into_service()?, path.into()))
     }
 
-    /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends it.
+    /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
     ///
     /// # Errors
-    /// As [`into_service`](Self::into_service), and when the address cannot be bound; one that others than this machine can
-    /// reach also needs an [authenticator](Self::authenticator), or [`allow_anonymous`](Self::allow_anonymous).
+    /// Fails as [`into_service`](Self::into_service) does, and when the address cannot be bound. An address that other machines
+    /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
     pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), ServerError> {
         let listener = self.bind(address).await?;
         listener.run().await
     }
 
-    /// The same in two steps: when this completes, the address takes connections, and port 0 has become a real one.
+    /// Binds the address without serving yet. When this completes, the address accepts connections, and port 0 has become a real one.
     ///
     /// # Errors
     /// As [`serve`](Self::serve).
@@ -318,13 +316,13 @@ impl Server {
         http::bind(layer, address).await.map_err(|source| ServerError::Bind { address, source })
     }
 
-    /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends it. Nothing else may
-    /// write to standard output. There is one caller, whoever started the program; no authenticator is asked.
+    /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends the server. Nothing else
+    /// may write to standard output. The only caller is whoever started the program; the authenticator is not called.
     ///
     /// # Errors
     /// As [`into_service`](Self::into_service), and when the client does not speak the protocol.
     pub async fn serve_stdio(mut self) -> Result<(), ServerError> {
-        // Nobody else can reach it.
+        // No other machine can reach it.
         self.is_open = true;
         stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
     }
@@ -344,7 +342,7 @@ impl Server {
         config.instructions = self.instructions;
         let mut meta = MetaObject::default();
         let who = config.server_info.clone();
-        // Made of texts alone.
+        // It is made of texts only.
         meta.insert(
             "io.modelcontextprotocol/serverInfo".to_owned(),
             serde_json::to_value(who).unwrap_or_default(),
@@ -383,7 +381,7 @@ impl Server {
     }
 }
 
-/// Whether every tool finds the state that it wants, in the server or with each caller.
+/// Checks that every tool finds its state, in the server or with each caller.
 fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Result<(), ServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);
@@ -398,7 +396,7 @@ fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Resu
 }
 
 impl Shared {
-    /// The tools of a caller, and what clients are shown of them. The reason of an error is for the log.
+    /// Loads the tools of a caller, and their form for clients. The reason of an error is for the log.
     async fn load(&self, caller: Caller, head: &RequestHead) -> Result<Visit, String> {
         let tools = self.loader.load(&caller, head).await.map_err(|error| error.to_string())?;
         let catalogue: Arc<Catalogue> = self
@@ -421,7 +419,7 @@ impl fmt::Debug for Server {
 
 pub use self::http::BoundServer;
 
-/// A server cannot be built, or not be reached.
+/// An error of building or running a server.
 ///
 /// ```
 /// use agent::mcp::{Server, server::ServerError};
@@ -436,35 +434,35 @@ pub use self::http::BoundServer;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Something is wrong with the tools, or with what they lack.
+    /// The tools are invalid, or lack state.
     #[error(transparent)]
     Tools(#[from] RegistryError),
     /// A tool cannot be shown to clients.
     #[error("tool `{tool}` cannot be served: {reason}")]
     #[non_exhaustive]
     Tool {
-        /// Its name.
+        /// The name of the tool.
         tool: String,
-        /// Why.
+        /// Why it cannot be shown.
         reason: String,
     },
-    /// State was given twice.
+    /// State of one type was added twice.
     #[error(transparent)]
     State(DuplicateState),
-    /// An allowed origin or host cannot be read.
+    /// An allowed origin or host cannot be parsed.
     #[error("{entry:?} allows nothing: write {expected}")]
     #[non_exhaustive]
     Allowed {
-        /// What was given.
+        /// The entry as it was given.
         entry: String,
-        /// The form that it needs.
+        /// The expected form.
         expected: &'static str,
     },
-    /// Everybody on a network would be answered.
+    /// The server would answer everybody on a network.
     #[error("{place} can be reached from elsewhere: set an authenticator, or call `allow_anonymous`")]
     #[non_exhaustive]
     Anonymous {
-        /// Where.
+        /// Where it would be reachable.
         place: String,
     },
     /// The address cannot be bound.
@@ -473,14 +471,14 @@ pub enum ServerError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Why it cannot be bound.
         source: std::io::Error,
     },
-    /// The other side does not speak the protocol, or is gone.
+    /// The other side does not speak the protocol, or has disconnected.
     #[error("the connection cannot be served: {reason}")]
     #[non_exhaustive]
     Connection {
-        /// Why.
+        /// What happened.
         reason: String,
     },
 }

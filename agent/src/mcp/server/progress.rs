@@ -1,4 +1,4 @@
-//! Progress of a call on its way to the client.
+//! Sends the progress of a call to the client.
 
 use crate::Progress;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Messages that wait; the oldest go first when there are more.
+/// Maximum number of waiting messages; with more, the oldest are dropped.
 const WAITING: usize = 16;
-/// How long the last message may take at the end of a call, when the client does not read.
+/// Time for the last message at the end of a call, if the client does not read.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Sends what a body tells, in order, so many a second.
+/// Sends the progress messages of a body, in order and at a limited rate.
 pub(super) struct ProgressSender {
     queue: Arc<Queue>,
     sender: JoinHandle<()>,
@@ -39,7 +39,7 @@ impl Queue {
         self.news.notify_one();
     }
 
-    /// Puts one back, unless there is a newer one. Nobody is told: that is no news.
+    /// Puts a message back, unless there is a newer one. Does not notify: the message is not new.
     fn keep(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {
@@ -51,7 +51,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// All but the newest are forgotten.
+    /// Returns the newest message and drops the others.
     fn newest(&self) -> Option<Progress> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = waiting.pop_back();
@@ -75,7 +75,7 @@ impl ProgressSender {
         self.queue.clone()
     }
 
-    /// The call is over: what waits is sent, and nothing after it.
+    /// Ends the sender with the call: the waiting messages are sent, and none after them.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
         self.queue.news.notify_one();
@@ -103,7 +103,7 @@ async fn send_all(queue: Arc<Queue>, peer: Peer<RoleServer>, token: ProgressToke
             queue.news.notified().await;
             continue;
         };
-        // At the end what is left goes out at once, and it is little.
+        // At the end the remaining few messages are sent at once.
         if !is_over && let Some(until) = budget.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}
@@ -122,7 +122,7 @@ async fn send_all(queue: Arc<Queue>, peer: Peer<RoleServer>, token: ProgressToke
     }
 }
 
-/// So many at once, and as many a second.
+/// A rate limit: a burst, and as many per second.
 struct Budget {
     per_second: f64,
     left: f64,
@@ -146,7 +146,7 @@ impl Budget {
         self.left < 1.0
     }
 
-    /// Until when nothing may be sent.
+    /// The time before which nothing may be sent.
     fn wait(&mut self) -> Option<Instant> {
         self.is_spent().then(|| self.at + Duration::from_secs_f64((1.0 - self.left) / self.per_second))
     }
@@ -156,14 +156,14 @@ impl Budget {
     }
 }
 
-/// The values of the protocol have to grow with each message.
+/// Makes the values grow with each message, as the protocol requires.
 #[derive(Default)]
 struct Steps {
     last: Option<f64>,
 }
 
 impl Steps {
-    /// Nothing for what is no further than before.
+    /// Returns `None` for a value that is not larger than the last one.
     #[expect(clippy::cast_precision_loss, reason = "the protocol's numbers are floating")]
     fn param(&mut self, token: &ProgressToken, progress: Progress) -> Option<ProgressNotificationParam> {
         let value = match progress.done {

@@ -1,4 +1,4 @@
-//! What a client says of itself with each request.
+//! What a client reports about itself with each request.
 
 use crate::{FailureCode, ToolError};
 use rmcp::RoleServer;
@@ -7,7 +7,7 @@ use rmcp::service::RequestContext;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a client says of itself: tools receive it as a parameter `request: &RequestInfo`.
+/// What a client reports about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
 /// ```
 /// use agent::mcp::server::{ClientCapability, RequestInfo};
@@ -22,7 +22,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// }
 /// ```
 ///
-/// What else a client says, and what this library's own says:
+/// The other properties, and what this library's client reports:
 ///
 /// ```
 /// # #[cfg(feature = "mcp-client")]
@@ -51,7 +51,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// ```
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
-    /// What it says is read when somebody asks.
+    /// The request, which is parsed on demand.
     context: Option<RequestContext<RoleServer>>,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
@@ -68,16 +68,16 @@ pub struct RequestInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientCapability {
-    /// It runs its model for the server.
+    /// It can ask its model on behalf of the server.
     Sampling,
-    /// It asks its user for the server.
+    /// It can ask its user on behalf of the server.
     Elicitation,
-    /// It names the folders that are worked on.
+    /// It can list the folders that the user works on.
     Roots,
 }
 
 impl ClientCapability {
-    /// The protocol's word for it.
+    /// Returns the protocol's name of the capability.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sampling => "sampling",
@@ -93,7 +93,7 @@ impl fmt::Display for ClientCapability {
     }
 }
 
-/// The client cannot do something that a tool needs. Returned from a tool, it is the protocol's error -32021.
+/// The error of a client that lacks a capability. Returned from a tool, it becomes the protocol's error -32021.
 ///
 /// ```
 /// use agent::mcp::server::{ClientCapability, MissingCapability, RequestInfo};
@@ -107,7 +107,7 @@ impl fmt::Display for ClientCapability {
 /// }
 /// ```
 ///
-/// A tool that can do without goes on instead:
+/// A tool that can work without the capability continues instead:
 ///
 /// ```
 /// # #[cfg(feature = "mcp-client")]
@@ -142,7 +142,7 @@ pub struct MissingCapability(ClientCapability);
 crate::error_text::debug_is_the_sentence!(MissingCapability);
 
 impl MissingCapability {
-    /// The capability that is missing.
+    /// Returns the missing capability.
     pub fn capability(self) -> ClientCapability {
         self.0
     }
@@ -159,7 +159,7 @@ impl RequestInfo {
         Self { version: context.protocol_version(), context: Some(context), ..Self::none() }
     }
 
-    /// Of no request.
+    /// The information without a request.
     pub(super) fn none() -> Self {
         Self {
             version: None,
@@ -170,7 +170,7 @@ impl RequestInfo {
         }
     }
 
-    /// Completes when the client gives the request up.
+    /// Completes when the client cancels the request.
     pub(super) async fn given_up(&self) {
         match &self.context {
             Some(context) => context.ct.cancelled().await,
@@ -187,22 +187,22 @@ impl RequestInfo {
         self.capabilities.get_or_init(|| read().unwrap_or_default())
     }
 
-    /// The version of the protocol that the request speaks, such as `2026-07-28`.
+    /// Returns the protocol version of the request, such as `2026-07-28`.
     pub fn protocol_version(&self) -> &str {
         self.version.as_ref().map_or("", ProtocolVersion::as_str)
     }
 
-    /// The name of the client, where it says so. Nobody checked it.
+    /// Returns the client's name, if it reports one. The name is not verified.
     pub fn client_name(&self) -> Option<&str> {
         self.client().map(|client| &*client.name)
     }
 
-    /// The version of the client, where it says so.
+    /// Returns the client's version, if it reports one.
     pub fn client_version(&self) -> Option<&str> {
         self.client().map(|client| &*client.version)
     }
 
-    /// Whether the client says that it can do this.
+    /// Whether the client declares this capability.
     pub fn has(&self, capability: ClientCapability) -> bool {
         match capability {
             ClientCapability::Sampling => self.capabilities().sampling.is_some(),
@@ -211,10 +211,10 @@ impl RequestInfo {
         }
     }
 
-    /// Asks for a capability, for a tool that cannot do without.
+    /// Requires a capability, for a tool that cannot work without it.
     ///
     /// # Errors
-    /// When the client does not say that it has it. A tool that returns the error ends the request with -32021.
+    /// Fails when the client does not declare the capability. A tool that returns the error ends the request with -32021.
     pub fn require(&self, capability: ClientCapability) -> Result<(), MissingCapability> {
         if self.has(capability) {
             return Ok(());
@@ -223,14 +223,14 @@ impl RequestInfo {
         Err(MissingCapability(capability))
     }
 
-    /// The capability that a call failed for, if `message`, with which it failed, says so.
+    /// Returns the capability for which a call failed, according to its error `message`.
     pub(super) fn failed_for(&self, message: &str) -> Option<ClientCapability> {
         let missing = *self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing.filter(|capability| message == MissingCapability(*capability).to_string())
     }
 }
 
-/// Without the headers, which may be secret.
+/// Leaves out the headers, which may be secret.
 impl fmt::Debug for RequestInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestInfo")

@@ -1,4 +1,4 @@
-//! The server over standard input and output: one message a line.
+//! The server over standard input and output: one message per line.
 
 use super::gate::Phase;
 use super::handler::{Handler, RawArguments};
@@ -18,12 +18,12 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-/// A longer line is no message.
+/// Maximum length of a line; a longer one is not a message.
 const LONGEST_LINE: usize = 16 << 20;
-/// What still runs when the input ends may finish for so long.
+/// How long running calls may continue when the input ends.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     };
     let running = match started {
         Ok(running) => running,
-        // Whoever started the program ended it before it said anything.
+        // Whoever started the program ended it before sending anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(ServerError::Connection { reason: error.to_string() }),
     };
@@ -51,21 +51,21 @@ pub(super) async fn serve(
             let _ = tokio::time::timeout(GRACE, waiting).await;
         }
     }
-    // What is left has nobody to tell.
+    // Nobody is left to read the remaining answers.
     handle.shutdown(Duration::ZERO).await;
     Ok(())
 }
 
-/// Messages as lines. What was read of a line stays here: the protocol asks, and drops its question, at any time.
+/// Messages as lines. The part of a line that was read stays here: the protocol may drop its read at any time.
 struct Lines<I, O> {
     input: BufReader<I>,
     output: Arc<Mutex<O>>,
     line: Vec<u8>,
-    /// The line was too long; its rest is left out.
+    /// The line was too long; its rest is skipped.
     is_skipping: bool,
-    /// Requests without an answer.
+    /// Number of requests without an answer.
     open: watch::Sender<usize>,
-    /// When the connection ends, whatever is open.
+    /// When the connection ends, even if requests are open.
     end: Option<Instant>,
 }
 
@@ -81,12 +81,12 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
         }
     }
 
-    /// Reads to the end of a line; nothing at the end of the input.
+    /// Reads to the end of a line; `None` at the end of the input.
     async fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             let read = self.input.fill_buf().await?;
             if read.is_empty() {
-                // A last line may have no end.
+                // The last line may lack its newline.
                 return Ok((!self.line.is_empty()).then_some(Line::Read));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
@@ -106,14 +106,14 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
         }
     }
 
-    /// Answers what was asked before the input ended, if that does not take too long.
+    /// Waits for the answers to requests from before the end of the input, for a limited time.
     async fn finish(&mut self) {
         let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
         let mut open = self.open.subscribe();
         let _ = tokio::time::timeout_at(end, open.wait_for(|open| *open == 0)).await;
     }
 
-    /// The message of the line, or the code and text of what is wrong with it.
+    /// Parses the line as a message, or returns the code and text of the error.
     fn message(&self) -> Result<ClientJsonRpcMessage, (i64, &'static str)> {
         let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
         let mut message: ClientJsonRpcMessage = serde_json::from_slice(&self.line)
@@ -194,7 +194,7 @@ where
                     let answer =
                         json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": told}});
                     let output = self.output.clone();
-                    // By itself: this question may be dropped in the middle of a line.
+                    // In a task of its own: this read may be dropped in the middle of a line.
                     tokio::spawn(async move { write_line(&output, answer.to_string().into_bytes()).await });
                 }
             }

@@ -1,4 +1,4 @@
-//! One reply of a script, and how it is played.
+//! One reply of a script, and how it is emitted.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,18 +10,18 @@ use futures_core::Stream;
 use crate::message::{Content, Part, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 
-/// In which pieces a reply comes.
+/// The pieces in which a reply is emitted.
 #[derive(Clone, Copy)]
 pub(super) struct Chunks {
-    /// How many characters a delta has at most.
+    /// Maximum length of a delta in characters.
     pub(super) size: usize,
-    /// Whether arguments come in deltas.
+    /// Whether arguments are emitted in deltas.
     pub(super) streams_arguments: bool,
 }
 
 pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
 
-/// One reply of a [`ScriptedModel`](super::ScriptedModel). Made by [`reply`] or [`reply_with`].
+/// One reply of a [`ScriptedModel`](super::ScriptedModel). Created by [`reply`] or [`reply_with`].
 ///
 /// ```
 /// use agent::Assistant;
@@ -40,7 +40,7 @@ pub struct Reply {
     parts: Vec<Part>,
     usage: Option<Usage>,
     end: End,
-    /// Gives the reply itself when it is asked for.
+    /// Makes the reply itself when it is requested.
     answer: Option<Answer>,
 }
 
@@ -58,7 +58,7 @@ impl Default for End {
     }
 }
 
-/// An empty reply, to be filled: parts come in the order they are added.
+/// Creates an empty reply. Parts are emitted in the order in which they are added.
 ///
 /// ```
 /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
@@ -73,7 +73,7 @@ pub fn reply() -> Reply {
     Reply::default()
 }
 
-/// A reply that depends on the request.
+/// Creates a reply that depends on the request.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply, reply_with};
@@ -112,8 +112,7 @@ impl Reply {
         self.part(Part::thinking(text))
     }
 
-    /// Adds a call. Text is the arguments' raw text, broken JSON included. Ids are `call_1`, `call_2`, … over the
-    /// whole script.
+    /// Adds a call. A string is the raw text of the arguments, including broken JSON. Ids are `call_1`, `call_2`, … over the whole script.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, ScriptedModel, StepCx, reply};
@@ -131,7 +130,7 @@ impl Reply {
         self.tool_call_with_id("", name, args)
     }
 
-    /// Adds a call with an id of one's own.
+    /// Adds a call with an id of your own.
     pub fn tool_call_with_id(
         self,
         id: impl Into<String>,
@@ -158,19 +157,19 @@ impl Reply {
         self
     }
 
-    /// Says what the reply took.
+    /// Sets the token usage of the reply.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// Says why the reply ends. By default it is `tool_use` with calls and `stop` without.
+    /// Sets why the reply ends. By default it is `tool_use` with calls and `stop` without.
     pub fn stop_reason(mut self, reason: impl Into<StopReason>) -> Self {
         self.end = End::Stop(reason.into());
         self
     }
 
-    /// Breaks off with this error, after the parts.
+    /// Fails with this error after the parts.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, ScriptedModel, StepCx, reply};
@@ -188,7 +187,7 @@ impl Reply {
         self
     }
 
-    /// Never ends, after the parts: only cancelling helps.
+    /// Never ends after the parts, until it is cancelled.
     ///
     /// ```
     /// use agent::CancelToken;
@@ -211,14 +210,14 @@ impl Reply {
         self
     }
 
-    /// Becomes what it depends on.
+    /// Replaces a reply that depends on the request with the one made for it.
     pub(super) fn settle(&mut self, request: &ModelRequest) {
         while let Some(answer) = self.answer.take() {
             *self = answer(request);
         }
     }
 
-    /// Gives ids to calls that have none; `calls` goes on counting.
+    /// Gives ids to calls that have none, and updates the count in `calls`.
     pub(super) fn number_calls(&mut self, calls: &mut usize) {
         for part in &mut self.parts {
             if let Content::ToolCall(call) = &mut part.content {
@@ -230,7 +229,7 @@ impl Reply {
         }
     }
 
-    /// The reply to a request as a stream, for models of tests.
+    /// Returns the reply to a request as a stream, for models in tests.
     #[cfg(feature = "testing")]
     pub(crate) fn into_events(
         mut self,
@@ -294,7 +293,7 @@ fn play_part(
         }
         _ => {}
     }
-    // The final word: with provider data and whatever else the part has.
+    // The final version, with provider data and everything else that the part has.
     events.push_back(Ok(ModelEvent::Part { content_index, part }));
 }
 
@@ -336,7 +335,7 @@ impl Stream for Play {
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.events.pop_front() {
-            // A waker is not kept: who cancels wakes the stream itself.
+            // No waker is kept: cancellation wakes the stream itself.
             None if self.hangs => Poll::Pending,
             next => Poll::Ready(next),
         }

@@ -1,7 +1,7 @@
-//! Content blocks: parts of Anthropic's messages.
+//! Converts between Anthropic's content blocks and parts.
 //!
-//! A block is read into a neutral part and the rest of its fields, which stay with the part as provider data and are
-//! written back as they were. So signatures, citations, callers and what comes next year are kept by one rule.
+//! A block is read into a neutral part. The rest of its fields stay with the part as provider data and are written back
+//! unchanged. This one rule keeps signatures, citations, callers and fields that are added in the future.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::provider::parts::{
     Object, Source, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
 };
 
-/// A block as a part. `input` is the text of a call's input where it is known better than by its value.
+/// Reads a block as a part. `input` is the text of a call's input where it is known more exactly than its value.
 pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: Source) -> Part {
     let Value::Object(mut fields) = block else { return Part::opaque(provider, block) };
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -21,7 +21,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
                 fields.shift_remove("type");
             }
             if source == Source::Reply {
-                // A field that says nothing is no state.
+                // A field without content is no state.
                 fields.retain(|_, value| {
                     !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
                 });
@@ -32,7 +32,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// The neutral content of a block, taken out of its fields; the fields are whole if there is none.
+/// Takes the neutral content of a block out of its fields; they stay complete if there is none.
 fn content(kind: &str, fields: &mut Object, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
@@ -82,7 +82,7 @@ fn content(kind: &str, fields: &mut Object, input: Option<String>) -> Option<Con
     })
 }
 
-/// Where the content of an image or a document is; none if it would not be written as it was read.
+/// Reads the source of an image or a document; `None` if it would not be written as it was read.
 fn read_source(source: &Value) -> Option<Media> {
     let field = |key: &str| source.get(key).and_then(Value::as_str);
     let media = match field("type")? {
@@ -107,20 +107,20 @@ fn write_source(media: &Media, default_mime: &str) -> Value {
     }
 }
 
-/// What a block may be in the message it is written for.
+/// The kind of message that a block is written for, which decides what the block may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Whether the message is the assistant's.
     pub(super) is_assistant: bool,
-    /// Whether version `2026-10-21` is spoken: no documents in assistant messages, no citations in user texts.
+    /// Whether the API version is `2026-10-21`: no documents in assistant messages, no citations in user texts.
     pub(super) is_2026: bool,
 }
 
-/// A part as a block. None for what must not or need not go to Anthropic: text of white space alone, which Anthropic writes and
-/// does not take back, thinking and tools of others.
+/// Writes a part as a block. `None` for parts that must not or need not be sent to Anthropic: text that is only whitespace, which
+/// Anthropic produces but does not accept, and thinking and tools of other providers.
 ///
 /// # Errors
-/// What the part is, for a kind that Anthropic does not take.
+/// Returns the kind of the part, if Anthropic does not accept it.
 pub(super) fn write(
     part: &Part,
     provider: &str,
@@ -200,7 +200,7 @@ pub(super) fn write(
     Ok(Some(Value::Object(block)))
 }
 
-/// What a cache mark is here.
+/// Writes a cache mark.
 pub(super) fn cache_control(mark: CacheMark) -> Value {
     match mark {
         CacheMark::FiveMinutes => json!({"type": "ephemeral", "ttl": "5m"}),
@@ -209,7 +209,7 @@ pub(super) fn cache_control(mark: CacheMark) -> Value {
     }
 }
 
-/// Anthropic takes `[a-zA-Z0-9_-]+`; ids of other providers may have more.
+/// Anthropic accepts `[a-zA-Z0-9_-]+`; ids of other providers may have other characters.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

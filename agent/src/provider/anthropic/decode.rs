@@ -1,4 +1,4 @@
-//! Answers of Anthropic: streams and JSON bodies.
+//! Decodes answers of Anthropic: streams and JSON bodies.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::provider::parts::{Object, Source, count, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// Reads one answer.
+/// The decoder of one answer.
 ///
 /// Source: the types of the Messages API, and its page on
 /// [streaming](https://platform.claude.com/docs/en/build-with-claude/streaming).
@@ -24,10 +24,10 @@ pub(super) struct AnthropicDecoder {
     has_usage: bool,
     message_data: Object,
     stop: Stop,
-    /// Blocks that are not finished, by Anthropic's index.
+    /// Unfinished blocks, by Anthropic's index.
     open: BTreeMap<u64, Open>,
     parts: usize,
-    /// The id of the message, once it began.
+    /// The id of the message, once it started.
     started: Option<String>,
     is_over: bool,
 }
@@ -38,7 +38,7 @@ struct Stop {
     detail: Option<String>,
 }
 
-/// A block while it grows.
+/// An unfinished block.
 struct Open {
     content_index: usize,
     block: Object,
@@ -47,7 +47,7 @@ struct Open {
     kind: Kind,
 }
 
-/// What is told of a block while it grows; of others nothing is.
+/// The kinds of blocks that emit events while they grow; the others emit none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -56,7 +56,7 @@ enum Kind {
     Other,
 }
 
-/// Events whose data has to be read; `message` is what one without a name is called.
+/// Events whose data has to be read. An event without a name is called `message`.
 const EVENTS: [&str; 8] = [
     "message",
     "error",
@@ -68,7 +68,7 @@ const EVENTS: [&str; 8] = [
     "message_stop",
 ];
 
-/// What a block may grow by; others are of the future, and nothing is lost without them.
+/// The known deltas of blocks; unknown ones are skipped, and nothing is lost without them.
 const DELTAS: [&str; 6] = [
     "text_delta",
     "thinking_delta",
@@ -93,7 +93,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// The same message may begin again; another within it means that two streams were mixed.
+    /// The same message may start again; a different one means that two streams were mixed.
     fn start(&mut self, message: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let id = text(message, "id").unwrap_or_default();
         match &self.started {
@@ -112,7 +112,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Counts are cumulative: what is said later replaces what was said before.
+    /// Counts are cumulative: later ones replace earlier ones.
     fn take_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.and_then(Value::as_object) else { return };
         self.has_usage = true;
@@ -121,7 +121,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Of a message, or of the delta at its end.
+    /// Reads the stop reason of a message, or of the delta at its end.
     fn take_stop(&mut self, message: &Value) {
         if let Some(reason) = some_text(message, "stop_reason") {
             self.stop.reason = Some(reason.to_owned());
@@ -141,7 +141,7 @@ impl AnthropicDecoder {
     }
 
     fn begin(&mut self, index: u64, block: Value, out: &mut Vec<ModelEvent>) {
-        // A block that begins again was never ended.
+        // A block that starts again was never ended.
         self.end(index, true, out);
         let content_index = self.parts;
         self.parts += 1;
@@ -176,7 +176,7 @@ impl AnthropicDecoder {
                 out.push(ModelEvent::Part { content_index, part });
             }
         }
-        // Told already; what stays is what has no neutral words.
+        // These fields were emitted already; only what has no neutral form stays.
         if kind != Kind::Other {
             for key in ["text", "thinking", "id", "name"] {
                 block.shift_remove(key);
@@ -220,14 +220,14 @@ impl AnthropicDecoder {
                 }
             }
             ("compaction_delta", _) => append(&mut open.block, "content", &owned("content")),
-            // A kind of the future, or one that does not go with its block.
+            // An unknown kind of delta, or one that does not fit its block.
             _ => {}
         }
         Ok(())
     }
 
-    /// The end of a block; `is_said` if it said so itself. A call that did not may lack anything: whether it is one, the
-    /// reason for the end of the reply tells.
+    /// Ends a block; `is_said` if the stream ended it explicitly. A call without an explicit end may be incomplete: the reply's
+    /// stop reason decides whether it counts.
     fn end(&mut self, index: u64, is_said: bool, out: &mut Vec<ModelEvent>) {
         let Some(Open { content_index, mut block, input, kind }) = self.open.remove(&index) else { return };
         if kind == Kind::Other {
@@ -263,14 +263,14 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Everything that is said once the reply is complete.
+    /// Emits everything that is held back until the reply is complete.
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
         self.tell_rest(out);
         let Stop { reason: raw, detail } = std::mem::take(&mut self.stop);
         out.push(ModelEvent::Stop { reason: stop_reason(raw.as_deref()), detail, raw });
     }
 
-    /// What was gathered and not told yet.
+    /// Emits what was read and not emitted yet.
     fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         if self.has_usage {
             out.push(ModelEvent::Usage { usage: usage(&self.usage) });
@@ -288,13 +288,13 @@ impl Decoder for AnthropicDecoder {
             return Ok(());
         }
         let value = match failure::event_json(event) {
-            // Signs of life may say anything, and so may what follows the end.
+            // Keep-alive events may contain anything, and so may events after the end.
             Err(_) if self.is_over || !EVENTS.contains(&event.event) => return Ok(()),
             value => value?,
         };
         let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
         let kind = some_text(&value, "type").unwrap_or(event.event);
-        // Of several messages in one answer, which only recordings have, the later ones go on where the first ended.
+        // If one answer has several messages, which only occurs in recordings, the later ones continue where the first ended.
         if self.is_over && kind != "message_start" {
             return Ok(());
         }
@@ -347,7 +347,7 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        /// The input of a call as its text: a value forgets repeated keys and long numbers.
+        /// The input of a call as its text: a value would lose repeated keys and long numbers.
         #[derive(Deserialize)]
         struct Input<'a> {
             #[serde(borrow)]
@@ -404,7 +404,7 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Anthropic counts cached input apart; here `input` is all of it.
+/// Anthropic counts cached input separately; here `input` includes it.
 fn usage(raw: &Object) -> Usage {
     let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));

@@ -13,13 +13,13 @@ use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
 
-/// The longest reply when the caller says nothing; Anthropic wants a number.
+/// The default maximum length of a reply; Anthropic requires a number.
 const MAX_TOKENS: u64 = 4096;
 
 /// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 const MAX_CACHE_MARKS: usize = 4;
 
-/// The smallest budget that Anthropic takes.
+/// The smallest thinking budget that Anthropic accepts.
 const MIN_BUDGET: u64 = 1024;
 
 pub(super) fn request(
@@ -46,7 +46,7 @@ struct Encoder<'a> {
     ids: CallIds,
 }
 
-/// What thinking comes to in a request.
+/// The thinking settings of a request.
 struct Thought {
     thinking: Option<Value>,
     effort: Option<&'static str>,
@@ -114,8 +114,8 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
-    /// Anthropic takes four marks. Those of the request as a whole, of the tools and of the system prompt stay; of those in
-    /// messages the last ones: what is marked there holds all that stands before it.
+    /// Anthropic accepts four marks. Those of the whole request, of the tools and of the system prompt are kept; of those in
+    /// messages the last ones are kept, because a mark covers everything before it.
     fn limit_cache_marks(&self, messages: &mut [Value]) {
         let cache = &self.request.cache;
         let system =
@@ -153,7 +153,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The container of the last reply that ran code: the next one goes on in it.
+    /// The container of the last reply that ran code; the next reply continues in it.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;
@@ -165,7 +165,7 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Left out where Anthropic answers 400 to it: since `2026-10-21`, and beside thinking.
+    /// Sampling settings are left out where Anthropic answers them with 400: in version `2026-10-21`, and beside thinking.
     fn sampling(&self, thought: &Thought, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
         let thinks = thought.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let settings = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -203,7 +203,7 @@ impl Encoder<'_> {
             return Ok(Thought { thinking: off, effort, ..plain });
         }
         let wanted = models::budget(level).max(MIN_BUDGET);
-        // Thinking counts against the limit: one that the caller did not set leaves room for both.
+        // Thinking counts towards the token limit: a limit that the caller did not set leaves room for both.
         let max_tokens = request.max_tokens.unwrap_or(wanted + MAX_TOKENS);
         if style == Style::Adaptive {
             let thinking = Some(json!({"type": "adaptive"}));
@@ -272,7 +272,7 @@ impl Encoder<'_> {
 
     fn messages(&self) -> Result<Vec<Value>, ModelError> {
         let mut messages: Vec<Value> = Vec::new();
-        // Whether the last message is the one that takes the results of a turn, and what follows them.
+        // Whether the last message receives the results of a turn, and what follows them.
         let mut takes_results = false;
         for message in &self.request.messages {
             match &**message {
@@ -364,7 +364,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// One plain text as a string, anything else as blocks.
+    /// Writes a single plain text as a string, anything else as blocks.
     fn content(&self, parts: &[Part], place: Place) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         if let [part] = parts
@@ -398,12 +398,12 @@ impl Encoder<'_> {
     }
 }
 
-/// Whether a message stood by itself, though it could have been part of the one before.
+/// Whether a message was separate, though it could have been part of the one before.
 fn is_apart(data: Option<&Value>) -> bool {
     data.is_some_and(|data| data.get("apart").is_some())
 }
 
-/// Whether a content says nothing that Anthropic takes.
+/// Whether a content has nothing that Anthropic accepts.
 fn is_blank(content: &Value) -> bool {
     match content {
         Value::String(text) => text.trim().is_empty(),
@@ -412,7 +412,7 @@ fn is_blank(content: &Value) -> bool {
     }
 }
 
-/// What the assistant is to go on with may not end in white space.
+/// The assistant message to continue must not end in whitespace.
 fn trim_last(messages: &mut [Value]) {
     let Some(last) = messages.last_mut().filter(|message| message["role"] == "assistant") else { return };
     let content = &mut last["content"];

@@ -1,4 +1,4 @@
-//! What Anthropic's errors mean.
+//! Interprets Anthropic's errors.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::provider::Answer;
 use crate::provider::failure::{self, Said};
 use crate::provider::parts::some_text;
 
-/// The error of an answer with an error status.
+/// Converts an answer with an error status.
 pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
     let body = failure::error_body(answer.body);
     let error = failure::of_answer(answer, said(&body));
@@ -17,7 +17,7 @@ pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
     }
 }
 
-/// The error of an event, or of a body that is an error though its status was none.
+/// Converts an error event, or a body that is an error though its status was a success.
 pub(super) fn of_event(event: &Value) -> ModelError {
     let error = failure::of_event(said(event), event);
     match some_text(event, "request_id") {
@@ -55,7 +55,7 @@ fn said(body: &Value) -> Said {
     }
 }
 
-/// Anthropic has no code for it, only these words.
+/// Anthropic has no code for this error, only this message.
 fn is_too_long(message: &str) -> bool {
     message.contains("prompt is too long") || message.contains("exceed context limit")
 }

@@ -1,4 +1,4 @@
-//! Tools that Anthropic runs itself: how they are asked for, and what they came to.
+//! Tools that Anthropic runs: how they are requested, and their results.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::model::{
 use crate::provider::managed::{Run, list, source};
 use crate::provider::parts::{some_text, text};
 
-/// Which of them a model is known to have.
+/// Adds the tools that a model is known to have.
 ///
 /// Source: Anthropic's pages on its [server tools](https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -20,10 +20,10 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
     known
 }
 
-/// A tool as it stands in a request, and what of the API it needs.
+/// Writes a tool for a request, and adds the beta of the API that it needs to `betas`.
 ///
 /// # Errors
-/// Anthropic has no such tool.
+/// Fails when Anthropic has no such tool.
 pub(super) fn tool(
     tool: &ManagedTool,
     own: &str,
@@ -60,7 +60,7 @@ pub(super) fn tool(
     })
 }
 
-/// What they came to. What edits files is no run of code.
+/// Returns the results of the tools. Editing files does not count as running code.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     Run::all(reply).iter().filter_map(result).collect()
 }

@@ -42,7 +42,7 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// With the newer version of the API, a beta, and a token instead of a key:
+/// With the newer version of the API, a beta feature, and a token instead of a key:
 ///
 /// ```
 /// use agent::message::Message;
@@ -61,20 +61,19 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: beside thinking, and under
-/// version `2026-10-21`.
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: beside thinking, and in version `2026-10-21`.
 ///
-/// Texts of white space alone are left out, because Anthropic refuses them, also where its own reply had them; so are
-/// messages that are nothing else, and white space at the end of what the assistant is to go on with. A conversation of which
-/// nothing is left is an error.
+/// Texts that are only whitespace are left out, because Anthropic refuses them, even if its own reply had them. So are messages
+/// without other content, and whitespace at the end of the assistant message to continue. A conversation that becomes empty is an
+/// error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AnthropicMessages {
     /// The version of the API.
     pub version: AnthropicVersion,
-    /// Whether the key goes out as `Authorization: Bearer`, not as `x-api-key`.
+    /// Whether the key is sent as `Authorization: Bearer` instead of `x-api-key`.
     pub bearer: bool,
-    /// Names for the header `anthropic-beta`.
+    /// Values for the header `anthropic-beta`.
     pub betas: Vec<String>,
 }
 
@@ -89,7 +88,7 @@ pub struct AnthropicMessages {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AnthropicVersion {
-    /// `2023-06-01`: what every model takes, sampling settings included.
+    /// `2023-06-01`: accepted by every model, with sampling settings.
     #[default]
     V2023_06_01,
     /// `2026-10-21`: no sampling settings, no documents in assistant messages, no citations in user texts.
@@ -97,7 +96,7 @@ pub enum AnthropicVersion {
 }
 
 impl AnthropicVersion {
-    /// As the header has it.
+    /// Returns the value of the header.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V2023_06_01 => "2023-06-01",
@@ -116,7 +115,7 @@ impl AnthropicMessages {
     /// The name of the protocol.
     pub const API: &str = "anthropic-messages";
 
-    /// Sets the version of the API; `2023-06-01` by default.
+    /// Sets the version of the API. Default: `2023-06-01`.
     pub fn with_version(mut self, version: AnthropicVersion) -> Self {
         self.version = version;
         self
@@ -128,7 +127,7 @@ impl AnthropicMessages {
         self
     }
 
-    /// Adds a name to the header `anthropic-beta`.
+    /// Adds a value to the header `anthropic-beta`.
     pub fn with_beta(mut self, name: impl Into<String>) -> Self {
         self.betas.push(name.into());
         self

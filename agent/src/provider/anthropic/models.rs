@@ -1,19 +1,19 @@
-//! What Anthropic's models can be told about thinking.
+//! The thinking settings of Anthropic's models.
 
 use crate::model::Thinking;
 
-/// How a model is told to think.
+/// How a model's thinking is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// It cannot.
+    /// The model does not think.
     None,
     /// By a budget of tokens.
     Budget,
-    /// By itself, with an effort.
+    /// By an effort; the model decides by itself.
     Adaptive,
 }
 
-/// By its name. A name that says no version is taken for one of the newest.
+/// Returns the style of a model, by its name. A name without a version is treated as one of the newest.
 ///
 /// Source: Anthropic's pages on extended and on adaptive thinking: budgets from 3.7 to 4.5, adaptive from 4.6.
 pub(super) fn style(model: &str) -> Style {
@@ -31,7 +31,7 @@ pub(super) fn keeps_to_schemas(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
-/// What is sent to a model that thinks by itself so that it does not; none where it always does.
+/// Returns the setting with which a model of the adaptive style does not think; `None` if it always thinks.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
 /// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think, Sonnet from 5.5 between its calls at least.
@@ -50,7 +50,7 @@ pub(super) fn has_server_tools(model: &str) -> bool {
     model.contains("claude") && version(model).is_none_or(|version| version >= (3, 7))
 }
 
-/// Whether a model is known to refuse `temperature` and `top_p`, whichever version of the API is spoken.
+/// Whether a model is known to refuse `temperature` and `top_p` in every version of the API.
 ///
 /// Source: Anthropic's page on what is new in [Claude 4.7](https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
 pub(super) fn refuses_sampling(model: &str) -> bool {
@@ -62,7 +62,7 @@ pub(super) fn takes_one_sampling_setting(model: &str) -> bool {
     version(model).is_some_and(|version| version == (4, 5) || version == (4, 6))
 }
 
-/// The effort that stands for a level.
+/// Returns the effort for a level.
 ///
 /// Source: Anthropic's page on [effort](https://platform.claude.com/docs/en/build-with-claude/effort): `low` to `high` and `max`
 /// from 4.6, `xhigh` from 4.7.
@@ -77,7 +77,7 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     }
 }
 
-/// The tokens that stand for a level.
+/// Returns the token budget for a level.
 pub(super) fn budget(thinking: Thinking) -> u64 {
     match thinking {
         Thinking::None => 0,
@@ -90,8 +90,8 @@ pub(super) fn budget(thinking: Thinking) -> u64 {
     }
 }
 
-/// `claude-opus-4-6`, `claude-3-7-sonnet-20250219`, `anthropic.claude-sonnet-4-5-v1:0`: the first one or two small
-/// numbers.
+/// Parses the version: the first one or two small numbers of `claude-opus-4-6`, `claude-3-7-sonnet-20250219`,
+/// `anthropic.claude-sonnet-4-5-v1:0`.
 fn version(model: &str) -> Option<(u32, u32)> {
     let name = model.split("claude").nth(1)?;
     let mut numbers =

@@ -1,4 +1,4 @@
-//! Requests to Anthropic, read back into neutral words.
+//! Parses requests to Anthropic into neutral requests.
 
 use std::collections::HashMap;
 
@@ -114,7 +114,7 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// Whether the message before has results, so that what follows could stand in it.
+    /// Whether the message before has results, so that what follows could be part of it.
     after_results: bool,
 }
 
@@ -208,7 +208,7 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let outcome = if failed { OutcomeKind::Failed } else { OutcomeKind::Completed };
         let mut result = ToolResultMessage::new(id, tool, outcome);
-        // A content that says nothing stays as it was.
+        // An empty content stays as it was.
         if fields.get("content").is_some_and(|content| match content {
             Value::String(text) => !text.trim().is_empty(),
             content => content.as_array().is_some_and(|blocks| !blocks.is_empty()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::provider::Protocol;
 use crate::provider::http::ApiKey;
 
-/// A provider: by which protocol it is asked, where it listens, where its key is.
+/// A provider: its protocol, its address, and where its key is.
 ///
 /// ```
 /// # #[cfg(feature = "openai")] {
@@ -33,7 +33,7 @@ pub struct ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// A provider that is asked by this protocol. Its key is in `NAME_API_KEY` unless something else is said.
+    /// Creates a provider with this protocol. Unless something else is set, its key is in the variable `NAME_API_KEY`.
     pub fn new(name: impl Into<String>, protocol: impl Protocol + 'static) -> Self {
         Self::shared(name, Arc::new(protocol))
     }
@@ -51,13 +51,13 @@ impl ProviderEntry {
         }
     }
 
-    /// Sets where it listens, instead of where the protocol's own provider does. It may end in the version, or be the endpoint.
+    /// Sets the base URL, instead of that of the protocol's own provider. It may end in the version, or be the endpoint.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// Adds a variable of the environment that may hold the key; the first that is set counts.
+    /// Adds an environment variable that may hold the key. The first one that is set is used.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -75,7 +75,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Sets the key itself, or where it comes from. No variable is read then.
+    /// Sets the key itself, or where it comes from. No environment variable is read then.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -93,7 +93,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Says that it can be asked without a key, as servers on this machine can.
+    /// Allows requests without a key, as servers on this machine accept them.
     pub fn without_key(mut self) -> Self {
         self.needs_key = false;
         self
@@ -120,7 +120,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Adds a header of all its requests; one of the same name that a model's builder adds comes after it.
+    /// Adds a header to all requests of this provider. A header of the same name that a model's builder adds comes after it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -156,17 +156,17 @@ impl ProviderEntry {
         &self.headers
     }
 
-    /// Its name: what stands before the `/` in the names of its models.
+    /// Returns the name: the part before the `/` in the names of its models.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The protocol it is asked by.
+    /// Returns the protocol.
     pub fn protocol(&self) -> &dyn Protocol {
         &*self.protocol
     }
 
-    /// The beginning of the names of its variables: what stands before `_API_KEY`.
+    /// The prefix of the names of its environment variables: the part before `_API_KEY`.
     pub(super) fn prefix(&self) -> String {
         let by_key = self.key_variables.first().and_then(|variable| variable.strip_suffix("_API_KEY"));
         by_key.map_or_else(|| variable(&self.name), str::to_owned)
@@ -176,10 +176,10 @@ impl ProviderEntry {
         self.default_model.clone().or_else(|| from_env(&format!("{}_DEFAULT_MODEL", self.prefix())))
     }
 
-    /// Where it listens.
+    /// Returns the base URL.
     ///
     /// # Errors
-    /// The variable that should say so, of a provider that has no address of its own.
+    /// Returns the variable that should hold it, for a provider without a default address.
     pub(in crate::provider) fn base_url(&self, protocol: &dyn Protocol) -> Result<String, String> {
         let variable = format!("{}_BASE_URL", self.prefix());
         let found = from_env(&variable).or_else(|| self.base_url.clone());
@@ -189,10 +189,10 @@ impl ProviderEntry {
         }
     }
 
-    /// The key; none is sent where none is needed.
+    /// Returns the key; no key if none is needed.
     ///
     /// # Errors
-    /// The variables that were looked at.
+    /// Returns the variables that were read.
     pub(in crate::provider) fn key(&self) -> Result<ApiKey, String> {
         let own = [format!("{}_API_KEY", variable(&self.name))];
         let variables = if self.key_variables.is_empty() { &own[..] } else { &self.key_variables };
@@ -206,7 +206,7 @@ impl ProviderEntry {
     }
 }
 
-/// Without address and headers: keys may stand there.
+/// Leaves out the address and the headers: they may contain keys.
 impl fmt::Debug for ProviderEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderEntry")
@@ -222,12 +222,12 @@ fn from_env(variable: &str) -> Option<String> {
     std::env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// `openai-responses` as it stands in variables: `OPENAI_RESPONSES`.
+/// Converts a name for use in variables: `openai-responses` becomes `OPENAI_RESPONSES`.
 fn variable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// Those that are compiled in.
+/// The providers that are compiled in.
 pub(super) fn built_in() -> Vec<ProviderEntry> {
     #[cfg_attr(not(feature = "openai"), expect(unused_mut, reason = "servers speak OpenAI's protocol"))]
     let mut providers = vec![

@@ -1,6 +1,6 @@
-//! What is known of models: how much they take, and what they cost.
+//! Facts about models: their limits and prices.
 
-/// What is known of a model beyond what it [can do](crate::model::Capabilities).
+/// Facts about a model beyond what it [can do](crate::model::Capabilities).
 ///
 /// ```
 /// use agent::provider::{Catalogue, ModelFacts};
@@ -10,7 +10,7 @@
 /// println!("{room:?} tokens for the conversation");
 /// ```
 ///
-/// Of a model of your own you say it yourself:
+/// For a model of your own, set them yourself:
 ///
 /// ```
 /// use agent::provider::{ModelFacts, Prices};
@@ -22,35 +22,35 @@
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelFacts {
-    /// The most tokens that request and reply may have together.
+    /// Maximum number of tokens of request and reply together.
     pub context_window: Option<u64>,
-    /// The most tokens that a reply may have.
+    /// Maximum number of tokens of a reply.
     pub max_output: Option<u64>,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: Option<Prices>,
 }
 
 impl ModelFacts {
-    /// Sets the most tokens that request and reply may have together.
+    /// Sets the maximum number of tokens of request and reply together.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.context_window = Some(tokens);
         self
     }
 
-    /// Sets the most tokens that a reply may have.
+    /// Sets the maximum number of tokens of a reply.
     pub fn with_max_output(mut self, tokens: u64) -> Self {
         self.max_output = Some(tokens);
         self
     }
 
-    /// Sets what tokens cost.
+    /// Sets the prices of tokens.
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = Some(prices);
         self
     }
 }
 
-/// What a million tokens cost, in US dollars, at the usual tier: not in batches, and not with priority.
+/// Prices for a million tokens, in US dollars, at the standard tier: neither batch nor priority.
 ///
 /// ```
 /// use agent::message::Usage;
@@ -62,19 +62,19 @@ impl ModelFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Prices {
-    /// Of the request, but for what the next two are for.
+    /// Tokens of the request, except those read from or written to the cache.
     pub input: f64,
-    /// Of the reply, reasoning included.
+    /// Tokens of the reply, including reasoning.
     pub output: f64,
-    /// Read from the cache.
+    /// Tokens read from the cache.
     pub cache_read: f64,
-    /// Written to the cache.
+    /// Tokens written to the cache.
     pub cache_write: f64,
-    /// What a long request costs more, where it does.
+    /// The surcharge for long requests, if there is one.
     pub long: Option<LongRequest>,
 }
 
-/// By how much everything costs more of a request that is long: all of it, not only what is above the bound.
+/// The surcharge for a long request. It applies to all its tokens, not only to those above the bound.
 ///
 /// ```
 /// use agent::message::Usage;
@@ -87,27 +87,27 @@ pub struct Prices {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LongRequest {
-    /// The request has more tokens than this, those from the cache included.
+    /// A request is long if it has more tokens than this, including those from the cache.
     pub above: u64,
-    /// How many times as much the tokens of the request cost, from the cache or to it too.
+    /// Factor for the prices of the request's tokens, including reads from and writes to the cache.
     pub input_factor: f64,
-    /// How many times as much those of the reply cost.
+    /// Factor for the price of the reply's tokens.
     pub output_factor: f64,
 }
 
 impl Prices {
-    /// Of input and output; the cache costs what input does.
+    /// Creates prices for input and output; cached tokens cost as much as input.
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output, cache_read: input, cache_write: input, long: None }
     }
 
-    /// Sets what reading from and writing to the cache cost.
+    /// Sets the prices of reading from and writing to the cache.
     pub const fn with_cache(mut self, read: f64, write: f64) -> Self {
         (self.cache_read, self.cache_write) = (read, write);
         self
     }
 
-    /// Sets what a request of more than `above` tokens costs: so many times as much, what goes in and what comes out.
+    /// Sets the surcharge for requests of more than `above` tokens, as factors for input and output.
     ///
     /// ```
     /// use agent::message::Usage;
@@ -122,7 +122,7 @@ impl Prices {
         self
     }
 
-    /// What a reply cost.
+    /// Returns the cost of a reply.
     ///
     /// ```
     /// use agent::message::Usage;
@@ -147,26 +147,26 @@ impl Prices {
     }
 }
 
-/// A family of models: provider, name, window, longest reply (0 where it is not known), and what its tokens cost.
+/// A family of models: provider, name, window, maximum reply (0 if unknown), and prices.
 type Row = (&'static str, &'static str, u64, u64, Prices);
 
-/// Input, output, read from the cache, written to it.
+/// Prices of input, output, cache reads and cache writes.
 const fn each(input: f64, output: f64, read: f64, write: f64) -> Prices {
     Prices::new(input, output).with_cache(read, write)
 }
 
-/// Where writing to the cache costs what input does.
+/// Prices where writing to the cache costs as much as input.
 const fn reading(input: f64, output: f64, read: f64) -> Prices {
     each(input, output, read, input)
 }
 
-/// Long requests at `OpenAI`.
+/// Adds `OpenAI`'s surcharge for long requests.
 const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
 
-/// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. Compared on 2026-11-22,
-/// figure by figure; models that were withdrawn by then, and figures that its table does not source, are left out.
+/// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. Each figure was compared on
+/// 2026-11-22; models withdrawn by then, and figures without a source in that table, are left out.
 const ROWS: &[Row] = &[
     ("anthropic", "claude-fable-5-1", 1_000_000, 128_000, each(10.0, 50.0, 0.25, 12.5)),
     ("anthropic", "claude-fable-5", 1_000_000, 128_000, each(10.0, 50.0, 1.0, 12.5)),
@@ -214,7 +214,7 @@ const ROWS: &[Row] = &[
     ("openai", "gpt-5", 400_000, 128_000, reading(1.25, 10.0, 0.125)),
     ("openai", "gpt-4.1-mini", 1_047_576, 32_768, reading(0.4, 1.6, 0.1)),
     ("openai", "gpt-4.1", 1_047_576, 32_768, reading(2.0, 8.0, 0.5)),
-    // Its first snapshot, `-2024-05-13`, cost more and wrote less.
+    // Its first snapshot, `-2024-05-13`, cost more and wrote shorter replies.
     ("openai", "gpt-4o-2024-05-13", 128_000, 4096, Prices::new(5.0, 15.0)),
     ("openai", "gpt-4o-mini", 128_000, 16_384, reading(0.15, 0.6, 0.075)),
     ("openai", "gpt-4o", 128_000, 16_384, reading(2.5, 10.0, 1.25)),
@@ -254,8 +254,8 @@ fn row(provider: &str, model: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Whether a model is of a family: its name, and after it nothing, or the date or number of a snapshot. A single digit is
-/// another version, of which nothing is known.
+/// Whether a model belongs to a family: its name is the family's, or continues with the date or number of a snapshot. A single
+/// digit is another version, of which nothing is known.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {
@@ -266,7 +266,7 @@ fn is_of(model: &str, family: &str) -> bool {
     })
 }
 
-/// What is known of `provider/model`.
+/// Returns the facts about `provider/model`.
 pub(super) fn known(name: &str) -> Option<ModelFacts> {
     let (provider, model) = name.split_once('/')?;
     let (_, _, window, longest, prices) = row(provider, model)?;
@@ -277,7 +277,7 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// The provider that a model's name alone tells.
+/// Returns the provider of a model that is named without one.
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));
     match () {

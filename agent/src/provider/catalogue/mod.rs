@@ -1,4 +1,4 @@
-//! Who there is to be asked, and what is known of their models.
+//! The known providers, and facts about their models.
 
 mod entry;
 mod facts;
@@ -12,11 +12,11 @@ use super::Protocol;
 use super::http::{ApiKey, BuildModelError, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
 use crate::args::did_you_mean;
 
-/// The providers that are known, and what is known of their models: one value for a whole program.
+/// The known providers, and facts about their models: one value for a whole program.
 ///
-/// The default has the providers whose features are on, and with `openai` the servers that speak its protocol: `openrouter`,
-/// `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`, `zai`, `alibaba`, and on this
-/// machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. Another is added in a few lines:
+/// By default it has the providers whose features are enabled, and with `openai` the servers that speak its protocol:
+/// `openrouter`, `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`, `zai`,
+/// `alibaba`, and on this machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. A few lines add another:
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -36,9 +36,9 @@ use crate::args::did_you_mean;
 /// ```
 ///
 /// # Names
-/// A model is `provider/model`. A provider alone stands for its default model: the one that was
-/// [given](ProviderEntry::with_default_model), or that a variable names: `OPENAI_DEFAULT_MODEL` beside `OPENAI_API_KEY`, and so for
-/// each. `OPENAI_BASE_URL` says where it listens, if nothing else does.
+/// A model is named `provider/model`. A provider alone stands for its default model: the one that was
+/// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` beside
+/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless something else does.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
@@ -62,7 +62,7 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue without providers: for programs that ask none but those they name.
+    /// Creates a catalogue without providers, for programs that use only those they add.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -79,7 +79,7 @@ impl Catalogue {
         Self { providers: Vec::new(), ..BUILT_IN.clone() }
     }
 
-    /// Adds a provider, or replaces the one of this name.
+    /// Adds a provider, or replaces the one with this name.
     pub fn with_provider(mut self, provider: ProviderEntry) -> Self {
         match self.providers.iter_mut().find(|known| known.name == provider.name) {
             Some(known) => *known = provider,
@@ -88,7 +88,7 @@ impl Catalogue {
         self
     }
 
-    /// Says what is known of a model, `provider/model`, instead of what was known.
+    /// Sets the facts about a model, `provider/model`, and replaces those known before.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};
@@ -104,7 +104,7 @@ impl Catalogue {
         self
     }
 
-    /// Gives a provider its key. An unknown provider is left alone: asking for its model says so.
+    /// Sets the key of a provider. An unknown provider is ignored; requesting its model is an error.
     pub fn with_key(mut self, provider: &str, key: impl Into<ApiKey>) -> Self {
         if let Some(entry) = self.providers.iter_mut().find(|known| known.name == provider) {
             entry.key = Some(key.into());
@@ -143,7 +143,7 @@ impl Catalogue {
         self
     }
 
-    /// Shares the connections, and the options, of this client among all models.
+    /// Uses the connections and the options of this client for all models.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -164,16 +164,16 @@ impl Catalogue {
         self
     }
 
-    /// A model by its name, with the key of its provider.
+    /// Returns a model by its name, with the key of its provider.
     ///
     /// # Errors
-    /// Nobody knows the provider, there is no key, or the client cannot be set up.
+    /// Fails when the provider is unknown, the key is missing, or the client cannot be set up.
     pub fn model(&self, name: &str) -> Result<HttpModel, BuildModelError> {
         self.builder(name).build()
     }
 
-    /// A model by its name that more is to be said about, such as headers or another address. The options and the client are those
-    /// of the catalogue.
+    /// Returns a builder for a model, to set more, such as headers or another address. It uses the options and the client of the
+    /// catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
         let builder = HttpModel::builder(name).catalogue(self.clone()).options(self.options.clone());
         match &self.client {
@@ -182,12 +182,12 @@ impl Catalogue {
         }
     }
 
-    /// The providers, in the order in which they were added.
+    /// Returns the providers, in the order in which they were added.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
         self.providers.iter()
     }
 
-    /// What is known of a model, `provider/model`.
+    /// Returns the facts about a model, `provider/model`.
     ///
     /// ```
     /// use agent::provider::Catalogue;
@@ -200,7 +200,7 @@ impl Catalogue {
         given.or_else(|| facts::known(name))
     }
 
-    /// The provider and the model of `provider/model`.
+    /// Splits `provider/model` into the provider and the model.
     pub(super) fn find(&self, name: &str) -> Result<(&ProviderEntry, String), UnknownModel> {
         let (provider_name, model) =
             name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
@@ -212,7 +212,7 @@ impl Catalogue {
         };
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
-            // Whoever wrote a model alone gets its provider.
+            // A model without a provider gets an error that names its provider.
             let by_model =
                 facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
             let suggestion = by_model
@@ -236,7 +236,7 @@ impl Catalogue {
     }
 }
 
-/// What is to be done about a provider that is not compiled in.
+/// Returns what to do about a provider that is not compiled in.
 fn lacks(name: &str) -> &'static str {
     match name {
         "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",
@@ -249,7 +249,7 @@ fn lacks(name: &str) -> &'static str {
     }
 }
 
-/// A protocol by its name (`anthropic-messages`, `openai-chat`) or by the name of a provider that is asked by it.
+/// Returns a protocol by its name (`anthropic-messages`, `openai-chat`), or by the name of a provider that speaks it.
 ///
 /// ```
 /// # #[cfg(all(feature = "anthropic", feature = "openai"))] {
@@ -267,7 +267,7 @@ pub fn protocol(name: &str) -> Option<Arc<dyn Protocol>> {
     found.map(|provider| provider.protocol.clone())
 }
 
-/// The names of the protocols that are compiled in.
+/// Returns the names of the protocols that are compiled in.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -287,7 +287,7 @@ pub fn protocols() -> impl Iterator<Item = &'static str> {
     names.into_iter()
 }
 
-/// A model whose provider nobody knows.
+/// The error for a model whose provider is unknown.
 ///
 /// ```
 /// use agent::provider::{Catalogue, http::BuildModelError};

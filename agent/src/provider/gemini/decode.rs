@@ -1,4 +1,4 @@
-//! Answers of Gemini: streams, JSON bodies, and lists of chunks.
+//! Decodes answers of Gemini: streams, JSON bodies, and lists of chunks.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,22 +13,22 @@ use crate::provider::parts::{Object, Source, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// What a candidate says about its content, kept for reading.
+/// Fields of a candidate about its content, which are kept for reading.
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
-/// Reads one answer.
+/// The decoder of one answer.
 ///
-/// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to those before.
+/// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to the earlier ones.
 pub(super) struct GeminiDecoder {
     provider: String,
     lenient_end: bool,
     is_started: bool,
     has_candidate: bool,
     parts: usize,
-    /// The text that goes on: where it stands, and whether it is a thought.
+    /// The text that continues: its index, and whether it is a thought.
     open: Option<(usize, bool)>,
-    /// The call whose arguments come value by value.
+    /// The call whose arguments arrive value by value.
     call: Option<(usize, PartialArguments)>,
     message_data: Object,
     usage: Option<Value>,
@@ -55,7 +55,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// A chunk of a stream, or a whole answer. `text` is what `chunk` was read from.
+    /// Decodes a chunk of a stream, or a whole answer. `json` is the text of `chunk`.
     fn chunk(&mut self, chunk: &Value, json: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let owned = |value: &Value, key| some_text(value, key).map(str::to_owned);
         let (response_id, model) = (owned(chunk, "responseId"), owned(chunk, "modelVersion"));
@@ -106,7 +106,7 @@ impl GeminiDecoder {
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
-        // Servers leave empty places: `null`, `{}`, `{"text": null}`.
+        // Servers send empty parts: `null`, `{}`, `{"text": null}`.
         if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
             return;
         }
@@ -124,7 +124,7 @@ impl GeminiDecoder {
         let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
         match text(part, "text") {
             Some("") if is_bare => {}
-            // Text with a signature is a part of its own: the signature is of that text, as it came.
+            // A text with a signature is a part of its own: the signature covers exactly that text.
             Some(delta) if is_bare => {
                 let is_thought = part.get("thought") == Some(&Value::Bool(true));
                 let open = self.open.filter(|(_, thought)| *thought == is_thought);
@@ -179,7 +179,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// The end of a call that did not say so itself: whole, if its last value is.
+    /// Ends a call that did not end explicitly: it is complete if its last value is.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
         let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
         self.tell_call(is_cut, out);
@@ -193,7 +193,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// What was gathered and not told yet.
+    /// Emits what was read and not emitted yet.
     fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         out.extend(self.usage.take().map(|raw| ModelEvent::Usage { usage: usage(raw) }));
         if !self.message_data.is_empty() {
@@ -203,7 +203,7 @@ impl GeminiDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        // A call that is open when the reply breaks off may lack anything.
+        // A call that is open when the reply breaks off may be incomplete.
         if self.finish.as_deref() == Some("STOP") {
             self.end_call(out);
         } else {
@@ -230,7 +230,7 @@ impl Decoder for GeminiDecoder {
             return Ok(());
         }
         let chunk = match failure::event_json(event) {
-            // Nothing but usage may follow.
+            // Only usage may follow.
             Err(_) if self.is_over() => return Ok(()),
             chunk => chunk?,
         };
@@ -267,14 +267,14 @@ impl Decoder for GeminiDecoder {
         self.is_over()
     }
 
-    /// There is no last word: usage may follow the reason for the end.
+    /// There is no final event: usage may follow the finish reason.
     fn is_complete(&self) -> bool {
         false
     }
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let no_json = |error| failure::no_reply(body, "no JSON").with_source(error);
-        // A stream that was asked for without `alt=sse` is a list of chunks.
+        // A stream requested without `alt=sse` is a list of chunks.
         let chunks: Vec<&RawValue> = match serde_json::from_slice::<Vec<&RawValue>>(body) {
             Ok(chunks) => chunks,
             Err(_) => vec![serde_json::from_slice(body).map_err(no_json)?],
@@ -290,12 +290,12 @@ impl Decoder for GeminiDecoder {
     }
 }
 
-/// Whether more of a call is to come.
+/// Whether more of a call follows.
 fn goes_on(call: &Value) -> bool {
     call.get("willContinue") == Some(&Value::Bool(true))
 }
 
-/// The part without what is said of its arguments.
+/// Returns the part without the pieces of its arguments.
 fn without_pieces(part: &Value) -> Value {
     let mut part = part.clone();
     if let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) {
@@ -305,7 +305,7 @@ fn without_pieces(part: &Value) -> Value {
     part
 }
 
-/// The citations of another chunk: those that are known and more, or those of its own text.
+/// Adds the citations of another chunk, which repeats the known ones or has only those of its own text.
 fn add_citations(known: &mut Object, more: &Object) {
     for (key, value) in more {
         match (known.get_mut(key), value) {
@@ -328,7 +328,7 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// The arguments of the calls of a chunk as text, part by part: a value forgets repeated keys and long numbers.
+/// Returns the arguments of a chunk's calls as text, part by part: a value would lose repeated keys and long numbers.
 fn arguments(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
     struct Chunk<'a> {
@@ -383,7 +383,7 @@ fn stop_reason(word: &str) -> StopReason {
     }
 }
 
-/// Gemini counts thoughts apart; here `output` is all of it. What tools at the provider added to the prompt is input.
+/// Gemini counts thoughts separately; here `output` includes them. What tools at the provider added to the prompt counts as input.
 fn usage(raw: Value) -> Usage {
     let count = |key: &str| count_at(&raw, &[key]).unwrap_or_default();
     let reasoning = count("thoughtsTokenCount");

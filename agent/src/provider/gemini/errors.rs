@@ -1,4 +1,4 @@
-//! What the errors of Gemini mean.
+//! Interprets Gemini's errors.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::provider::Answer;
 use crate::provider::failure::{self, Said};
 use crate::provider::parts::{some_text, text};
 
-/// The error of an answer with an error status.
+/// Converts an answer with an error status.
 pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
     let body = failure::error_body(answer.body);
     failure::of_answer(answer, said(&body))
 }
 
-/// The error in a chunk, or in a body whose status was none.
+/// Converts the error in a chunk, or in a body whose status was a success.
 pub(super) fn of_event(event: &Value) -> ModelError {
     failure::of_event(said(event), event)
 }
@@ -60,7 +60,7 @@ fn retry_delay(detail: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// There is no code for it, only these words.
+/// There is no code for this error, only this message.
 fn is_too_long(message: &str) -> bool {
     message.contains("exceeds the maximum number of tokens")
         || message.contains("input token count") && message.contains("only supports")

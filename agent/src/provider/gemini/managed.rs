@@ -1,4 +1,4 @@
-//! Tools that Gemini runs itself: how they are asked for, and what they came to.
+//! Tools that Gemini runs: how they are requested, and their results.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::model::{
 use crate::provider::managed::{Run, add_cited, add_drawn, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Which of them a model is known to have, beside functions: before Gemini 3 it is one or the other.
+/// Adds the tools that a model is known to have beside functions: before Gemini 3 the two exclude each other.
 ///
 /// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -23,10 +23,10 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
     known
 }
 
-/// A tool as it stands in a request; none for what is asked for beside the tools.
+/// Writes a tool for a request; `None` for one that is requested by another field than the tools.
 ///
 /// # Errors
-/// Gemini has no such tool, or not so.
+/// Fails when Gemini has no such tool, or not with these settings.
 pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<Value>, ModelError> {
     let no_limits = |is_limited: bool| {
         if is_limited {
@@ -45,14 +45,14 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
             json!({"urlContext": {}})
         }
         ManagedTool::CodeExecution => json!({"codeExecution": {}}),
-        // By `responseModalities`.
+        // Requested by `responseModalities`.
         ManagedTool::ImageGeneration if models::draws(model) => return Ok(None),
         ManagedTool::Other { provider, definition } if *provider == own => definition.clone(),
         other => return Err(other.refused_by(own)),
     }))
 }
 
-/// What they came to: code by its parts, what was searched and read by what the candidate says of it.
+/// Returns the results: of code from its parts, of searches and pages from the candidate's metadata.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let said = own_data(&reply.provider, reply.provider_data.as_ref()).unwrap_or(&Value::Null);
     let grounding = said.get("groundingMetadata").unwrap_or(&Value::Null);

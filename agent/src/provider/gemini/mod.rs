@@ -49,20 +49,20 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// Objects among the [provider options](ModelRequest::provider_options) are added to those of the request key by key, so
-/// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` as it is.
+/// Objects among the [provider options](ModelRequest::provider_options) are merged into those of the request key by key, so
+/// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
-/// Calls of other models have no signature, and Gemini 3 wants one: they go out with the one that its
-/// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for that.
+/// Calls of other models have no signature, but Gemini 3 requires one: they are sent with the placeholder that Gemini's
+/// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gemini {
     /// The version of the API, in the path.
     pub version: GeminiVersion,
-    /// The fields that schemas are sent in.
+    /// The fields in which schemas are sent.
     pub schemas: GeminiSchemas,
-    /// Whether a stream may end without `finishReason`: for proxies that leave it out. A connection that broke then looks like
-    /// the end of a reply.
+    /// Whether a stream may end without `finishReason`, for proxies that leave it out. A broken connection then looks like the
+    /// end of a reply.
     pub lenient_end: bool,
 }
 
@@ -77,16 +77,16 @@ pub struct Gemini {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GeminiVersion {
-    /// `/v1beta`: everything there is.
+    /// `/v1beta`, which has all features.
     #[default]
     V1Beta,
     /// `/v1`.
     V1,
-    /// The base URL has it: for Vertex AI, whose paths begin otherwise.
+    /// The base URL contains it: for Vertex AI, whose paths start differently.
     InBaseUrl,
 }
 
-/// The fields that schemas are sent in.
+/// The fields in which schemas are sent.
 ///
 /// ```
 /// use agent::provider::gemini::{Gemini, GeminiSchemas};
@@ -106,7 +106,7 @@ pub enum GeminiSchemas {
 }
 
 impl GeminiSchemas {
-    /// The fields of a tool and of a reply, and the dialect.
+    /// The field for tools, the field for the reply, and the dialect.
     const fn fields(self) -> (&'static str, &'static str, Dialect) {
         match self {
             Self::JsonSchema => ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema),
@@ -119,19 +119,19 @@ impl Gemini {
     /// The name of the protocol.
     pub const API: &str = "gemini-generate-content";
 
-    /// Sets the version of the API, in the path; `v1beta` by default.
+    /// Sets the version of the API, in the path. Default: `v1beta`.
     pub fn with_version(mut self, version: GeminiVersion) -> Self {
         self.version = version;
         self
     }
 
-    /// Sets the fields that schemas are sent in.
+    /// Sets the fields in which schemas are sent.
     pub fn with_schemas(mut self, schemas: GeminiSchemas) -> Self {
         self.schemas = schemas;
         self
     }
 
-    /// Takes streams for whole that end without `finishReason`.
+    /// Accepts streams that end without `finishReason` as complete.
     ///
     /// ```
     /// use agent::model::ModelInfo;
@@ -166,7 +166,7 @@ impl Protocol for Gemini {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        // Before Gemini 3 a schema for the reply and tools exclude each other.
+        // Before Gemini 3 tools and a schema for the reply exclude each other.
         let native_output = models::version(model).is_none_or(|version| version >= (3, 0));
         managed::capabilities(model, Capabilities { native_output, ..Capabilities::default() })
     }

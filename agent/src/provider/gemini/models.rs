@@ -1,32 +1,31 @@
-//! What Gemini's models can be told about thinking.
+//! The thinking settings of Gemini's models.
 
 use serde_json::{Value, json};
 
 use crate::model::Thinking;
 
-/// `gemini-2.5-pro`, `models/gemini-3-flash-preview`: the version. None for other names.
+/// Parses the version of names such as `gemini-2.5-pro` and `models/gemini-3-flash-preview`; `None` for other names.
 pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     let rest = model.split("gemini-").nth(1)?;
     let mut numbers = rest.split('-').next()?.split('.').map(|word| word.parse::<u32>().ok());
     Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
-/// Whether a model is known to be of Gemini 3 or later.
+/// Whether a model is known to belong to Gemini 3 or later.
 pub(super) fn is_third(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (3, 0))
 }
 
-/// Whether a model draws pictures into its replies: those say so in their names.
+/// Whether a model draws images into its replies: the names of those models say so.
 pub(super) fn draws(model: &str) -> bool {
     model.contains("gemini") && model.contains("-image")
 }
 
-/// `thinkingConfig` for a level; none for models that do not think. A name that says no version is taken for one of the
-/// newest.
+/// Returns `thinkingConfig` for a level; `None` for models that do not think. A name without a version is treated as one of the newest.
 ///
-/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking): levels from Gemini 3, where the first
-/// Pro knows `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash to 3.6 `MINIMAL` too (`LiteLLM` 1.106.2); budgets of 2.5,
-/// where Pro takes 128 to 32768 tokens and cannot be told not to think, Flash 0 to 24576, and Flash-Lite 512 to 24576.
+/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 3 and later have levels: the first
+/// Pro has `LOW` and `HIGH`, later ones also `MEDIUM`, and Flash up to 3.6 also `MINIMAL` (`LiteLLM` 1.106.2). 2.5 has budgets:
+/// Pro accepts 128 to 32768 tokens and always thinks, Flash 0 to 24576, and Flash-Lite 512 to 24576.
 pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
     let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");
     let version = version(model).unwrap_or((u32::MAX, 0));

@@ -1,4 +1,4 @@
-//! Requests to Gemini, read back into neutral words.
+//! Parses requests to Gemini into neutral requests.
 
 use std::collections::VecDeque;
 
@@ -69,7 +69,7 @@ pub(super) fn request(
     }
     let model = String::new();
     let info = ModelInfo::new(provider, protocol.api(), model.as_str());
-    // What is cached has its own system prompt and tools, so that none are written beside it.
+    // Cached content has its own system prompt and tools, so that none are written beside it.
     if let Some(cached) = given.get("cachedContent") {
         request.provider_options.insert(provider.to_owned(), json!({"cachedContent": cached}));
     }
@@ -83,7 +83,7 @@ pub(super) fn request(
     Ok((model, request))
 }
 
-/// A function, in either spelling of the field of its schema.
+/// Parses a function, with either spelling of its schema's field.
 fn declaration(tool: &Value) -> Option<crate::ToolDefinition> {
     ["parametersJsonSchema", "parameters_json_schema", "parameters"]
         .iter()
@@ -108,13 +108,13 @@ fn thinking(config: &Value) -> Option<Thinking> {
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The calls of the last content of the model, without their results: id and name.
+    /// The calls of the model's last content that have no result yet: id and name.
     calls: VecDeque<(String, String)>,
     minted: usize,
     messages: Vec<Message>,
 }
 
-/// What a content has beside its usual role and its parts.
+/// The fields of a content other than its usual role and its parts.
 fn rest_of(content: &Value, role: &str) -> Object {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
@@ -122,14 +122,14 @@ fn rest_of(content: &Value, role: &str) -> Object {
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // Nothing to say is said as it was.
+    // An empty content is kept as it was.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }
     rest
 }
 
-/// What says where a message stands: at the beginning of a content, or in the one that was begun.
+/// Records the position of a message: at the start of a content, or within the current one.
 fn place(rest: Option<Object>, is_result: bool) -> Object {
     let mut data = Object::new();
     if rest.is_none() || is_result {
@@ -174,7 +174,7 @@ impl Reader<'_> {
         (!data.is_empty()).then(|| ProviderData::new(self.provider, data))
     }
 
-    /// Texts and results of a content of the user: each run of texts is a message, each result one.
+    /// Reads the texts and results of a user's content: each run of texts is a message, and each result is one.
     fn said(&mut self, list: Vec<Value>, rest: Object) {
         let mut rest = Some(rest);
         let mut said: Vec<Part> = Vec::new();
@@ -200,7 +200,7 @@ impl Reader<'_> {
         self.messages.push(user.into());
     }
 
-    /// A part that would not be written as it was read is kept as it is.
+    /// A part that would not be written as it was read is kept unchanged.
     fn part(&self, value: Value) -> Part {
         let part = parts::read(self.provider, value.clone(), None, Source::Request);
         match parts::write(&part, self.provider) {
@@ -244,7 +244,7 @@ impl Reader<'_> {
         {
             result.content.extend(media.into_iter().map(|media| self.part(media)));
         }
-        // What has no neutral words.
+        // Fields without a neutral form.
         for (key, rest) in [("functionResponse", response), ("part", part)] {
             if !rest.is_empty() {
                 data.insert(key.to_owned(), rest.into());

@@ -4,25 +4,25 @@ use serde_json::{Map, Value};
 
 use crate::provider::parts::text;
 
-/// The arguments of a call while they come: `partialArgs` of Vertex AI, each with a `jsonPath` and one kind of value. A text
-/// whose `willContinue` is set goes on in the next piece of the same path.
+/// The incomplete arguments of a call: `partialArgs` of Vertex AI, each with a `jsonPath` and one kind of value. A text with
+/// `willContinue` continues in the next piece with the same path.
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     root: Value,
-    /// The path of the text that goes on.
+    /// The path of the text that continues.
     open: Option<String>,
-    /// The arguments as they were written, as long as they came whole.
+    /// The original text of the arguments, as long as they arrived whole.
     written: Option<String>,
 }
 
-/// Deeper paths are not followed.
+/// Maximum depth of a path.
 const MAX_DEPTH: usize = 64;
 
-/// Longer lists are not made for one index.
+/// Maximum length of a list that an index creates.
 const MAX_INDEX: usize = 10_000;
 
 impl PartialArguments {
-    /// Arguments that came as a value, by themselves or before the pieces: `text` is how they were written.
+    /// Adds arguments that arrived as a value, alone or before the pieces. `text` is their original text.
     pub(super) fn merge(&mut self, value: &Value, text: Option<String>) {
         match (&mut self.root, value) {
             (Value::Object(known), Value::Object(more)) => {
@@ -37,7 +37,7 @@ impl PartialArguments {
         }
     }
 
-    /// Whether a value goes on.
+    /// Whether a value continues.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -79,7 +79,7 @@ impl PartialArguments {
         }
     }
 
-    /// The text of what came.
+    /// Returns the text of the arguments.
     pub(super) fn into_text(self) -> String {
         match (self.written, self.root) {
             (Some(text), _) => text,
@@ -89,7 +89,7 @@ impl PartialArguments {
         }
     }
 
-    /// The text of arguments that were cut: without its end, so that nobody takes it for whole.
+    /// Returns the text of incomplete arguments, without its end, so that it is not mistaken for complete.
     pub(super) fn into_cut_text(self) -> String {
         let whole = if self.root.is_object() { self.root.to_string() } else { "{}".to_owned() };
         let text = whole.trim_end_matches(['}', ']']);
@@ -103,7 +103,7 @@ enum Step {
     Index(usize),
 }
 
-/// `$.a.b[0]['c d']`; none for what is no such path.
+/// Parses `$.a.b[0]['c d']`; `None` for anything that is not such a path.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();

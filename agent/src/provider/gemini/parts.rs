@@ -1,7 +1,7 @@
-//! Parts of Gemini's contents and parts.
+//! Converts between Gemini's parts and neutral parts.
 //!
-//! What a part has beyond its neutral words, such as `thoughtSignature`, stays with it as provider data and is written back. What
-//! Gemini runs itself is kept whole.
+//! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. Parts of
+//! tools that Gemini runs are kept whole.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::provider::parts::{
     with_rest,
 };
 
-/// A part of a content. `args` is the text of a call's arguments, where it is known better than by its value.
+/// Reads a part of a content. `args` is the text of a call's arguments, where it is known more exactly than its value.
 pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Source) -> Part {
     let whole = |content: ProviderTool| {
         Part::new(Content::ProviderTool(content))
@@ -30,7 +30,7 @@ pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: So
     with_rest(Part::new(content), provider, fields, source)
 }
 
-/// The neutral content of a part, taken out of its fields.
+/// Takes the neutral content of a part out of its fields.
 fn content(fields: &mut Object, args: Option<String>, source: Source) -> Option<Content> {
     if let Some(Value::Object(call)) = fields.get_mut("functionCall") {
         let name = take_text(call, "name")?;
@@ -68,7 +68,7 @@ fn content(fields: &mut Object, args: Option<String>, source: Source) -> Option<
     })
 }
 
-/// Of a picture, a sound, a document; none if it would not be written as it was read.
+/// Reads an image, audio or document; `None` if it would not be written as it was read.
 fn media(fields: &Object) -> Option<Media> {
     let media = if let Some(data) = fields.get("inlineData") {
         Media::data(Blob::from_base64(text(data, "data")?).ok()?, text(data, "mimeType")?)
@@ -98,7 +98,7 @@ fn write_media(media: &Media, default_mime: Option<&str>) -> (&'static str, Valu
     }
 }
 
-/// What Gemini ran itself, in neutral words.
+/// Reads a tool that Gemini ran into its neutral form.
 fn provider_tool(part: &Value) -> Option<ProviderTool> {
     let field = |value: &Value, key: &str| value.get(key).filter(|value| !value.is_null()).cloned();
     let (mut tool, inner) = if let Some(code) = part.get("executableCode") {
@@ -124,10 +124,10 @@ fn provider_tool(part: &Value) -> Option<ProviderTool> {
     Some(tool)
 }
 
-/// A part as Gemini takes it. None for what must not or need not go out: empty text, thinking and tools of others.
+/// Writes a part for Gemini. `None` for parts that must not or need not be sent: empty text, and thinking and tools of other providers.
 ///
 /// # Errors
-/// What the part is, for a kind that Gemini does not take.
+/// Returns the kind of the part, if Gemini does not accept it.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
     let rest = part.provider_data_of(provider);
     let media = |media: &Media, default_mime| {

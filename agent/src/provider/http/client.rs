@@ -1,4 +1,4 @@
-//! One request, one answer, over reqwest.
+//! Sends one request and receives one answer, over reqwest.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,9 +12,9 @@ use super::traffic::Tap;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::provider::HttpRequest;
 
-/// Sends requests. Cloning shares its connections.
+/// An HTTP client for providers. Clones share its connections.
 ///
-/// Redirects are not followed: a key would go along.
+/// Redirects are not followed: the key would be sent along.
 ///
 /// ```no_run
 /// use agent::provider::HttpRequest;
@@ -36,7 +36,7 @@ pub struct HttpClient {
     options: HttpOptions,
 }
 
-/// An answer on its way.
+/// An answer whose body is being received.
 ///
 /// ```
 /// use agent::provider::HttpRequest;
@@ -71,17 +71,17 @@ pub struct HttpAnswer {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
     idle: Duration,
-    /// When waiting ends whatever happens.
+    /// The time at which waiting ends in any case.
     deadline: Instant,
     secrets: Vec<Secret>,
     tap: Option<Tap>,
 }
 
 impl HttpClient {
-    /// A client with connections of its own.
+    /// Creates a client with its own connections.
     ///
     /// # Errors
-    /// The proxy's URL is none, or TLS could not be set up.
+    /// Fails when the proxy's URL is invalid, or TLS cannot be set up.
     pub fn new(options: HttpOptions) -> Result<Self, ModelError> {
         let mut builder = reqwest::Client::builder()
             .connect_timeout(options.connect_timeout)
@@ -101,8 +101,8 @@ impl HttpClient {
         Ok(Self { client, options })
     }
 
-    /// A client of your own making: its proxies, TLS and connection timeout count, not those of the options. Let it
-    /// follow no redirects to hosts that must not see your key.
+    /// Wraps a client of your own. Its proxies, TLS and connection timeout are used instead of those of the options. It should
+    /// not follow redirects to hosts that must not see your key.
     ///
     /// ```
     /// use agent::provider::HttpRequest;
@@ -132,19 +132,18 @@ impl HttpClient {
         Self { client, options }
     }
 
-    /// The options it was made with: how long it waits, how often it tries, how much it reads.
+    /// Returns the options: timeouts, retries and limits.
     pub fn options(&self) -> &HttpOptions {
         &self.options
     }
 
-    /// Sends a request again and again as the options say, until an answer begins that is worth reading: any status
-    /// but 408, 409, 429 and those from 500 on, unless `x-should-retry` says otherwise. The last answer is given back
-    /// whatever its status.
+    /// Sends a request, and repeats it as the options say, until an answer begins that should be read: any status except 408,
+    /// 409, 429 and 5xx, unless `x-should-retry` says otherwise. The last answer is returned whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
     ///
     /// # Errors
-    /// No answer began.
+    /// Fails when no answer began.
     pub async fn send(
         &self,
         base_url: &str,
@@ -169,7 +168,7 @@ impl HttpClient {
         }
     }
 
-    /// When waiting for a request that begins now ends.
+    /// Returns when waiting ends for a request that begins now.
     pub(super) fn deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.options.total_timeout).unwrap_or(now + Duration::from_secs(86_400))
@@ -237,20 +236,20 @@ impl HttpClient {
 }
 
 impl HttpAnswer {
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
-    /// The headers, names in lower case.
+    /// Returns the headers, with names in lower case.
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
-    /// The next piece of the body; none at its end.
+    /// Returns the next piece of the body; `None` at its end.
     ///
     /// # Errors
-    /// The connection broke, or nothing came in time.
+    /// Fails when the connection broke, or nothing arrived in time.
     pub async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
         let read = match timeout_at(limit, self.response.chunk()).await {
@@ -282,7 +281,7 @@ impl HttpAnswer {
         &self.secrets
     }
 
-    /// The error that the status alone is, if it is one that a retry may mend.
+    /// Returns the error of the status, if a retry may help.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
         let answer = crate::provider::Answer::new(status, &self.headers, b"");
@@ -291,14 +290,14 @@ impl HttpAnswer {
     }
 }
 
-/// Without reqwest's own text, which shows the passwords of proxies.
+/// Leaves out reqwest's own text, which shows the passwords of proxies.
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-/// Without reqwest's own text, which shows the whole URL.
+/// Leaves out reqwest's own text, which shows the whole URL.
 impl fmt::Debug for HttpAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpAnswer").field("status", &self.status()).finish_non_exhaustive()
@@ -311,7 +310,7 @@ fn bare(secret: &Secret) -> Vec<Secret> {
     if key == secret.expose() { vec![secret.clone()] } else { vec![secret.clone(), key.into()] }
 }
 
-/// Without user, password and query: keys may stand there.
+/// Leaves out user, password and query of a URL: they may contain keys.
 pub(super) fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {
@@ -344,7 +343,7 @@ fn transport_error(error: reqwest::Error, place: &str, secrets: &[Secret]) -> Mo
     ModelError::new(kind, message).with_source(error).without_secrets(&secrets)
 }
 
-/// The system's own word, at the bottom of the sources: `: Connection refused (os error 111)`.
+/// The system's message, at the end of the chain of sources: `: Connection refused (os error 111)`.
 fn because(error: &reqwest::Error) -> String {
     let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
     let of_system = sources.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();

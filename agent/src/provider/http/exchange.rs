@@ -1,4 +1,4 @@
-//! A reply from a provider: attempts, pauses, bytes, events.
+//! Runs the attempts for one reply of a provider: retries, pauses, bytes, events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::message::Usage;
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::{HttpRequest, ReplyReader};
 
-/// One reply, with whatever attempts it takes. Dropping it ends the exchange.
+/// One reply, with as many attempts as it takes. Dropping it ends the exchange.
 pub(super) struct Exchange {
     model: Arc<Inner>,
     request: HttpRequest,
     deadline: Option<Instant>,
     retries: u32,
     phase: Phase,
-    /// What was read and not handed out.
+    /// Events that were read and not yet returned.
     events: VecDeque<ModelEvent>,
-    /// Whether something was handed out: then nothing is tried again.
+    /// Whether an event was returned; after that there are no retries.
     delivered: bool,
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
@@ -65,7 +65,7 @@ impl Exchange {
         }
     }
 
-    /// Whoever asks tries again by itself.
+    /// Disables retries, for a caller that retries by itself.
     pub(super) fn in_one_attempt(mut self) -> Self {
         self.retries = u32::MAX;
         self
@@ -109,7 +109,7 @@ impl Exchange {
         Some(event)
     }
 
-    /// One attempt, until its answer begins.
+    /// Makes one attempt, until its answer begins.
     async fn start(&mut self) -> Phase {
         let client = &self.model.client;
         let deadline = *self.deadline.get_or_insert_with(|| client.deadline());
@@ -132,7 +132,7 @@ impl Exchange {
         }
     }
 
-    /// One piece of the answer.
+    /// Reads one piece of the answer.
     async fn read(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
         let (answer, reader) = &mut *reading;
         let mut events = Vec::new();
@@ -175,7 +175,7 @@ impl Exchange {
         }
     }
 
-    /// What follows a failure: another attempt, unless something was handed out, or is about to be.
+    /// Decides what follows a failure: another attempt, unless an event was returned or is about to be.
     fn failed(&mut self, error: ModelError) -> Phase {
         let options = self.model.client.options();
         let untouched = !self.delivered && !self.events.iter().any(is_content);
@@ -209,7 +209,7 @@ impl Exchange {
     }
 }
 
-/// Whether an event is more than the announcement of a reply.
+/// Whether an event is more than the start of a reply.
 fn is_content(event: &ModelEvent) -> bool {
     !matches!(
         event,

@@ -1,12 +1,12 @@
-//! The transport that all providers share: timeouts, retries, limits, cancelling, secrets.
+//! The HTTP transport that all providers share: timeouts, retries, limits, cancellation, secrets.
 //!
-//! A request is sent again after connection failures, timeouts and the statuses 408, 409, 429 and 5xx, unless the
-//! provider says otherwise (`x-should-retry`), and only while nothing of the reply was handed out. The provider's own
-//! delay (`retry-after-ms`, `retry-after`) counts before ours. What had come of a reply whose connection breaks is handed out, and
-//! then the error; a reply that had said how it ended is whole.
+//! A request is retried after connection failures, timeouts and the statuses 408, 409, 429 and 5xx, unless the provider says
+//! otherwise (`x-should-retry`), and only while nothing of the reply has been returned. A delay that the provider asks for
+//! (`retry-after-ms`, `retry-after`) takes precedence over the configured one. When the connection breaks, the events received so
+//! far are returned, and then the error; a reply that had said how it ended is complete.
 //!
-//! Dropping a future or a stream ends the exchange at once, whatever it waits for; cancelling a
-//! [`StepCx`](crate::model::StepCx)'s token drops the stream's.
+//! Dropping a future or a stream ends the exchange at once. Cancelling the token of a [`StepCx`](crate::model::StepCx) drops the
+//! stream's exchange.
 //! ```
 //! # #[cfg(feature = "openai")]
 //! # fn example() -> Result<(), agent::provider::http::BuildModelError> {

@@ -1,4 +1,4 @@
-//! A provider's model.
+//! A provider's model over HTTP.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel};
 
-/// A model of a provider, asked over HTTP. Cloning shares everything.
+/// A model of a provider, accessed over HTTP. Clones share everything.
 ///
 /// It needs a tokio runtime with timers.
 ///
@@ -49,7 +49,7 @@ pub(super) struct Inner {
     secret_headers: Vec<(String, Secret)>,
 }
 
-/// A model that cannot be made.
+/// An error of building a model.
 ///
 /// ```
 /// use agent::provider::http::{BuildModelError, HttpModel};
@@ -60,32 +60,32 @@ pub(super) struct Inner {
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildModelError {
-    /// Nobody knows the name.
+    /// The provider is unknown.
     #[error(transparent)]
     Unknown(#[from] UnknownModel),
-    /// No key was given, and the variable has none.
+    /// No key was set, and the environment variable has none.
     #[error("`{provider}` needs a key: give one to the builder, or set {variable}")]
     #[non_exhaustive]
     NoKey {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// The variable that was looked at, or those.
+        /// The variable, or variables, that were read.
         variable: String,
     },
-    /// The provider has no address of its own: each account has another.
+    /// The provider has no default address: each account has its own.
     #[error("`{provider}` needs an address: give a base URL to the builder, or set {variable}")]
     #[non_exhaustive]
     NoAddress {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// The variable that was looked at.
+        /// The variable that was read.
         variable: String,
     },
-    /// The address is none.
+    /// The address is not a valid URL.
     #[error("`{url}` is no address of a server: write it with its scheme, like `https://api.example.com/v1`")]
     #[non_exhaustive]
     BadAddress {
-        /// What was given, without user, password and query.
+        /// The address, without user, password and query.
         url: String,
     },
     /// The HTTP client cannot be set up.
@@ -95,7 +95,7 @@ pub enum BuildModelError {
 
 crate::error_text::debug_is_the_sentence!(BuildModelError);
 
-/// Makes an [`HttpModel`].
+/// Builds an [`HttpModel`].
 ///
 /// ```
 /// # #[cfg(feature = "anthropic")]
@@ -126,8 +126,8 @@ pub struct HttpModelBuilder {
 }
 
 impl HttpModel {
-    /// A model by provider and name: `anthropic/claude-sonnet-5`. Names are looked up in the [`Catalogue`] of what is compiled
-    /// in; for one of your own see [`Catalogue::builder`].
+    /// Returns a builder for a model by provider and name: `anthropic/claude-sonnet-5`. Names are looked up in the built-in
+    /// [`Catalogue`]; for a catalogue of your own see [`Catalogue::builder`].
     pub fn builder(name: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder {
             name: name.into(),
@@ -144,14 +144,14 @@ impl HttpModel {
 }
 
 impl HttpModel {
-    /// What its catalogue knows of the model: its window, what it costs. None where nothing is known.
+    /// Returns the facts about the model in its catalogue: its window and its prices. `None` if nothing is known.
     pub fn facts(&self) -> Option<&ModelFacts> {
         self.inner.facts.as_ref()
     }
 }
 
 impl HttpModelBuilder {
-    /// Looks the name up in this catalogue, instead of the one of what is compiled in.
+    /// Looks the name up in this catalogue, instead of the built-in one.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -179,7 +179,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the key, or where it comes from. Without it, the provider's variable of the environment is read.
+    /// Sets the key, or where it comes from. By default the provider's environment variable is read.
     pub fn key(mut self, key: impl Into<ApiKey>) -> Self {
         self.key = Some(key.into());
         self
@@ -191,7 +191,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets where the provider listens. It may end in the version, or be the endpoint itself.
+    /// Sets the base URL of the provider. It may end in the version, or be the endpoint itself.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -203,7 +203,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets timeouts, retries, limits and listeners; those of a [client](Self::client) count instead, where one is given.
+    /// Sets timeouts, retries, limits and listeners. If a [client](Self::client) is set, its options are used instead.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -232,14 +232,14 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Says what the model can do. Without it, its name tells; and one at [another address](Self::base_url) than the provider's
-    /// own is not taken to keep to a schema for its reply.
+    /// Sets what the model can do. By default this follows from its name, except that a model at [another
+    /// address](Self::base_url) than the provider's own is not assumed to keep to a schema for its reply.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// Shares the connections, and the options, of this client.
+    /// Uses the connections and the options of this client.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -259,10 +259,10 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Makes the model.
+    /// Builds the model.
     ///
     /// # Errors
-    /// Nobody knows the provider, there is no key, or the client cannot be set up.
+    /// Fails when the provider is unknown, the key is missing, or the client cannot be set up.
     pub fn build(self) -> Result<HttpModel, BuildModelError> {
         let catalogue = self.catalogue.as_ref().unwrap_or_else(|| Catalogue::built_in());
         let (provider, model) = catalogue.find(&self.name)?;
@@ -280,7 +280,7 @@ impl HttpModelBuilder {
         };
         let by_name = protocol.capabilities(&model);
         let capabilities = self.capabilities.unwrap_or(Capabilities {
-            // Servers that speak a provider's protocol often take a schema for the reply and do not keep to it.
+            // Servers that speak a provider's protocol often accept a schema for the reply and do not keep to it.
             native_output: by_name.native_output && self.base_url.is_none(),
             ..by_name
         });
@@ -302,7 +302,7 @@ impl HttpModelBuilder {
             headers.push((name, value));
         }
         let info = ModelInfo::new(name, protocol.api(), model).with_capabilities(capabilities);
-        // What is called like a secret is kept like one.
+        // A header whose name looks like that of a secret is treated as one.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
             ["key", "token", "auth", "secret", "cookie"].iter().any(|word| name.contains(word))
@@ -315,7 +315,7 @@ impl HttpModelBuilder {
 }
 
 impl Inner {
-    /// The headers that must not be seen.
+    /// Returns the headers that must not be shown.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
         let late =
             |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
@@ -335,7 +335,7 @@ impl Inner {
     }
 }
 
-/// The request with what only its reader needs written out: results say where a person changed their call.
+/// Returns the request with notes for the model: results say where a person changed their call.
 fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     let is_changed =
         |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());
@@ -358,7 +358,8 @@ fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     Cow::Owned(request)
 }
 
-/// The arguments that a person gave a call, where its tool has secret ones: what that person wrote is not for the model.
+/// Returns the arguments that a person set for a call without the secret ones, which the model must not see. `None` if its tool
+/// has no secret parameters.
 fn without_secrets(request: &ModelRequest, result: &ToolResultMessage) -> Option<Value> {
     let tool = request.tools.iter().find(|tool| tool.name() == result.tool)?;
     let args = result.edited_args.as_ref()?;
@@ -387,7 +388,7 @@ impl fmt::Debug for HttpModel {
     }
 }
 
-/// Without address and headers: keys may stand there.
+/// Leaves out the address and the headers: they may contain keys.
 impl fmt::Debug for HttpModelBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpModelBuilder")

@@ -1,4 +1,4 @@
-//! How long is waited, how often is tried, how much is read.
+//! Timeouts, retries, limits and listeners.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::message::Usage;
 use crate::model::{ModelError, ModelInfo};
 use crate::provider::ReplyLimits;
 
-/// How long is waited, how often is tried, how much is read, and who is told.
+/// Timeouts, retries, limits and listeners of the HTTP transport.
 ///
-/// One value serves any number of models: make one when the program starts, and hand it on.
+/// One value serves any number of models: create it when the program starts, and pass it on.
 ///
 /// ```
 /// use agent::provider::http::HttpOptions;
@@ -47,27 +47,27 @@ use crate::provider::ReplyLimits;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Until a connection stands: 60 s.
+    /// Time to establish a connection. Default: 60 s.
     pub connect_timeout: Duration,
-    /// From the request to the first byte of the answer: 5 min. Models that reason are silent for long.
+    /// Time from the request to the first byte of the answer. Default: 5 min, because reasoning models are silent for a long time.
     pub first_byte_timeout: Duration,
-    /// Between two pieces of the answer: 5 min.
+    /// Time between two pieces of the answer. Default: 5 min.
     pub idle_timeout: Duration,
-    /// For everything, retries and pauses included: 1 h.
+    /// Total time, including retries and pauses. Default: 1 h.
     pub total_timeout: Duration,
-    /// Attempts after the first: 2.
+    /// Number of retries. Default: 2.
     pub max_retries: u32,
-    /// The pause before the first retry; each is twice as long as the one before, less up to a quarter: 0.5 s.
+    /// Pause before the first retry; it doubles with each retry, and up to a quarter is subtracted at random. Default: 0.5 s.
     pub first_delay: Duration,
-    /// The longest pause of our own: 8 s.
+    /// Maximum pause that this library chooses. Default: 8 s.
     pub max_delay: Duration,
-    /// The longest pause that a provider may ask for; one that asks for more is not asked again: 2 min.
+    /// Maximum pause that a provider may ask for. If it asks for more, there is no retry. Default: 2 min.
     pub max_asked_delay: Duration,
-    /// How much of an answer is read.
+    /// Limits on how much of an answer is read.
     pub limits: ReplyLimits,
-    /// What stands between.
+    /// The proxy.
     pub proxy: Proxy,
-    /// Who asks.
+    /// The `User-Agent` header.
     pub user_agent: String,
     pub(super) on_retry: Option<OnRetry>,
     pub(super) on_usage: Option<OnUsage>,
@@ -77,7 +77,7 @@ pub struct HttpOptions {
 type OnRetry = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
 type OnUsage = Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>;
 
-/// What stands between this program and the provider.
+/// The proxy between this program and the provider.
 ///
 /// ```
 /// use agent::provider::http::{HttpOptions, Proxy, Secret};
@@ -88,16 +88,16 @@ type OnUsage = Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// What the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    /// The proxy that the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` set.
     #[default]
     Environment,
-    /// Nothing.
+    /// No proxy.
     None,
-    /// This proxy, for everything; its URL may hold a password.
+    /// This proxy, for all requests; its URL may contain a password.
     Url(Secret),
 }
 
-/// A request is about to be sent again.
+/// A retry that is about to begin.
 ///
 /// ```
 /// use agent::provider::http::{HttpOptions, Retry};
@@ -109,17 +109,17 @@ pub enum Proxy {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Retry<'a> {
-    /// Whom it goes to.
+    /// The model that is asked.
     pub model: &'a ModelInfo,
-    /// Which retry it is, counted from 1.
+    /// The number of the retry, counted from 1.
     pub number: u32,
     /// The pause before it.
     pub delay: Duration,
-    /// What went wrong.
+    /// The error of the attempt before.
     pub error: &'a ModelError,
 }
 
-/// What a reply took.
+/// The usage of a reply.
 ///
 /// ```
 /// use agent::provider::http::{HttpOptions, UsageReport};
@@ -134,9 +134,9 @@ pub struct Retry<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct UsageReport<'a> {
-    /// Who was asked.
+    /// The model that was asked.
     pub model: &'a ModelInfo,
-    /// The counts, with the provider's own report in `raw`.
+    /// The token counts, with the provider's own report in `raw`.
     pub usage: &'a Usage,
 }
 
@@ -163,56 +163,56 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets how long a connection may take; 60 s by default.
+    /// Sets the time to establish a connection. Default: 60 s.
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets how long the first byte may take; 5 min by default.
+    /// Sets the time until the first byte of the answer. Default: 5 min.
     pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.first_byte_timeout = timeout;
         self
     }
 
-    /// Sets how long an answer may be silent between two of its pieces; 5 min by default.
+    /// Sets the maximum time between two pieces of an answer. Default: 5 min.
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// Sets how long everything may take, retries and pauses included; 1 h by default.
+    /// Sets the total time, including retries and pauses. Default: 1 h.
     pub fn with_total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = timeout;
         self
     }
 
-    /// Sets how often a request is sent again at most; twice by default.
+    /// Sets the maximum number of retries. Default: 2.
     pub fn with_max_retries(mut self, retries: u32) -> Self {
         self.max_retries = retries;
         self
     }
 
-    /// Sets how much of an answer is read; 256 MiB by default.
+    /// Sets how much of an answer is read. Default: 256 MiB.
     pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets what stands between; what the environment says by default.
+    /// Sets the proxy. Default: [`Proxy::Environment`].
     pub fn with_proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = proxy;
         self
     }
 
-    /// Calls this before each pause that a retry begins with. It must not block.
+    /// Calls `listener` before the pause of each retry. It must not block.
     pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
         self.on_retry = Some(Arc::new(listener));
         self
     }
 
-    /// Calls this after each reply whose provider said what it took; of one that broke off, as far as that was said. It must
-    /// not block.
+    /// Calls `listener` after each reply whose provider reported its usage; for a reply that broke off, with the usage reported
+    /// so far. It must not block.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -251,8 +251,9 @@ impl HttpOptions {
         self
     }
 
-    /// Calls this with everything that goes over the wire: requests with their bodies, answers piece by piece, retries
-    /// included. Keys are taken out; what is said is not, so such a log is as private as the conversation. It must not block.
+    /// Calls `listener` with everything that is sent and received: requests with their bodies, answers piece by piece, retries
+    /// included. Keys are masked; the conversation is not, so such a log is as private as the conversation. The function must not
+    /// block.
     ///
     /// ```
     /// use agent::provider::http::{HttpOptions, TrafficKind};

@@ -1,4 +1,4 @@
-//! Strict schemas ask for null where a parameter is left out; here it is left out again.
+//! Strict schemas require null for a parameter that is left out; this module removes those nulls again.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,19 @@ use crate::model::{ModelEvent, ModelRequest};
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// Rewrites the calls of tools that were sent with a strict schema, and an answer that was asked for with one, when they are
-/// complete.
+/// Rewrites completed calls of tools that were sent with a strict schema, and a completed answer that was requested with one.
 pub(super) struct NullRestorer {
     dialect: Dialect,
-    /// The tools that were sent so.
+    /// The plans of the tools with a strict schema.
     plans: Vec<Plan>,
     calls: BTreeMap<usize, Part>,
-    /// What the answer has to be, if its schema was strict, and the texts that it may be.
+    /// The plan of the answer, if its schema was strict, and the texts that may be the answer.
     answer: Option<Plan>,
     texts: BTreeMap<usize, Part>,
 }
 
 impl NullRestorer {
-    /// None if there is nothing to rewrite.
+    /// Returns `None` if there is nothing to rewrite.
     pub(super) fn new(dialect: Dialect, request: &ModelRequest) -> Option<Self> {
         if dialect != Dialect::OpenAiStrict {
             return None;
@@ -40,13 +39,13 @@ impl NullRestorer {
         is_needed.then(|| Self { dialect, plans, calls: BTreeMap::new(), answer, texts: BTreeMap::new() })
     }
 
-    /// Another attempt begins.
+    /// Resets the state for another attempt.
     pub(super) fn clear(&mut self) {
         self.calls.clear();
         self.texts.clear();
     }
 
-    /// The event, and before it the last word on the calls that it ends.
+    /// Passes the event on, after the final versions of the calls that it ends.
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {
@@ -91,7 +90,7 @@ impl NullRestorer {
         out.extend([event]);
     }
 
-    /// The whole answer, if something in it stands for nothing. An answer that came in several texts is none of a schema.
+    /// Returns the rewritten answer, if it has such a null. An answer in several texts does not follow a schema.
     fn restored_answer(&mut self) -> Option<ModelEvent> {
         let (content_index, mut part) = self.texts.pop_first().filter(|_| self.texts.is_empty())?;
         let Content::Text(text) = &mut part.content else { return None };
@@ -103,7 +102,7 @@ impl NullRestorer {
         Some(ModelEvent::Part { content_index, part })
     }
 
-    /// The whole call, if something in it stands for nothing.
+    /// Returns the rewritten call, if it has such a null.
     fn restored(&mut self, content_index: usize) -> Option<ModelEvent> {
         let mut part = self.calls.remove(&content_index)?;
         let Content::ToolCall(call) = &mut part.content else { return None };

@@ -1,4 +1,4 @@
-//! Whether, and after which pause, a request is sent again.
+//! Decides whether, and after which pause, a request is retried.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::options::HttpOptions;
 use crate::model::ModelError;
 
-/// The pause before retry `number` (counted from 0); none if there is none.
+/// Returns the pause before retry `number` (counted from 0); `None` if there is no retry.
 pub(super) fn delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
     if number >= options.max_retries || !error.is_retryable() {
         return None;
@@ -16,7 +16,7 @@ pub(super) fn delay(options: &HttpOptions, number: u32, error: &ModelError) -> O
     }
     let doubled = options.first_delay.saturating_mul(2u32.saturating_pow(number));
     let longest = doubled.min(options.max_delay);
-    // Less up to a quarter, so that many who failed together do not come back together. The hasher is the standard
+    // Subtracts up to a quarter at random, so that clients that failed together do not retry together. The hasher is the standard
     // library's source of randomness.
     let quarters = RandomState::new().hash_one(number) % 1000;
     Some(longest.mul_f64(1.0 - 0.25 * f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0))

@@ -1,4 +1,4 @@
-//! Keys: where they come from, and that nobody sees them.
+//! Keys: their sources, and how they are kept out of output.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::BoxFuture;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// A text that is in no `Debug` output, log or error.
+/// A text that appears in no `Debug` output, log or error.
 ///
 /// ```
 /// use agent::provider::http::Secret;
@@ -19,7 +19,7 @@ use crate::model::{ModelError, ModelErrorKind};
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// The text itself.
+    /// Returns the text itself.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -46,7 +46,7 @@ impl From<String> for Secret {
 type Callback =
     dyn Fn() -> BoxFuture<'static, Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + Sync;
 
-/// Where the key of a request comes from.
+/// The source of a request's key.
 ///
 /// ```
 /// use agent::provider::http::ApiKey;
@@ -68,12 +68,12 @@ enum Source {
 }
 
 impl ApiKey {
-    /// No key is sent: for local servers.
+    /// Sends no key, for local servers.
     pub fn none() -> Self {
         Self(Source::None)
     }
 
-    /// Asked before each request; it must not block. What goes wrong in it is the request's error, of kind
+    /// Calls the function before each request; it must not block. Its error becomes the error of the request, of kind
     /// [`Auth`](ModelErrorKind::Auth).
     pub fn callback<F, Fut>(callback: F) -> Self
     where
@@ -83,7 +83,7 @@ impl ApiKey {
         Self(Source::Callback(Arc::new(move || Box::pin(callback()))))
     }
 
-    /// The key that this variable of the environment holds now; none when it is unset or blank.
+    /// Returns the key that this environment variable holds now; no key if it is unset or blank.
     ///
     /// ```
     /// use agent::provider::http::ApiKey;

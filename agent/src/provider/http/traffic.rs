@@ -1,4 +1,4 @@
-//! What goes over the wire, for whoever looks into a problem: with the keys taken out.
+//! HTTP requests and answers, for debugging, with the keys masked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Secret;
 use crate::model::ModelError;
 
-/// One thing that goes over the wire, as [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) is told of it.
+/// A part of an HTTP exchange, as passed to [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic).
 ///
-/// Keys are taken out, wherever they stand; what people and models say is not.
+/// Keys are masked wherever they occur; what people and models write is not.
 ///
 /// ```
 /// use agent::provider::http::{HttpOptions, Traffic};
@@ -18,13 +18,13 @@ use crate::model::ModelError;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Traffic<'a> {
-    /// Which exchange it belongs to: each attempt of each request has a number of its own in this process, from 1.
+    /// The number of the exchange: each attempt of each request has its own in this process, counted from 1.
     pub exchange: u64,
-    /// What it is.
+    /// What happened.
     pub kind: TrafficKind<'a>,
 }
 
-/// What goes over the wire: a request, then an answer and its body in pieces, then an end; or no answer.
+/// The kinds of [`Traffic`]: a request, then an answer, its body in pieces, and the end; or the end without an answer.
 ///
 /// ```
 /// use agent::provider::http::TrafficKind;
@@ -45,13 +45,13 @@ pub enum TrafficKind<'a> {
     /// A request is sent.
     #[non_exhaustive]
     Request {
-        /// `POST`, mostly.
+        /// The method, usually `POST`.
         method: &'a str,
-        /// Where to, without user, password and query.
+        /// The URL, without user, password and query.
         url: &'a str,
-        /// The headers that the request brings; of keys, the names.
+        /// The headers of the request; the values of keys are masked.
         headers: &'a [(String, String)],
-        /// The body, whole.
+        /// The whole body.
         body: &'a str,
     },
     /// An answer begins.
@@ -59,19 +59,19 @@ pub enum TrafficKind<'a> {
     Answer {
         /// The HTTP status.
         status: u16,
-        /// Its headers, names in lower case.
+        /// Its headers, with names in lower case.
         headers: &'a [(String, String)],
     },
-    /// A piece of the answer's body. Where a key or a character may go on in the next piece, its beginning comes there.
+    /// A piece of the answer's body. The start of a key or character that may continue in the next piece is held back until then.
     #[non_exhaustive]
     Body {
-        /// What came; bytes that are no UTF-8 are replaced.
+        /// The text; bytes that are not UTF-8 are replaced.
         text: &'a str,
     },
-    /// The answer is over, or was not read any further.
+    /// The answer has ended, or is not read any further.
     #[non_exhaustive]
     End {
-        /// What went wrong on the way, if anything did.
+        /// The error, if there was one.
         error: Option<&'a ModelError>,
     },
 }
@@ -80,10 +80,10 @@ pub(super) type OnTraffic = Arc<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
 const REDACTED: &str = "[redacted]";
 
-/// A beginning of a key that is longer is not shown where a body breaks off.
+/// Where a body breaks off, the start of a key is masked if it has at least this many bytes.
 const TELLING: usize = 4;
 
-/// Tells of one exchange. Dropped, it tells of the end.
+/// Reports one exchange, and its end on drop.
 pub(super) struct Tap {
     listener: OnTraffic,
     exchange: u64,
@@ -145,11 +145,11 @@ impl Drop for Tap {
     }
 }
 
-/// Takes secrets out of what comes in pieces.
+/// Masks secrets in text that arrives in pieces.
 struct Mask {
-    /// As they are, and as they stand in JSON; longest first, so that of two that begin alike the whole is taken out.
+    /// Each secret as it is and as it appears in JSON; longest first, so that of two with the same start the longer one is masked whole.
     secrets: Vec<Vec<u8>>,
-    /// The end of what came, as far as a secret or a character may go on.
+    /// The end of the input, as long as a secret or a character may continue.
     held: Vec<u8>,
 }
 
@@ -169,12 +169,12 @@ impl Mask {
         Self { secrets: self.secrets.clone(), held: Vec::new() }.push(text.as_bytes(), true)
     }
 
-    /// What can be shown by now.
+    /// Returns the text that can be shown by now.
     fn push(&mut self, bytes: &[u8], is_last: bool) -> String {
         self.held.extend_from_slice(bytes);
         let (mut shown, mut at) = (Vec::with_capacity(self.held.len()), 0);
         while let Some(rest) = self.held.get(at..).filter(|rest| !rest.is_empty()) {
-            // The longest that is there; or that may be, once more has come.
+            // The longest secret found, or the longest possible one once more input has arrived.
             let found = self.secrets.iter().find(|secret| {
                 rest.starts_with(secret) || (secret.len() > rest.len() && secret.starts_with(rest))
             });
@@ -195,7 +195,7 @@ impl Mask {
             }
         }
         self.held.drain(..at);
-        // A character that goes on is shown as a whole.
+        // A character that continues in the next piece is shown whole.
         if !is_last && self.held.is_empty() {
             let cut = unfinished(&shown);
             self.held = shown.split_off(shown.len() - cut);
@@ -204,7 +204,7 @@ impl Mask {
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// Returns how many bytes at the end are the start of a character.
 fn unfinished(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     let begins = tail.iter().rposition(|byte| *byte >= 0xC0);

@@ -1,4 +1,4 @@
-//! What both protocols of OpenAI do alike with messages and choices.
+//! Handling of messages and choices that both protocols of OpenAI share.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ pub(super) fn invalid(what: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, what)
 }
 
-/// One plain text as a string, anything else as a list.
+/// Writes a single plain text as a string, anything else as a list.
 pub(super) fn content(
     parts: &[Part],
     provider: &str,
@@ -28,7 +28,7 @@ pub(super) fn content(
     Ok(content.into())
 }
 
-/// A message with this content, and what it had beside it; none if it says nothing and never did.
+/// Makes a message with this content and its other fields; `None` if it is empty now and was when it was read.
 pub(super) fn said(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());
@@ -42,7 +42,7 @@ pub(super) fn said(role: &str, content: Value, data: Option<&Value>) -> Option<V
     Some(message.into())
 }
 
-/// Media that another model made, as parts of a message of the user: here the assistant cannot show any.
+/// Returns media that another model made as parts of a user message: the assistant's messages cannot contain any here.
 pub(super) fn made_elsewhere(
     content: &[Part],
     model: &ModelInfo,
@@ -65,7 +65,7 @@ pub(super) fn made_elsewhere(
     shown
 }
 
-/// What a message says, taken out of its fields; a content that says nothing stays where it is.
+/// Takes the content out of a message's fields; an empty content stays in place.
 pub(super) fn take_content(fields: &mut Object, key: &str) -> Option<Value> {
     let says_something = match fields.get(key) {
         Some(Value::Null) => false,
@@ -75,7 +75,7 @@ pub(super) fn take_content(fields: &mut Object, key: &str) -> Option<Value> {
     if says_something { fields.shift_remove(key) } else { None }
 }
 
-/// A content as parts; each of a list that would not be written as it was read is kept as it is.
+/// Reads a content as parts; a part of a list that would not be written as it was read is kept unchanged.
 pub(super) fn read_content(
     content: Option<Value>,
     provider: &str,
@@ -93,13 +93,13 @@ pub(super) fn read_content(
     }
 }
 
-/// What a message has beside its neutral words.
+/// Makes provider data of the fields without a neutral form.
 pub(super) fn rest(provider: &str, fields: Object) -> Option<ProviderData> {
     (!fields.is_empty())
         .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))
 }
 
-/// How tools may be chosen; `named` writes the choice of one.
+/// Writes the tool choice; `named` writes the choice of one tool.
 pub(super) fn tool_choice(choice: &ToolChoice, named: impl Fn(&str) -> Value) -> Value {
     match choice {
         ToolChoice::Auto => "auto".into(),
@@ -109,7 +109,7 @@ pub(super) fn tool_choice(choice: &ToolChoice, named: impl Fn(&str) -> Value) ->
     }
 }
 
-/// The same, read; `named` finds the name in the choice of one.
+/// Reads the tool choice; `named` finds the name in the choice of one tool.
 pub(super) fn read_tool_choice<'v>(
     choice: Option<&'v Value>,
     named: impl Fn(&'v Value) -> Option<&'v str>,

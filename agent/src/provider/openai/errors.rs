@@ -1,4 +1,4 @@
-//! What the errors of OpenAI and of servers like it mean.
+//! Interprets the errors of OpenAI and of compatible servers.
 
 use serde_json::Value;
 
@@ -7,19 +7,19 @@ use crate::provider::Answer;
 use crate::provider::failure::{self, Said};
 use crate::provider::parts::some_text;
 
-/// The error of an answer with an error status.
+/// Converts an answer with an error status.
 pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
     let body = failure::error_body(answer.body);
     failure::of_answer(answer, said(&body))
 }
 
-/// The error in an event, or in a body whose status was none.
+/// Converts the error in an event, or in a body whose status was a success.
 pub(super) fn of_event(event: &Value) -> ModelError {
     failure::of_event(said(event), event)
 }
 
-/// `{"error": {"message", "type", "param", "code"}}`. Elsewhere the error may be a string or a list, the code a number,
-/// and the message stand beside.
+/// `{"error": {"message", "type", "param", "code"}}`. With other servers the error may be a string or a list, the code a number,
+/// and the message beside it.
 fn said(body: &Value) -> Said {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::error_in(body).unwrap_or(body);
@@ -39,7 +39,7 @@ fn said(body: &Value) -> Said {
         (None | Some(K::InvalidRequest), Some(message)) if is_too_long(message) => Some(K::ContextTooLong),
         _ => kind,
     };
-    // The account is out of money: waiting does not help.
+    // The account has no credit left: waiting does not help.
     let is_out = words.iter().flatten().any(|word| *word == "insufficient_quota");
     Said { message, code, status, kind, retryable: is_out.then_some(false), retry_after: None }
 }
@@ -65,7 +65,7 @@ fn kind(word: &str) -> Option<K> {
     })
 }
 
-/// Servers without a code for it.
+/// For servers without a code for this error.
 fn is_too_long(message: &str) -> bool {
     [
         "maximum context length",

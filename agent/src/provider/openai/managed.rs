@@ -1,4 +1,4 @@
-//! Tools that OpenAI runs itself: how they are asked for, and what they came to.
+//! Tools that OpenAI runs: how they are requested, and their results.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::model::{
 use crate::provider::managed::{add_cited, add_drawn, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Which of them a model is known to have in Responses.
+/// Adds the tools that a model is known to have in Responses.
 ///
 /// Source: OpenAI's model pages, on tools of the Responses API.
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -21,10 +21,10 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
     known
 }
 
-/// A tool as it stands in a request to Responses.
+/// Writes a tool for a request to Responses.
 ///
 /// # Errors
-/// The API has no such tool, or not so.
+/// Fails when the API has no such tool, or not with these settings.
 pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     Ok(match tool {
         ManagedTool::WebSearch(search) => {
@@ -47,10 +47,10 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     })
 }
 
-/// How a search is asked for in Chat Completions: a field beside the tools, and its value.
+/// Returns how Chat Completions requests a search: a field beside the tools, and its value.
 ///
 /// # Errors
-/// The server, or the model, has no search, or not so.
+/// Fails when the server or the model has no search, or not with these settings.
 pub(super) fn chat_search(
     search: &WebSearch,
     field: WebSearchField,
@@ -82,7 +82,7 @@ fn warn_of_uses(search: &WebSearch, own: &str) {
     }
 }
 
-/// What the items of Responses came to, and what the text cites.
+/// Returns the results in the items of Responses, and the pages that the text cites.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let mut results: Vec<ManagedResult> = reply
         .content
@@ -116,7 +116,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
                 list(input, "sources").iter().filter_map(|page| source(page, "url", "title")).collect();
             ManagedResult::WebSearch(WebSearchResult { queries, sources, error })
         }
-        // `open_page` and `find_in_page`.
+        // For `open_page` and `find_in_page`.
         "web_search" => {
             ManagedResult::WebFetch(WebFetchResult { url: own("url"), error, ..WebFetchResult::default() })
         }
@@ -142,7 +142,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
     })
 }
 
-/// What Chat Completions tells of a search: the pages that the reply cites. And the pictures of models that draw.
+/// Returns the results that Chat Completions reports: the pages that the reply cites, and the images of models that draw.
 pub(super) fn chat_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let said = own_data(&reply.provider, reply.provider_data.as_ref());
     let annotations = said.and_then(|said| said.get("annotations")?.as_array());

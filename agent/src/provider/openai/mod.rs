@@ -1,4 +1,4 @@
-//! OpenAI and what speaks like it.
+//! The protocols of OpenAI, which many other servers speak, too.
 //! ```no_run
 //! # #[cfg(feature = "runtime")]
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

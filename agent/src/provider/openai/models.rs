@@ -1,30 +1,29 @@
-//! What OpenAI's models can be told about reasoning.
+//! The reasoning settings of OpenAI's models.
 
 use crate::model::{Capabilities, Thinking};
 
-/// Whether a model is known not to reason. Of names that nobody knows it is not known.
+/// Whether a model is known not to reason. `false` for unknown names.
 pub(super) fn never_reasons(model: &str) -> bool {
     let name = name(model);
     ["gpt-3", "gpt-4", "chatgpt-4"].iter().any(|family| name.starts_with(family))
         || name.contains("-chat-latest")
 }
 
-/// Whether a model is known to reason unless told otherwise: it takes no sampling settings then, and its system
-/// prompt has the role `developer`.
+/// Whether a model is known to reason by default: then it accepts no sampling settings, and its system prompt has the role `developer`.
 pub(super) fn reasons(model: &str) -> bool {
     let name = name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
 }
 
-/// Whether a model takes texts that end the reply. Those that reason refuse them, also while they are told not to.
+/// Whether a model accepts stop sequences. Models that reason refuse them, even while reasoning is turned off.
 ///
-/// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; what
-/// gpt-5 and its successors answer to it.
+/// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; the
+/// answers of gpt-5 and its successors.
 pub(super) fn takes_stop(model: &str) -> bool {
     !reasons(model)
 }
 
-/// Whether a model keeps to a schema for its reply, as far as its name tells: those before gpt-4o do not.
+/// Whether a model keeps to a schema for its reply, as far as its name tells: models before gpt-4o do not.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
 pub(super) fn keeps_to_schemas(model: &str) -> bool {
@@ -34,13 +33,13 @@ pub(super) fn keeps_to_schemas(model: &str) -> bool {
     !is_old
 }
 
-/// What a model takes beside text, as far as its name tells.
+/// Returns which media a model accepts, as far as its name tells.
 pub(super) fn media(model: &str) -> Capabilities {
     let name = name(model);
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
-    // Of OpenAI's models those with sound say so in their names; of others it is not known.
+    // OpenAI's models with audio say so in their names; for others it is unknown.
     Capabilities {
         images: !is_text,
         documents: !is_text,
@@ -58,22 +57,22 @@ pub(super) fn has_hosted_tools(model: &str) -> bool {
     is_openai(name) && !is_old
 }
 
-/// Whether a model is known to search the web in Chat Completions: it is made for that.
+/// Whether a model is known to search the web in Chat Completions, because it is made for that.
 pub(super) fn is_search_model(model: &str) -> bool {
     is_openai(name(model)) && model.contains("-search")
 }
 
-/// Whether a model may search the web in Chat Completions. Of names that nobody knows it is not known.
+/// Whether a model may search the web in Chat Completions. `true` for unknown names.
 pub(super) fn searches_in_chat(model: &str) -> bool {
     !is_openai(name(model)) || is_search_model(model)
 }
 
-/// The effort that stands for a level: the nearest that the model knows.
+/// Returns the effort for a level: the nearest one that the model supports.
 ///
-/// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages: `low` to
-/// `high` everywhere; `minimal` with gpt-5 alone; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6; gpt-5-pro
-/// knows `high` alone, the later Pro models nothing below `medium`; gpt-6-astra and 6.1 nothing below `low`
-/// (`LiteLLM` 1.106.2). Of other names it is not known what they take.
+/// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
+/// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro
+/// supports only `high`, later Pro models nothing below `medium`, gpt-6-astra and 6.1 nothing below `low` (`LiteLLM` 1.106.2).
+/// For other names it is unknown.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let wanted = match thinking {
@@ -86,15 +85,15 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
         Thinking::Max => 6,
     };
     let known = known_efforts(name(model));
-    // The nearest above, where nothing below is left.
+    // The nearest one above, if there is none below.
     let below = known.iter().rev().find(|at| **at <= wanted);
     let at = below.or(known.first()).copied().unwrap_or(wanted);
-    // Of two that are as far away the quicker one: `none` asks for nothing more than it.
+    // Only the level `none` becomes `none`: a higher one becomes at least the lowest effort that reasons.
     let at = if at == 0 && wanted > 0 { known.get(1).copied().unwrap_or(at) } else { at };
     WORDS.get(at).copied().unwrap_or("medium")
 }
 
-/// Which of the seven words, in their order.
+/// Returns the indexes of the supported efforts among the seven.
 fn known_efforts(name: &str) -> &'static [usize] {
     let version = name.strip_prefix("gpt-").and_then(|rest| {
         let mut numbers = rest.split(['-', '.']).map(|word| word.parse::<u32>().ok());
@@ -129,7 +128,7 @@ fn is_o_series(name: &str) -> bool {
     name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Without the vendor that routers put before it: `openai/gpt-5`, `openai.gpt-5`.
+/// Removes the vendor that routers prepend: `openai/gpt-5`, `openai.gpt-5`.
 fn name(model: &str) -> &str {
     let name = model.rsplit('/').next().unwrap_or(model);
     name.strip_prefix("openai.").unwrap_or(name)

@@ -5,12 +5,12 @@ use super::chat::{Compat, EchoThinking, MaxTokensField, SystemRole, ThinkingFiel
 /// A server that speaks Chat Completions.
 pub(in crate::provider) struct Server {
     pub(in crate::provider) name: &'static str,
-    /// Empty where each account has its own.
+    /// Empty if each account has its own.
     pub(in crate::provider) base_url: &'static str,
     pub(in crate::provider) key_variable: &'static str,
-    /// Whether it runs on this machine: then it may want no key.
+    /// Whether it runs on this machine: then it may not need a key.
     pub(in crate::provider) is_local: bool,
-    /// In what it departs from OpenAI.
+    /// How it differs from OpenAI.
     pub(in crate::provider) compat: fn() -> Compat,
 }
 
@@ -32,10 +32,10 @@ const fn local(
     Server { name, base_url, key_variable, is_local: true, compat }
 }
 
-/// All of them.
+/// All known servers.
 ///
-/// Source: the API pages of each, and recorded traffic for what they answer. What they answer otherwise than OpenAI (thinking in
-/// other fields, lists for content, empty ids, usage in other places) is read from all of them alike: see the decoder.
+/// Source: the API pages of each, and recorded traffic for their answers. Differences in answers (thinking in other fields, lists
+/// for content, empty ids, usage in other places) are handled the same for all of them: see the decoder.
 pub(in crate::provider) const SERVERS: &[Server] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
         Compat::plain()
@@ -71,7 +71,7 @@ pub(in crate::provider) const SERVERS: &[Server] = &[
     remote("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", || {
         Compat::plain().with_json_schema(true)
     }),
-    // `https://RESOURCE.openai.azure.com/openai/v1`, by the variable AZURE_OPENAI_BASE_URL.
+    // `https://RESOURCE.openai.azure.com/openai/v1`, set by the variable AZURE_OPENAI_BASE_URL.
     remote("azure", "", "AZURE_OPENAI_API_KEY", Compat::default),
     remote("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", || {
         Compat::plain().with_thinking(ThinkingField::ThinkingType).with_parallel_tool_calls(false)

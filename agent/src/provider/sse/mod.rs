@@ -1,5 +1,5 @@
-//! Event streams by the rules of [WHATWG](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation),
-//! without a network.
+//! Parses server-sent events by the [WHATWG
+//! rules](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation), without a network.
 //!
 //! ```
 //! use agent::provider::sse::SseParser;
@@ -22,7 +22,7 @@ use memchr::memchr2;
 #[cfg(test)]
 mod tests;
 
-/// The longest event unless [`SseParser::with_max_event`] says otherwise: 16 MiB.
+/// The default maximum length of an event: 16 MiB. See [`SseParser::with_max_event`].
 ///
 /// ```
 /// use agent::provider::sse::{MAX_EVENT, SseParser};
@@ -32,13 +32,13 @@ mod tests;
 /// ```
 pub const MAX_EVENT: usize = 16 << 20;
 
-/// Reads an event stream in chunks of any size, cut anywhere.
+/// A parser of event streams, for chunks of any size, cut anywhere.
 ///
-/// The work is linear in the bytes whatever the chunks. An event that lies in one chunk and has one `data` line is handed
-/// out as it stands there; only what is torn is copied.
+/// The work is linear in the number of bytes, whatever the chunks. An event in a single chunk with one `data` line is passed on
+/// without a copy; only events that are split or have several lines are copied.
 ///
-/// One rule is wider than the standard's: [`finish`](Self::finish) hands out an event that the stream ends in without
-/// a blank line, because servers leave it away after their last event.
+/// One rule is wider than the standard's: if the stream ends in an event without a blank line, [`finish`](Self::finish) passes it
+/// on, because servers omit the blank line after their last event.
 ///
 /// ```
 /// use agent::provider::sse::SseParser;
@@ -57,25 +57,25 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// ```
 #[derive(Debug)]
 pub struct SseParser {
-    /// The beginning of a line whose end has not come.
+    /// The start of an unfinished line.
     line: Vec<u8>,
-    /// The data lines so far of an event that is torn or has several.
+    /// The data lines so far of an event that is split or has several lines.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of a torn event.
+    /// The type of a split event.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
-    /// Whether the stream's first line is still to come: it may begin with a byte order mark.
+    /// Whether the stream's first line is still to come, which may start with a byte order mark.
     at_start: bool,
-    /// Whether the last byte was a CR: a LF that follows belongs to it.
+    /// Whether the last byte was a CR: an LF that follows belongs to it.
     after_cr: bool,
     max_event: usize,
-    /// Lines of JSON that stand in the stream without `data:`, if they are kept.
+    /// JSON lines without `data:`, if they are kept.
     stray: Option<Vec<u8>>,
 }
 
-/// Longer JSON without `data:` is not read, in bytes.
+/// Maximum length of JSON without `data:`, in bytes; longer JSON is not read.
 const MAX_STRAY: usize = 64 << 10;
 
 /// One event.
@@ -91,17 +91,17 @@ const MAX_STRAY: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent<'a> {
-    /// Its type; `message` where the stream names none.
+    /// The type of the event; `message` if the stream names none.
     pub event: &'a str,
     /// Its data lines, joined by LF.
     pub data: &'a str,
-    /// The last id that the stream gave; empty when none.
+    /// The last id in the stream; empty if there was none.
     pub id: &'a str,
-    /// Whether bytes that are no UTF-8 stand as U+FFFD in `event` or `data`.
+    /// Whether bytes that are not UTF-8 were replaced by U+FFFD in `event` or `data`.
     pub is_lossy: bool,
 }
 
-/// An event is longer than it may be.
+/// The error for an event that exceeds the maximum length.
 ///
 /// ```
 /// use agent::provider::sse::SseParser;
@@ -117,7 +117,7 @@ pub struct SseError {
 
 crate::error_text::debug_is_the_sentence!(SseError);
 
-/// What the current chunk said of the event it is in.
+/// What the current chunk contains of the current event.
 #[derive(Default)]
 struct Here<'c> {
     data: Option<&'c [u8]>,
@@ -125,7 +125,7 @@ struct Here<'c> {
 }
 
 impl SseParser {
-    /// A parser at the start of a stream.
+    /// Creates a parser at the start of a stream.
     pub fn new() -> Self {
         Self {
             line: Vec::new(),
@@ -141,14 +141,14 @@ impl SseParser {
         }
     }
 
-    /// Hands out JSON that stands in the stream by itself, in one line or several: so servers tell errors.
+    /// Also passes on JSON outside of events, in one line or several: some servers report errors like this.
     #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
         self.stray = Some(Vec::new());
         self
     }
 
-    /// Sets how long a line, and the data of an event, may be, in bytes; [`MAX_EVENT`] by default.
+    /// Sets the maximum length of a line, and of the data of an event, in bytes. Default: [`MAX_EVENT`].
     ///
     /// ```
     /// use agent::provider::sse::SseParser;
@@ -161,15 +161,15 @@ impl SseParser {
         self
     }
 
-    /// The reconnection time that the stream asked for, in milliseconds.
+    /// Returns the reconnection time that the stream asked for, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.retry
     }
 
-    /// Reads the next bytes and calls `on` for each event that they complete.
+    /// Parses the next bytes and calls `on` for each event that they complete.
     ///
     /// # Errors
-    /// [`SseError`] when a line or an event is longer than the limit. The parser is of no use then.
+    /// [`SseError`] when a line or an event exceeds the maximum length. The parser cannot be used after that.
     pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), SseError> {
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
@@ -196,12 +196,11 @@ impl SseParser {
         self.keep_line(rest)
     }
 
-    /// The stream has ended: hands out the event that it ended in, if it ended in one. The parser is at the start of
-    /// a stream again.
+    /// Handles the end of the stream: passes on an event that the stream ended in. After that the parser is at the start of a new stream.
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let mut here = Here::default();
-        // Nothing is added to what was within the limit before, but for the end of the line.
+        // The input was within the limit before; only the end of the line is added.
         if line.is_empty() || self.read_line(&line, &mut here, &mut on).is_ok() {
             self.dispatch(&mut here, &mut on);
         }
@@ -209,7 +208,7 @@ impl SseParser {
         *self = Self { max_event: self.max_event, stray, ..Self::new() };
     }
 
-    /// The first line and what follows its end, if its end is there.
+    /// Splits off the first line, if its end was received.
     fn split_line<'c>(&mut self, bytes: &'c [u8]) -> Option<(&'c [u8], &'c [u8])> {
         let at = memchr2(b'\n', b'\r', bytes)?;
         let (line, end) = bytes.split_at(at);
@@ -259,7 +258,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The fields that are rare, and those without a colon.
+    /// Reads the rare fields, and those without a colon.
     #[cold]
     fn read_field<'c>(
         &mut self,
@@ -292,7 +291,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// A line of JSON without `data:`; what ends with it is an event, after the one that it stands in.
+    /// Keeps a JSON line without `data:`; the JSON that it completes is an event, after the one that it is in.
     fn keep_stray(&mut self, line: &[u8], here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.extend_from_slice(line);
@@ -337,7 +336,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// A blank line: the event is complete. Without data there is none.
+    /// A blank line: the event is complete. Without data there is no event.
     #[inline]
     fn dispatch(&mut self, here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let event = here.event.take().unwrap_or(&self.event);
@@ -361,7 +360,7 @@ impl Default for SseParser {
     }
 }
 
-/// Bytes as text. (`from_utf8_lossy` alone is several times slower, also where nothing is lost.)
+/// Decodes bytes as text. (`from_utf8_lossy` alone is several times slower, even where nothing is lost.)
 #[inline]
 fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)

@@ -40,13 +40,13 @@ impl Renderer<'_> {
 
     /// An array that is always empty.
     fn nothing(&mut self, out: &mut Written) {
-        // `maxItems: 0` says so, but `items` is wanted where types are.
+        // `maxItems: 0` is enough, but providers that require types also require `items`.
         if !self.can.any {
             out.put("items", json!({"type": "string"}));
         }
     }
 
-    /// Places of their own, where only one schema for all items can be written.
+    /// Describes the positions of a tuple where only one schema for all items can be written.
     fn tuple(&mut self, out: &mut Written, array: &ArraySpec) -> Result<()> {
         let (mut forms, mut ids) = (Vec::new(), Vec::new());
         for id in array.prefix.iter().copied().chain(array.items) {
@@ -70,7 +70,7 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// The schema of a node, only to look at it.
+    /// Returns the schema of a node, only for inspection.
     pub(super) fn tried(&mut self, id: NodeId) -> Result<Value> {
         let before = self.changes.len();
         let schema = self.placed(id)?;

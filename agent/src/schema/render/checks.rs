@@ -1,17 +1,16 @@
-//! Assertions about a value as a whole: the values that it must not be as a keyword, the rest in words where those are
-//! short.
+//! Assertions about a value as a whole: excluded values as a keyword, the others in words where those are short.
 
 use super::written::{Written, said_list};
 use super::{ChangeKind, Renderer};
 use crate::args::{Check, Kind, NodeId, cut};
 use serde_json::{Value, json};
 
-/// Names are quoted up to here.
+/// Maximum length up to which names are listed.
 const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut Written, checks: &[Check]) {
-        // What is checked by the schema as a whole is told by its own keywords.
+        // A check by the schema as a whole is expressed by its own keywords.
         if self.graph.whole.is_some() {
             return;
         }

@@ -55,7 +55,7 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Whether a property that is not required has to be nullable to be absent.
+    /// Whether an optional property has to be nullable to be absent.
     pub(super) fn absent_is_null(&self) -> bool {
         self.can.optional == Optional::Null
     }

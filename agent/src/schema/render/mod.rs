@@ -1,4 +1,4 @@
-//! A plan as JSON Schema: rendered from its nodes, so that it cannot say anything else than what is checked.
+//! Renders a plan as JSON Schema: from its nodes, so that it cannot differ from what is checked.
 
 mod array;
 mod checks;
@@ -20,21 +20,21 @@ use written::Written;
 
 pub(super) use root::{takes_null, variants};
 
-/// Definitions used in several places are written out in each, which can multiply.
+/// Maximum number of nodes. A definition that is used in several places is written out in each, which can multiply.
 const MAX_NODES: usize = 20_000;
-/// Deeper values are not read either.
+/// Maximum depth; deeper values are not read either.
 const MAX_DEPTH: usize = 128;
 
 type Result<T> = std::result::Result<T, SchemaError>;
 
-/// The canonical schema, with the definitions that recursion needs.
+/// Returns the canonical schema, with the definitions that recursion needs.
 pub(super) fn canonical(graph: &Graph) -> Result<Value> {
     let mut renderer = Renderer::new(graph, Dialect::Canonical);
     let root = renderer.written_out(graph.root)?.described();
     renderer.with_definitions(root)
 }
 
-/// The same in a dialect whose root is one plain object.
+/// Returns the schema in a dialect whose root is one plain object.
 pub(super) fn lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
     let mut renderer = Renderer::new(graph, dialect);
     let root = renderer.root()?;
@@ -47,19 +47,19 @@ struct Renderer<'g> {
     graph: &'g Graph,
     can: &'static Abilities,
     cycles: Cycles,
-    /// Definitions that contain themselves. Every cycle goes through one, or through the root.
+    /// Recursive definitions. Every cycle goes through one, or through the root.
     recursive: HashSet<NodeId>,
     /// Definitions that are referred to.
     wanted: BTreeSet<NodeId>,
-    /// What they are called.
+    /// The names of the definitions.
     names: HashMap<NodeId, String>,
     written: usize,
     depth: usize,
-    /// JSON pointer to where we are in the rendered schema.
+    /// JSON pointer to the current place in the rendered schema.
     path: String,
     /// Recursive definitions that are being written out.
     open: Vec<NodeId>,
-    /// Somewhere within a property that may be left out.
+    /// Whether the current place is within an optional property.
     within_optional: bool,
     changes: Vec<Change>,
 }
@@ -110,7 +110,7 @@ impl<'g> Renderer<'g> {
         Ok(schema)
     }
 
-    /// Does something one level deeper in the rendered schema.
+    /// Runs `f` one level deeper in the rendered schema.
     fn at<T>(&mut self, segments: &[&str], f: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         for segment in segments {
@@ -138,7 +138,7 @@ impl<'g> Renderer<'g> {
         self.change(keyword, ChangeKind::NotExpressible { reason: reason.into() });
     }
 
-    /// A number or a set as the keyword, or in words.
+    /// Writes a keyword, or its description in words.
     fn keyword(&mut self, out: &mut Written, keyword: &str, value: Value, words: impl FnOnce() -> String) {
         if self.can.has(keyword) {
             out.put(keyword, value);
@@ -148,7 +148,7 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// The schema of a node, or a reference to it.
+    /// Returns the schema of a node, or a reference to it.
     fn node(&mut self, id: NodeId) -> Result<Written> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == References::Full && (id == self.graph.root || named_root) {
@@ -192,7 +192,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// A node in a place of its own.
+    /// Returns the schema of a node with its notes, ready to be inserted.
     fn placed(&mut self, id: NodeId) -> Result<Value> {
         let written = self.node(id)?;
         Ok(self.finished(written))
@@ -263,7 +263,7 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    /// The same or null.
+    /// Returns the schema of a node, or null.
     fn nullable(&mut self, id: NodeId) -> Result<Written> {
         let kind = self.graph.kind(self.graph.unchecked(id));
         if matches!(kind, Kind::Nullable(_) | Kind::Null | Kind::Any) && !self.recursive.contains(&id) {
@@ -318,7 +318,7 @@ fn strings<'w>(words: impl Iterator<Item = &'w str>) -> Written {
     out
 }
 
-/// A name for each definition. In a dialect they are plain words, and two nodes of one definition share theirs.
+/// Returns a name for each definition. In a dialect the names are plain words, and two nodes of one definition share a name.
 fn definition_names(graph: &Graph, of: &HashSet<NodeId>, as_given: bool) -> HashMap<NodeId, String> {
     let mut ids: Vec<NodeId> = of.iter().copied().collect();
     ids.sort_unstable();

@@ -1,11 +1,11 @@
-//! Descriptions, defaults, examples: what a schema says beside what it accepts.
+//! Descriptions, defaults and examples: the annotations of a schema.
 
 use super::written::{Written, said, said_list};
 use super::{ChangeKind, EXTENSIONS, References, Renderer};
 use serde_json::{Map, Value};
 
 impl Renderer<'_> {
-    /// A schema in its place: notes that the dialect does not have become words.
+    /// Completes a schema: annotations that the dialect does not have become words.
     pub(super) fn finished(&mut self, mut written: Written) -> Value {
         for keyword in ["default", "examples", "deprecated"] {
             if self.can.has(keyword) {

@@ -1,17 +1,17 @@
-//! Objects: properties, which of them must be there, other keys.
+//! Objects: properties, which of them are required, and other keys.
 
 use super::written::Written;
 use super::{ChangeKind, References, Renderer, RestKeyword, Result, UnknownKeys};
 use crate::args::{Kind, NodeId, ObjectSpec, Prop, Rest};
 use serde_json::{Map, Value, json};
 
-/// A property that is to be written.
+/// A property to be written.
 pub(super) struct Field<'g> {
     pub(super) name: &'g str,
     pub(super) required: bool,
-    /// Null is no value of it.
+    /// Whether null is not one of its values.
     pub(super) null_absent: bool,
-    /// Its value can hold the object that it belongs to.
+    /// Whether its value can contain the object that it belongs to.
     pub(super) in_cycle: bool,
     pub(super) form: Form<'g>,
     pub(super) notes: Map<String, Value>,
@@ -22,11 +22,11 @@ pub(super) enum Form<'g> {
     Node(NodeId),
     /// The tags of all variants.
     Words(Vec<&'g str>),
-    /// Not the same in each variant: with what the variant says about it.
+    /// Different schemas in the variants, each with the variant's annotations.
     Choice(Vec<(NodeId, Map<String, Value>)>),
 }
 
-/// What an object takes beside its properties.
+/// What an object accepts beside its properties.
 pub(super) struct Others<'g> {
     pub(super) patterns: Vec<(&'g str, NodeId)>,
     pub(super) rest: Vec<NodeId>,
@@ -93,7 +93,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// None for one that can only be absent.
+    /// Returns `None` for a property that can only be absent.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
         if let Form::Node(id) = field.form
             && matches!(self.graph.kind(id), Kind::Never)
@@ -156,7 +156,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Keys by pattern: as they are, or as any keys. True if there are any.
+    /// Writes key patterns, or any keys in their place. `true` if there are any.
     fn patterns(&mut self, out: &mut Written, others: &Others<'g>) -> Result<bool> {
         if others.patterns.is_empty() || !self.can.has("patternProperties") {
             return Ok(!others.patterns.is_empty());
@@ -204,7 +204,7 @@ impl<'g> Renderer<'g> {
                 json!({"anyOf": branches})
             }
         };
-        // `{}` and `true` mean the same; most readers know only one of them.
+        // `{}` and `true` mean the same, but most readers support only one of them.
         out.put(KEYWORD, if schema == json!({}) { json!(true) } else { schema });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The whole: one plain object, also where the plan has alternatives.
+//! The root: one plain object, even if the plan has alternatives.
 
 use super::checks::keyword_of;
 use super::object::{Field, Form, Others};
@@ -9,27 +9,27 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// More ways to give the arguments are no use to anybody.
+/// Maximum number of variants; more would not help a model.
 const MAX_VARIANTS: usize = 1_000;
 
-/// One way to give the arguments.
+/// One alternative of the arguments.
 pub(in crate::schema) struct Variant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
-    /// The tags that choose it.
+    /// The tags that select it.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// Exactly one of its properties is given: the variants of this.
+    /// Set if exactly one of its properties is given, which are the variants of this enum.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
-    /// What must also hold for it.
+    /// The other checks of the variant.
     checks: Vec<&'g Check>,
 }
 
 /// The variants that have a property, by its name.
 type Given<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
-/// One property of the same name in several variants.
+/// The properties of one name in several variants.
 type Owners<'v, 'g> = Vec<(&'v Variant<'g>, &'g Prop)>;
 
-/// The alternatives at the root, one if it is an object; none if there are too many.
+/// Returns the alternatives at the root, which is one for an object; `None` if there are too many.
 pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
@@ -39,7 +39,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
             return None;
         }
         match graph.kind(id) {
-            // An alternative of several unions is one way to give the arguments.
+            // An alternative within several unions is one alternative of the arguments.
             _ if tags.is_empty() && !seen.insert(id) => {}
             Kind::Object(object) => out.push(Variant { id, object, tags, external: None, checks }),
             Kind::External(external) => {
@@ -73,7 +73,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
 }
 
 impl Variant<'_> {
-    /// `kind = "circle"`
+    /// Such as `kind = "circle"`.
     fn label(&self) -> Option<String> {
         let tags: Vec<String> = self.tags.iter().map(|(tag, name)| format!("{tag} = {name:?}")).collect();
         (!tags.is_empty()).then(|| tags.join(", "))
@@ -93,14 +93,14 @@ impl<'g> Renderer<'g> {
             self.merged()?
         };
         self.open.clear();
-        // The description of the whole stands at the end, as everywhere.
+        // The description of the whole is written at the end, as for every schema.
         if let Some(description) = out.schema.shift_remove("description") {
             out.put("description", description);
         }
         Ok(out)
     }
 
-    /// All variants' properties in one object, only the common ones required.
+    /// Merges the properties of all variants into one object, in which only the common ones are required.
     fn merged(&mut self) -> Result<Written> {
         let variants = variants(self.graph).ok_or_else(SchemaError::too_large)?;
         let mut names: Vec<&'g str> = Vec::new();
@@ -120,7 +120,7 @@ impl<'g> Renderer<'g> {
         }
         let mut others = self.merged_others(&variants);
         if matches!(variants[..], [Variant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // Said with the sets.
+            // This is described together with the sets.
             self.change("minProperties", ChangeKind::Described);
             self.change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
@@ -158,7 +158,7 @@ impl<'g> Renderer<'g> {
             Some(words) => Form::Words(words),
             None => self.merged_form(&given)?,
         };
-        // Alternatives say it for themselves.
+        // Alternatives describe this themselves.
         let notes = if matches!(form, Form::Choice(_)) { Map::new() } else { self.joined(&given) };
         Ok(Field { name, required, null_absent: !required && !takes_null, in_cycle, form, notes })
     }
@@ -178,7 +178,7 @@ impl<'g> Renderer<'g> {
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // Where several descriptions were joined, they have said it.
+            // Joined descriptions have mentioned it already.
             let said = notes.get("description").and_then(Value::as_str).unwrap_or_default();
             if !labels.is_empty() && !labels.iter().all(|label| said.contains(&format!("For {label}: "))) {
                 let mut lines = vec![format!("For {}.", labels.join(" or "))];
@@ -190,7 +190,7 @@ impl<'g> Renderer<'g> {
         Ok(Form::Choice(choice.collect()))
     }
 
-    /// The schema of a node without what it says about itself, only to compare it.
+    /// Returns the schema of a node without its annotations, only for comparison.
     fn undescribed(&mut self, id: NodeId) -> Result<Written> {
         let before = self.changes.len();
         let mut out = self.node(id)?;
@@ -201,7 +201,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// What the variants say about a property that is the same in all: once, or for each.
+    /// Joins the descriptions of a property that is the same in all variants: once if they agree, or for each variant.
     fn joined(&self, given: &[(&Variant<'g>, &'g Prop)]) -> Map<String, Value> {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();
@@ -251,7 +251,7 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    /// Which properties go together, a line for each variant.
+    /// Describes which properties belong together, one line for each variant.
     fn sets(&self, variants: &[Variant<'g>], given: &Given<'g>) -> String {
         let nulls = if self.absent_is_null() { " The others are null." } else { "" };
         if let [only] = variants
@@ -295,13 +295,13 @@ impl<'g> Renderer<'g> {
     }
 }
 
-/// What a property says about itself; for a payload of an externally tagged variant, what the variant says.
+/// Returns the annotations of a property; those of the variant for a payload of an externally tagged variant.
 fn notes_of<'g>(variant: &Variant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
     let external = variant.external.and_then(|external| external.variant(&prop.name));
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// The tags of all variants, if a property is nothing else in any.
+/// Returns the tags of all variants, if the property is nothing but a tag in each.
 fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;
@@ -318,7 +318,7 @@ fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<
     Some(out)
 }
 
-/// Whether null is a value of the node.
+/// Whether the node accepts null.
 pub(in crate::schema) fn takes_null(graph: &Graph, id: NodeId) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![id];

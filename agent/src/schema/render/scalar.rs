@@ -6,7 +6,7 @@ use crate::args::{Bound, IntSpec, NumSpec, StrSpec};
 use crate::schema::abilities::{Formats, Members, Patterns};
 use serde_json::{Value, json};
 
-/// Integers are exact in every JSON reader up to here.
+/// The largest integer that every JSON reader represents exactly.
 const SAFE: u128 = 1 << 53;
 
 impl Renderer<'_> {
@@ -16,7 +16,7 @@ impl Renderer<'_> {
             bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok()).map(Value::from)
         };
         let ends = [("minimum", spec.min), ("maximum", spec.max)].map(|(keyword, bound)| {
-            // The limits of a wide type are no guidance, so they are not worth words.
+            // The limits of a wide type do not guide a model, so they are not described.
             if !self.can.has(keyword) && bound.is_some_and(is_limit_of_a_type) {
                 if safe(bound).is_some() {
                     self.change(keyword, ChangeKind::Dropped);
@@ -54,7 +54,7 @@ impl Renderer<'_> {
         out
     }
 
-    /// Both ends of a range: as keywords, or in one sentence.
+    /// Writes both ends of a range: as keywords, or in one sentence.
     pub(super) fn ranged(&mut self, out: &mut Written, ends: [(&str, Option<Value>); 2], unit: &str) {
         let [mut low, mut high] = [None, None];
         for (place, (keyword, bound)) in [&mut low, &mut high].into_iter().zip(ends) {
@@ -110,7 +110,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// A closed set of values that are not all strings.
+    /// Writes a closed set with values other than strings.
     pub(super) fn members(&mut self, members: &[Value]) -> Written {
         let allowed = |member: &Value| match self.can.members {
             Members::All => true,
@@ -163,7 +163,7 @@ fn is_limit_of_a_type(bound: i128) -> bool {
         .contains(&bound)
 }
 
-/// `integer` only if all numbers of the set are.
+/// Returns `integer` only if all numbers of the set are integers.
 fn type_of(member: &Value, members: &[Value]) -> &'static str {
     match member {
         Value::Null => "null",
@@ -176,7 +176,8 @@ fn type_of(member: &Value, members: &[Value]) -> &'static str {
     }
 }
 
-/// The whole text, in characters, classes, groups, alternatives and repetitions: no assertion, no class by letter.
+/// Whether a pattern matches the whole text and uses only characters, classes, groups, alternatives and repetitions: no
+/// assertions, no class escapes.
 fn is_plain_grammar(source: &str) -> bool {
     let Some(inner) = source.strip_prefix('^').and_then(|s| s.strip_suffix('$')) else { return false };
     if inner.ends_with('\\') || inner.contains("(?") {

@@ -1,12 +1,12 @@
-//! A schema that is still being written, and what has to be said in words.
+//! A schema that is being written, with the sentences for its description.
 
 use crate::args::cut;
 use serde_json::{Map, Value, json};
 
-/// Sentences are short; a default or a set of values may not be.
+/// Maximum length of a sentence: a default or a set of values may be long.
 const MAX_SAID: usize = 300;
 
-/// A schema object, and the sentences that its description gets in the end.
+/// A schema object, and the sentences to be appended to its description.
 #[derive(Default, PartialEq)]
 pub(super) struct Written {
     pub(super) schema: Map<String, Value>,
@@ -28,12 +28,12 @@ impl Written {
         self.words.push(sentence);
     }
 
-    /// Descriptive keywords; later ones win, in the place of the earlier.
+    /// Adds annotations; later ones replace earlier ones in place.
     pub(super) fn note(&mut self, notes: &Map<String, Value>) {
         self.schema.extend(notes.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
 
-    /// The schema, with the sentences on a line of their own below the description.
+    /// Returns the schema, with the sentences on a line of their own below the description.
     pub(super) fn described(mut self) -> Value {
         if !self.words.is_empty() {
             let sentences = self.words.join(" ");
@@ -47,7 +47,7 @@ impl Written {
     }
 }
 
-/// `From 1 to 5.`, `At least 1 item.`, `At most 5 items.`
+/// Such as `From 1 to 5.`, `At least 1 item.`, `At most 5 items.`
 pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> Option<String> {
     let of = |number: &str| match unit {
         "" => String::new(),
@@ -63,7 +63,7 @@ pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> O
     })
 }
 
-/// A number in a sentence: `1.0` is 1.
+/// Writes a number in a sentence: `1.0` as 1.
 pub(super) fn plain(number: &Value) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => float.to_string(),
@@ -71,7 +71,7 @@ pub(super) fn plain(number: &Value) -> String {
     }
 }
 
-/// JSON in a sentence.
+/// Writes JSON in a sentence.
 pub(super) fn said(value: &Value) -> String {
     cut(&value.to_string(), MAX_SAID)
 }

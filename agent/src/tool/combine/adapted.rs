@@ -1,4 +1,4 @@
-//! A tool as another set has it.
+//! A tool as a changed set has it.
 
 use super::arguments::{Joined, Taken, join};
 use crate::args::{Coercions, InvalidArguments, NotTakenOut, PlanOptions};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub(super) type MapOutput = dyn Fn(&str, ToolOutput) -> ToolOutput + Send + Sync;
 
-/// What is different.
+/// The changes to a tool.
 #[derive(Clone, Default)]
 pub(super) struct Change {
     name: Option<String>,
@@ -50,7 +50,7 @@ impl Change {
         self
     }
 
-    /// The changed tool.
+    /// Returns the changed tool.
     pub(super) fn of(self, inner: Arc<dyn Tool>) -> Result<Arc<dyn Tool>, DefinitionError> {
         Ok(Arc::new(Adapted::new(inner, self)?))
     }
@@ -89,7 +89,7 @@ impl Change {
     }
 }
 
-/// A tool under a [`Change`].
+/// A tool with a [`Change`].
 pub(super) struct Adapted {
     inner: Arc<dyn Tool>,
     change: Change,
@@ -107,7 +107,7 @@ impl Adapted {
         Ok(Self { inner, change, definition, policy })
     }
 
-    /// The arguments as the tool takes them, for whomever the call is made; none where nothing is taken away from them.
+    /// Returns the arguments as the tool takes them, for the source of the call; `None` if no arguments are hidden.
     fn joined(&self, arguments: &str, source: Option<&Source>) -> Result<Option<Joined>, Box<ToolReply>> {
         if self.change.taken.is_empty() {
             return Ok(None);
@@ -135,7 +135,7 @@ impl Adapted {
         .into()
     }
 
-    /// Why the tool refuses these arguments, if it was it that did.
+    /// Returns the tool's own report, if it was the tool that refused the arguments.
     fn refusal(&self, text: &str, source: Option<&Source>) -> Option<InvalidArguments> {
         match source.map(|source| self.inner.definition_for(source)) {
             Some(Ok(Some(whole))) => {
@@ -146,7 +146,7 @@ impl Adapted {
         }
     }
 
-    /// A report of the tool in the words of what the model was shown.
+    /// Rewrites a report of the tool for the definition that the model saw.
     fn told(&self, mut report: InvalidArguments, shown: &ToolDefinition) -> InvalidArguments {
         for taken in &self.change.taken {
             report = report.without_place(&taken.pointer());

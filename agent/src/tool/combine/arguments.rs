@@ -1,4 +1,4 @@
-//! Arguments that a model neither sees nor sends.
+//! Arguments that the model neither sees nor sends.
 
 use crate::args::{Coercions, InvalidArguments, Issue, IssueCode, Plan};
 use crate::tool::definition::DefinitionError;
@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// An argument that is taken away from the model.
+/// An argument that is hidden from the model.
 #[derive(Clone)]
 pub(super) struct Taken {
     pub(super) name: String,
-    /// What the tool gets; none: its default.
+    /// The value that the tool gets; `None` for its default.
     value: Option<Value>,
 }
 
@@ -28,7 +28,7 @@ impl Taken {
         Self { name: name.to_owned(), value }
     }
 
-    /// Whether `tool` can do without being sent it.
+    /// Checks that `tool` works without the argument being sent.
     pub(super) fn suits(&self, tool: &dyn Tool) -> Result<(), DefinitionError> {
         let refuse = |reason: String| Err(DefinitionError::Parameter { name: self.name.clone(), reason });
         let Some(value) = &self.value else {
@@ -54,13 +54,13 @@ impl Taken {
         }
     }
 
-    /// Where it stands, as a JSON pointer.
+    /// The JSON pointer to the argument.
     pub(super) fn pointer(&self) -> String {
         format!("/{}", self.name.replace('~', "~0").replace('/', "~1"))
     }
 }
 
-/// Checks what a model sent by the plan that it was shown, and adds what the application says. `whole` is the tool's own plan.
+/// Checks the model's arguments against the plan that it saw, and adds the application's. `whole` is the tool's own plan.
 pub(super) fn join(
     shown: &Plan,
     whole: &Plan,
@@ -113,7 +113,7 @@ fn unknown(key: &str) -> Issue {
     Issue::new(Taken::new(key, None).pointer(), IssueCode::Unknown, "unknown parameter")
 }
 
-/// The values of an object as they were written; nothing, where the text is something else.
+/// The values of an object as they were written; empty if the text is not an object.
 struct Raw<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'t> Raw<'t> {

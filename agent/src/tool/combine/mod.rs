@@ -1,4 +1,4 @@
-//! Sets of tools made of others: fewer of them, under other names, with arguments that the application fills in.
+//! Derived sets of tools: fewer tools, other names, or arguments that the application fills in.
 
 mod adapted;
 mod arguments;
@@ -19,11 +19,11 @@ use arguments::Taken;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// # Sets made of others
+/// # Derived sets
 ///
-/// Each of these gives another set, in the order of the first, and keeps what holds for every tool: what a model is shown is
-/// what is checked. What cannot be (a name that no tool has, an argument that cannot be hidden) is an error of the
-/// [`Registry`] that is built from the set, with everything else that is wrong.
+/// Each of these methods returns a new set in the order of the first. What a model sees is still what is checked. A mistake, such
+/// as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from the
+/// set, together with all others.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -56,7 +56,7 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 impl ToolSet {
-    /// Only these tools, in the order asked for.
+    /// Returns only these tools, in the given order.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -88,7 +88,7 @@ impl ToolSet {
         subset
     }
 
-    /// Only the tools of which `keep` says so.
+    /// Returns only the tools for which `keep` returns `true`.
     ///
     /// ```
     /// # use agent::{tool, tools};
@@ -105,7 +105,7 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Changes some of the tools: `change` is given a set of each of them alone. All tools keep their places.
+    /// Changes some of the tools: `change` is called with a set of each of them alone. All tools keep their places.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,
@@ -132,7 +132,7 @@ impl ToolSet {
         changed
     }
 
-    /// Puts `prefix` before each name, so that two sets can stand side by side.
+    /// Adds `prefix` to each name, so that two sets can be combined.
     pub fn prefix(self, prefix: &str) -> Self {
         self.each(|tool| {
             let name = format!("{prefix}{}", tool.definition().name());
@@ -140,24 +140,24 @@ impl ToolSet {
         })
     }
 
-    /// Gives the tool `name` another name.
+    /// Renames the tool `name`.
     pub fn rename(self, name: &str, other: &str) -> Self {
         self.change([name], |set| set.each(|tool| Change::default().named(other.to_owned()).of(tool)))
     }
 
-    /// Hides an argument of every tool that has it: it is not shown and not accepted, so its default is used. An argument
-    /// without a default is [fixed](Self::fix_argument) instead.
+    /// Hides an argument of every tool that has it: it is neither shown nor accepted, so its default is used.
+    /// [Fix](Self::fix_argument) an argument without a default instead.
     pub fn hide_argument(self, argument: &str) -> Self {
         self.take(&Taken::new(argument, None))
     }
 
-    /// Fills in an argument of every tool that has it: it is not shown and not accepted, and the tool gets this value. It is
+    /// Sets an argument of every tool that has it: it is neither shown nor accepted, and the tool gets this value. The value is
     /// checked when the registry is built.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.take(&Taken::new(argument, Some(value.into())))
     }
 
-    /// Lets every tool wait for approval where `approval` says so, and where it says so itself.
+    /// Requires approval for every tool where `approval` does, in addition to the tool's own rule.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a rule is made for its set; users would have to write `&`"
@@ -166,7 +166,7 @@ impl ToolSet {
         self.each(|tool| Change::default().approved(approval.clone()).of(tool))
     }
 
-    /// Changes what every tool gives back, when it completes; `change` is told the name of the tool.
+    /// Changes the output of every tool when it completes; `change` also gets the name of the tool.
     ///
     /// ```
     /// # use agent::{Registry, ToolContext, ToolOutput, message::ToolCall, tool, tools};
@@ -202,7 +202,7 @@ impl ToolSet {
         set
     }
 
-    /// Every tool changed; one that cannot be is told by the registry.
+    /// Changes every tool; the registry reports the ones that cannot be changed.
     fn each(self, mut change: impl FnMut(Arc<dyn Tool>) -> Result<Arc<dyn Tool>, DefinitionError>) -> Self {
         let changed = self.into_entries().into_iter().map(|entry| {
             let tool = entry?;
@@ -216,7 +216,7 @@ impl ToolSet {
         self.names().any(|own| own == name)
     }
 
-    /// The tool of this name, or an entry that says that there is none.
+    /// Returns the tool with this name, or an entry that reports that there is none.
     fn entry(&self, name: &str) -> Entry {
         let found = self.entries().iter().find(|entry| entry_name(entry) == name);
         found.cloned().unwrap_or_else(|| {
@@ -241,7 +241,7 @@ impl FromIterator<Entry> for ToolSet {
     }
 }
 
-/// Its tools, in order. Its state stays where it is: give that to the new registry.
+/// Returns the registry's tools, in order. Its state is not included: add it to the new registry.
 #[diagnostic::do_not_recommend]
 impl IntoTools for Registry {
     fn into_tools(self) -> ToolSet {
@@ -250,8 +250,8 @@ impl IntoTools for Registry {
 }
 
 impl Registry {
-    /// Only the tools of which `keep` says so, with the same state. Cheap: for a choice that is made again for each
-    /// user or turn. The order is kept, so that what providers cache of a request stays good.
+    /// Returns only the tools for which `keep` returns `true`, with the same state. It is cheap, so it can be called for each
+    /// user or turn. The order is kept, so that cached requests stay valid at providers.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};

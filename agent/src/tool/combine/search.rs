@@ -1,4 +1,4 @@
-//! Tools that models look for before they are shown them.
+//! Tools that models search for before they see them.
 
 use crate::message::Message;
 use crate::tool::builder::ToolBuilder;
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Where the result of a search keeps the names that were found: in its metadata, which no model sees.
+/// The metadata key for the names that a search found, which no model sees.
 const FOUND: &str = "found_tools";
 
 const SEARCH_TOOLS: &str = "search_tools";
-/// Tools that one search finds, if it does not say how many.
+/// Default number of tools that one search finds.
 const USUAL: usize = 5;
 const MOST: usize = 20;
-/// Names that are listed when nothing was found.
+/// Maximum number of names that are listed when nothing was found.
 const LISTED: usize = 50;
 
 impl ToolSet {
-    /// Adds a tool `search_tools` by which models find those of this set that are [deferred](ToolDefinition::is_deferred); none
-    /// if there are none. It is the last thing to do with a set: tools that are added or renamed later are not found.
+    /// Adds a tool `search_tools` with which models find the tools of this set that are [deferred](ToolDefinition::is_deferred);
+    /// adds nothing if there are none. Call it last: tools that are added or renamed later are not found.
     ///
-    /// What a search found stands in its result, and [`Registry::shown`] reads it there: a found tool is shown from
-    /// then on, behind all others.
+    /// The result of a search contains the names that it found, and [`Registry::shown`] reads them from there: a tool that was
+    /// found is shown from then on, after all others.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::{Conversation, Message, ToolCall}, tool, tools};
@@ -53,7 +53,7 @@ impl ToolSet {
     /// # Ok(()) }
     /// ```
     ///
-    /// An assistant does this by itself when its tools have not been given it.
+    /// An assistant adds the search automatically if its set does not have it.
     pub fn with_tool_search(mut self) -> Self {
         // It may have been renamed since.
         if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
@@ -73,7 +73,7 @@ impl ToolSet {
 }
 
 impl Registry {
-    /// The tools that these words speak of, best first: by their names, descriptions and parameters.
+    /// Returns the tools that match these words in their names, descriptions and parameters, best first.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};
@@ -91,9 +91,9 @@ impl Registry {
         ranked(&definitions, words, limit).into_iter().cloned().collect()
     }
 
-    /// What a model is shown after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then those
-    /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that what a provider cached
-    /// of the list stays good. Without deferred tools it is [`definitions`](Self::definitions), shared.
+    /// Returns what a model sees after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then those
+    /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that a cached list stays valid at
+    /// providers. Without deferred tools it is the shared list of [`definitions`](Self::definitions).
     ///
     /// ```
     /// # /// Reads a file.
@@ -113,7 +113,7 @@ impl Registry {
     }
 }
 
-/// What of these a model is shown after these messages.
+/// Returns which of these tools a model sees after these messages.
 pub(crate) fn shown_after<'m>(
     all: &Arc<[ToolDefinition]>,
     messages: impl IntoIterator<Item = &'m Message>,
@@ -171,8 +171,7 @@ fn answer(deferred: &[ToolDefinition], found: &[&ToolDefinition]) -> ToolOutput 
     ToolOutput::text(text).with_metadata(FOUND, json!(names))
 }
 
-/// The tools that share a word with the query. A word counts more in a name than in a description, and more when few
-/// tools have it.
+/// Returns the tools that share a word with the query. A word counts more in a name than in a description, and more if few tools have it.
 fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d ToolDefinition> {
     let wanted: HashSet<String> = words(query).collect();
     let known: Vec<Vec<(String, f64)>> = tools.iter().map(weighted).collect();
@@ -200,7 +199,7 @@ fn as_float(count: usize) -> f64 {
     count as f64
 }
 
-/// The words of a tool, each with what it counts.
+/// The words of a tool, each with its weight.
 fn weighted(tool: &ToolDefinition) -> Vec<(String, f64)> {
     let named = words(tool.name()).chain(tool.title().into_iter().flat_map(words)).map(|word| (word, 3.0));
     let described = words(tool.description()).map(|word| (word, 1.0));
@@ -208,7 +207,7 @@ fn weighted(tool: &ToolDefinition) -> Vec<(String, f64)> {
     named.chain(described).chain(parameters).collect()
 }
 
-/// Words in lower case, those that say nothing left out.
+/// Words in lower case, without filler words.
 fn words(text: &str) -> impl Iterator<Item = String> {
     const EMPTY: [&str; 18] = [
         "a", "an", "and", "the", "of", "to", "in", "for", "on", "with", "is", "it", "or", "by", "from",
@@ -229,7 +228,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// The same word, or one of its forms: all but the last letters are the same.
+/// Whether the words are equal, or forms of one word that differ only in the last letters.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;

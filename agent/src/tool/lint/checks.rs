@@ -1,4 +1,4 @@
-//! The checks themselves: of one tool, and of all together.
+//! The checks of one tool, and of all tools together.
 
 use super::words::{likeness, quoted, split, stems, telling};
 use super::{Lint, LintFinding};
@@ -7,19 +7,19 @@ use crate::tool::definition::ToolDefinition;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 
-/// The longest description of a tool that every provider takes (OpenAI's limit), in characters.
+/// Maximum length of a tool's description that every provider accepts (OpenAI's limit), in characters.
 const LONGEST_OF_TOOL: usize = 1_024;
-/// The same for a parameter; no provider's limit, but what is longer belongs to the tool.
+/// Maximum length of a parameter's description; no provider limits it, but longer text belongs to the tool.
 const LONGEST_OF_PARAMETER: usize = 600;
-/// Parameters of one tool that are looked at, and how deep.
+/// Maximum number of parameters of one tool that are checked, and their maximum depth.
 const MAX_PARAMETERS: usize = 500;
 const MAX_DEPTH: usize = 12;
-/// How much of their words two descriptions share to look alike.
+/// The share of common words from which two descriptions look alike.
 const ALIKE: f64 = 0.8;
-/// Tools that are compared with each other.
+/// Maximum number of tools that are compared with each other.
 const MAX_COMPARED: usize = 400;
 
-/// A parameter, wherever it stands.
+/// A parameter at any depth.
 struct Parameter<'d> {
     path: String,
     name: &'d str,
@@ -32,7 +32,7 @@ impl Parameter<'_> {
     }
 }
 
-/// Everything about one tool.
+/// Checks one tool.
 pub(super) fn tool(definition: &ToolDefinition, findings: &mut Vec<LintFinding>) {
     let mut find = |lint: Lint, path: &str, message: String| {
         let (tool, path) = (definition.name().to_owned(), path.to_owned());
@@ -74,7 +74,7 @@ pub(super) fn tool(definition: &ToolDefinition, findings: &mut Vec<LintFinding>)
     other_names(definition, &parameters, &mut find);
 }
 
-/// What is between tools.
+/// Checks tools against each other.
 pub(super) fn together(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
     let known: Vec<(BTreeSet<String>, BTreeSet<String>)> =
         definitions.iter().map(|tool| (stems(tool.name()), telling(tool.description()))).collect();
@@ -114,8 +114,8 @@ pub(super) fn together(definitions: &[ToolDefinition], findings: &mut Vec<LintFi
     }
 }
 
-/// Whether the words of two names are the same but for one that is misspelt, not for one that is another: `read_file` and
-/// `read_files`, but not `get_user` and `set_user`.
+/// Whether two names have the same words except for one that is a misspelling, not another word: `read_file` and `read_files`,
+/// but not `get_user` and `set_user`.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()
@@ -125,7 +125,7 @@ fn differ_by_little(one: &str, other: &str) -> bool {
             .all(|(a, b)| a == b || (a.len() >= 4 && !did_you_mean(a, [b.as_str()]).is_empty()))
 }
 
-/// Every parameter, outer ones first.
+/// Returns every parameter, outer ones first.
 fn parameters(root: &Value) -> Vec<Parameter<'_>> {
     let mut found = Vec::new();
     collect(root, root, "", 0, &mut found);
@@ -166,14 +166,14 @@ fn collect<'d>(root: &'d Value, schema: &'d Value, path: &str, depth: usize, fou
     }
 }
 
-/// The word of a variant: there is nothing to choose.
+/// Whether the schema is the constant of a variant: there is nothing to choose.
 fn is_constant(schema: &Value) -> bool {
     schema.get("const").is_some()
         || schema.get("enum").and_then(Value::as_array).is_some_and(|words| words.len() == 1)
         || schema.get("type").and_then(Value::as_str) == Some("null")
 }
 
-/// Whether a description only says the words of names again.
+/// Whether a description only repeats the words of names.
 fn says_only(said: &str, names: &[&str]) -> bool {
     let known: BTreeSet<String> = names.iter().flat_map(|name| stems(name)).collect();
     telling(said).is_subset(&known)
@@ -188,7 +188,7 @@ fn too_long(said: &str, longest: usize, find: impl FnOnce(String)) {
     }
 }
 
-/// Words of a closed set that a model would mix up.
+/// Returns the words of a closed set that a model would confuse.
 fn ambiguous(schema: &Value) -> Vec<String> {
     let Some(words) = schema.get("enum").and_then(Value::as_array) else { return Vec::new() };
     let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
@@ -213,7 +213,7 @@ fn ambiguous(schema: &Value) -> Vec<String> {
     found
 }
 
-/// A letter or a number.
+/// Whether the word is a letter or a number.
 fn is_code(word: &str) -> bool {
     word.chars().filter(|char| char.is_alphabetic()).count() <= 1
 }
@@ -244,7 +244,7 @@ fn same_parameters(parameters: &[Parameter<'_>], find: &mut impl FnMut(Lint, &st
     }
 }
 
-/// Names in the descriptions that are nearly those of parameters.
+/// Returns names in the descriptions that are similar to those of parameters.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],

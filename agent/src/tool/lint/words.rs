@@ -1,4 +1,4 @@
-//! Words of names and texts, compared.
+//! Compares the words of names and texts.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ pub(super) fn stems(text: &str) -> BTreeSet<String> {
     split(text).iter().map(|word| stem(word)).collect()
 }
 
-/// Words in lower case: `readFile`, `read_file` and `Read file` have the same.
+/// Splits into words in lower case: `readFile`, `read_file` and `Read file` give the same.
 pub(super) fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -24,7 +24,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Without the endings of verbs and plurals: `gets`, `getting` and `get` are one word, and so are `file` and `files`.
+/// Removes the endings of verbs and plurals: `gets`, `getting` and `get` are one word, and so are `file` and `files`.
 fn stem(word: &str) -> String {
     let without = |word: &str, ending: &str| {
         word.strip_suffix(ending).filter(|rest| rest.chars().count() >= 3).map(str::to_owned)
@@ -42,7 +42,7 @@ fn stem(word: &str) -> String {
     word
 }
 
-/// Words that say nothing about what is meant.
+/// Words without a meaning of their own.
 const FILLERS: [&str; 28] = [
     "a",
     "an",
@@ -74,7 +74,7 @@ const FILLERS: [&str; 28] = [
     "name",
 ];
 
-/// The stems that say something.
+/// The stems without filler words.
 pub(super) fn telling(text: &str) -> BTreeSet<String> {
     split(text).iter().filter(|word| !FILLERS.contains(&word.as_str())).map(|word| stem(word)).collect()
 }
@@ -87,7 +87,7 @@ pub(super) fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 
     if all == 0 { 0.0 } else { common as f64 / all as f64 }
 }
 
-/// Names in backticks.
+/// Returns the names in backticks.
 pub(super) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |name: &&str| {
         name.len() >= 3 && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-'))

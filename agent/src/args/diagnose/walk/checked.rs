@@ -1,4 +1,4 @@
-//! Assertions about a value as it will arrive: what JSON Schema says beside its shape.
+//! Assertions about a value as it will arrive: keywords of JSON Schema beyond its shape.
 
 use super::Walk;
 use crate::args::coercion::HIDDEN;
@@ -10,7 +10,7 @@ use crate::args::report::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::Value;
 
-/// The longest signature inside a sentence.
+/// Maximum length of a signature inside a sentence.
 const MAX_WORDS: usize = 120;
 
 impl<'w> Walk<'w, '_> {
@@ -87,7 +87,7 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// The property that a pointer from an object leads to: what it takes is said where it is declared.
+/// Returns the property that a pointer from an object leads to; what it accepts is described where it is declared.
 fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     let Kind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
     let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;
@@ -95,7 +95,7 @@ fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     object.props.iter().find(|prop| prop.name == name).map(|prop| prop.node)
 }
 
-/// What checks have against a value. Paths begin at it.
+/// The issues that checks have with a value. Paths start at the value.
 #[derive(Default)]
 struct Verdict {
     issues: Vec<Issue>,
@@ -195,7 +195,7 @@ impl<'x> Judge<'x> {
         Walk::count(self.shared, node, doc).count == 0
     }
 
-    /// Everything that a schema has against the value, and why it is asked at all.
+    /// Adds all issues that a schema has with the value, and why it applies.
     fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut Verdict) {
         let mut issues = Vec::new();
         let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));

@@ -45,7 +45,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Without the tag nobody knows what the other keys mean; but one that no variant has may be the tag.
+    /// Without the tag the meaning of the other keys is unknown; but a key that no variant has may be the tag.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
         let unknown = self.graph.options.unknown_keys();

@@ -1,4 +1,4 @@
-//! Keys: unknown ones first, in the order given; then the parameters as declared; then map entries in the order given.
+//! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
 
 use super::{Segment, Walk};
 use crate::args::diagnose::document::Doc;
@@ -16,7 +16,7 @@ use std::{borrow::Cow, collections::HashMap, collections::HashSet};
 struct Given<'w, 't> {
     key: &'w str,
     doc: &'w Doc<'t>,
-    /// The name or alias it was given under before.
+    /// The name or alias under which it was given before.
     before: Option<&'w str>,
 }
 
@@ -93,7 +93,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Keys that no parameter has; a parameter that was given is no candidate for what was meant.
+    /// Reports keys that match no parameter; parameters that were given are not suggested.
     pub(in crate::args::diagnose) fn unknown(
         &mut self,
         object: &'w ObjectSpec,
@@ -143,7 +143,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// A key that was given before, under this name or another one of the same parameter.
+    /// Reports a key that was given before, under this name or another name of the same parameter.
     pub(in crate::args::diagnose) fn twice(&mut self, key: &'w str, before: &str) {
         let problem =
             if before == key { "given twice".into() } else { format!("given twice (also as {before:?})") };
@@ -152,7 +152,7 @@ impl<'w> Walk<'w, '_> {
         });
     }
 
-    /// A parameter that was given once.
+    /// Checks a parameter that was given once.
     pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
         let secret = self.secret;
         self.secret |= prop.secret;
@@ -168,7 +168,7 @@ impl<'w> Walk<'w, '_> {
         self.secret = secret;
     }
 
-    /// A map entry that was given once.
+    /// Checks a map entry that was given once.
     pub(in crate::args::diagnose) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
         self.below(Segment::Key(key), |walk| walk.check(node, doc));
     }

@@ -1,4 +1,4 @@
-//! Which hosts and origins are answered: what keeps web pages from using a server on their reader's machine.
+//! Which hosts and origins are accepted. The check prevents web pages from using a server on their reader's machine.
 
 use super::super::ServerError;
 use http::header::{HOST, ORIGIN};
@@ -8,13 +8,13 @@ use std::net::Ipv6Addr;
 /// The names of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Hosts and origins that are answered.
+/// The hosts and origins that are accepted.
 pub(crate) struct HostPolicy {
     hosts: Vec<Host>,
     origins: Vec<Origin>,
 }
 
-/// A host with a port, or with any.
+/// A host with a specific port, or with any.
 #[derive(Clone, Debug)]
 struct Host<S = String> {
     name: S,
@@ -37,12 +37,12 @@ impl HostPolicy {
         Ok(Self { hosts, origins })
     }
 
-    /// Whether nothing but the names of this machine is answered.
+    /// Whether only the names of this machine are accepted.
     pub(crate) fn is_local(&self) -> bool {
         self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))
     }
 
-    /// Whether a request may go on; otherwise what it is told.
+    /// Checks a request, and returns the refusal's text as the error.
     pub(super) fn check(&self, head: &Parts) -> Result<(), &'static str> {
         let own = requested_host(head).ok_or("The Host header is missing or cannot be read.")?;
         if !self.hosts.iter().any(|allowed| allowed.takes(&own)) {
@@ -57,7 +57,7 @@ impl HostPolicy {
         }
     }
 
-    /// A page of the server's own host, or one that is listed.
+    /// Whether the origin is the server's own host, or listed.
     fn takes(&self, origin: &Origin<&str>, own: &Host<&str>) -> bool {
         let port = |host: &Host<&str>| host.port.or(default_port(origin.scheme));
         let is_own = origin.host.name.eq_ignore_ascii_case(own.name) && port(&origin.host) == port(own);
@@ -87,12 +87,12 @@ fn requested_host(head: &Parts) -> Option<Host<&str>> {
     match (values.next(), values.next()) {
         (Some(only), None) => host_of(only.to_str().ok()?),
         (Some(_), Some(_)) => None,
-        // HTTP/2 has it in the address.
+        // HTTP/2 has the host in the address.
         (None, _) => host_of(head.uri.authority()?.as_str()),
     }
 }
 
-/// Of a name or an address, with a port or without; nothing else, such as who logs in, may stand there.
+/// Parses a name or an address, with or without a port. Anything else, such as user information, is an error.
 fn host_of(authority: &str) -> Option<Host<&str>> {
     let (name, rest) = match authority.strip_prefix('[') {
         Some(inner) => inner.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?,
@@ -101,7 +101,7 @@ fn host_of(authority: &str) -> Option<Host<&str>> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':');
     let port = match rest.strip_prefix(':') {
         None => None,
-        // Digits alone: not `+1`.
+        // Digits only: not `+1`.
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
         Some(_) => return None,
     };
@@ -126,7 +126,7 @@ fn default_port(scheme: &str) -> Option<u16> {
 }
 
 fn allowed_host(entry: &str) -> Result<Host, ServerError> {
-    // An address of version 6 may stand without brackets here.
+    // An IPv6 address may be written without brackets here.
     if entry.parse::<Ipv6Addr>().is_ok() {
         return Ok(Host { name: entry.to_owned(), port: None });
     }

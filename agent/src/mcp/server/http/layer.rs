@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that answers one path, and the path of the metadata, and hands on everything else. See
+/// A layer that answers one path and the path of the metadata, and forwards everything else. See
 /// [`Server::into_layer`](crate::mcp::Server::into_layer).
 ///
 /// ```
@@ -55,7 +55,7 @@ impl<S> Layer<S> for HttpLayer {
     }
 }
 
-/// An application with a server in front of one of its paths.
+/// The service that [`HttpLayer`] makes: an application with a server in front of one of its paths.
 ///
 /// ```
 /// use agent::mcp::{Server, server::Mounted};

@@ -1,4 +1,4 @@
-//! A server of its own: connections, their limits, and their end.
+//! The built-in listener: connections, their limits, and their shutdown.
 
 use super::super::ServerError;
 use super::super::gate::{Phase, ServerHandle};
@@ -19,13 +19,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 
-/// After an error of the machine, such as no more open files.
+/// Pause after an error of the machine, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// For answers that were given and not yet sent when a server ends.
+/// Time to send the answers that are ready when a server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// A server that takes connections and answers as soon as it [runs](Self::run).
+/// A bound server, which accepts connections and answers them once it [runs](Self::run).
 ///
 /// ```
 /// use agent::mcp::Server;
@@ -58,20 +58,20 @@ pub(in super::super) async fn bind(layer: HttpLayer, address: SocketAddr) -> std
 }
 
 impl BoundServer {
-    /// Where clients reach it, such as `http://127.0.0.1:8080/mcp`.
+    /// Returns the URL for clients, such as `http://127.0.0.1:8080/mcp`.
     pub fn url(&self) -> String {
         self.listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{address}/mcp"))
     }
 
-    /// Tells the running server that its tools changed, and when to end.
+    /// Returns a handle that notifies the running server of changed tools, and ends it.
     pub fn handle(&self) -> ServerHandle {
         self.layer.handle()
     }
 
-    /// Answers until the [handle](Self::handle) ends it.
+    /// Answers requests until the [handle](Self::handle) ends the server.
     ///
     /// # Errors
-    /// None yet: errors of single connections are logged.
+    /// Currently none: errors of single connections are logged.
     pub async fn run(self) -> Result<(), ServerError> {
         let Self { listener, layer } = self;
         let handle = layer.handle();
@@ -105,7 +105,7 @@ impl BoundServer {
         }
         drop(listener);
         handle.reaches(Phase::Stopped).await;
-        // The last answers are on their way; a client that does not read them would keep its connection for ever.
+        // The last answers are being sent; a client that does not read them would keep its connection open indefinitely.
         let finishing = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_ANSWERS, finishing).await.is_err() {
             connections.shutdown().await;
@@ -115,7 +115,7 @@ impl BoundServer {
 }
 
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
-    // Answers are small; they should not wait for more.
+    // Answers are small, and should not be delayed to collect more data.
     let _ = stream.set_nodelay(true);
     let receive = layer.receive();
     let service = TowerToHyperService::new(layer.layer(NothingElse));
@@ -136,7 +136,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     }
 }
 
-/// The application around a server that stands alone.
+/// The application around a server that runs alone: it answers every other path with an error.
 #[derive(Clone, Copy)]
 struct NothingElse;
 

@@ -1,4 +1,4 @@
-//! Bodies: what comes in, under its limits, and what goes out.
+//! Request bodies under their limits, and answers.
 
 use super::super::call::is_deeper;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -16,12 +16,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Deeper JSON is not handed to a parser that recurses.
+/// JSON that nests deeper is not passed to a recursive parser.
 const DEEPEST: usize = 120;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer: of this server, or of the application around which it is a [layer](super::HttpLayer).
+/// The body of an answer of this server, or of the application that it is a [layer](super::HttpLayer) of.
 ///
 /// ```
 /// use agent::mcp::server::ResponseBody;
@@ -34,7 +34,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 pub struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 
 impl ResponseBody {
-    /// Any body.
+    /// Wraps any body.
     pub(super) fn wrap<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -76,17 +76,17 @@ impl fmt::Debug for ResponseBody {
 
 pub(super) type Answer = Response<ResponseBody>;
 
-/// A plain text.
+/// A plain-text answer.
 pub(super) fn plain(status: StatusCode, text: &'static str) -> Answer {
     answer(status, "text/plain; charset=utf-8", text)
 }
 
-/// A document.
+/// A JSON document as an answer.
 pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Answer {
     answer(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// An error of JSON-RPC; `id` is the JSON of the request's.
+/// A JSON-RPC error; `id` is the JSON of the request's id.
 pub(super) fn rpc_error(
     status: StatusCode,
     id: Option<&RawValue>,
@@ -109,7 +109,7 @@ fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Ans
     answer
 }
 
-/// A body that cannot be taken.
+/// Why a body cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     TooLong,
@@ -117,7 +117,7 @@ pub(super) enum Unread {
     Broken,
 }
 
-/// The bytes of a body, so many at most and in so long.
+/// Reads a body, up to a length and within a time.
 pub(super) async fn read<B>(body: B, limit: usize, within: Duration) -> Result<Bytes, Unread>
 where
     B: Body,
@@ -132,13 +132,13 @@ async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
     let mut body = std::pin::pin!(body);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        // Trailers say nothing here.
+        // Trailers have no meaning here.
         let Ok(mut data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
         let length = data.remaining();
         if length > limit - first.len() - all.len() {
             return Err(Unread::TooLong);
         }
-        // Most come in one piece, which need not be copied.
+        // Most bodies arrive in one piece, which need not be copied.
         if first.is_empty() && all.is_empty() {
             first = data.copy_to_bytes(length);
             continue;
@@ -149,7 +149,7 @@ async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// A message as far as it has to be known before it is handed on.
+/// The parts of a message that have to be known before it is handed on.
 #[derive(Deserialize)]
 pub(in super::super) struct Envelope<'a> {
     #[serde(borrow)]
@@ -162,7 +162,7 @@ pub(in super::super) struct Envelope<'a> {
     error: Option<IgnoredAny>,
 }
 
-/// Of the parameters, what is looked at before they are handed on.
+/// The parameters that are looked at before they are handed on.
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(borrow)]
@@ -171,11 +171,11 @@ struct Params<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// A message that cannot be handed on, with its code and text.
+/// A message that cannot be handed on, as an error code and text.
 pub(in super::super) struct Malformed(pub(in super::super) i64, pub(in super::super) &'static str);
 
 impl<'a> Envelope<'a> {
-    /// Reads a message.
+    /// Parses a message.
     pub(in super::super) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         if is_deeper(body, DEEPEST) {
             return Err(Malformed(-32700, "Parse error: nested too deep"));
@@ -194,13 +194,13 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The text of the arguments, where it is a call.
+    /// The text of the arguments, if the message is a call.
     pub(in super::super) fn arguments(&self) -> Option<&'a str> {
         let is_call = self.method.as_deref() == Some("tools/call");
         self.params.as_ref().filter(|_| is_call)?.arguments.map(RawValue::get)
     }
 
-    /// The version of the protocol that the request itself names.
+    /// The protocol version that the request itself names.
     pub(super) fn version(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Meta<'a> {

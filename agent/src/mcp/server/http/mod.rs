@@ -1,4 +1,4 @@
-//! The server over Streamable HTTP: the order in which a request is looked at, before the protocol sees it.
+//! The server over Streamable HTTP: the order of the checks before the protocol handles a request.
 
 mod hosts;
 mod layer;
@@ -35,7 +35,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Why a body cannot be read, in the words of whatever reads it.
+/// Why a body cannot be read, as the error of the type that reads it.
 ///
 /// ```
 /// use agent::mcp::server::RequestError;
@@ -45,8 +45,8 @@ use std::task::{Context, Poll};
 /// ```
 pub type RequestError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A server as a `tower_service::Service`, to mount in an application. Cloning is cheap. It never fails: every request gets
-/// an answer.
+/// A server as a `tower_service::Service`, to mount in an application. Cloning is cheap. The service never fails: every request
+/// gets an answer.
 ///
 /// ```
 /// use agent::mcp::{Server, server::{Bearer, Caller, HttpService}};
@@ -68,7 +68,7 @@ pub struct HttpService {
 
 impl HttpService {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        // Hosts, origins and the length of bodies are checked here, before anything else.
+        // Hosts, origins and the length of bodies are checked here, first.
         let transport = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -77,7 +77,7 @@ impl HttpService {
             .with_json_response(true);
         let own = shared.clone();
         let handler = move || {
-            // Nobody is answered whom nobody looked at before.
+            // `rmcp` only answers requests that passed the checks of this service.
             let visit = VISIT.try_with(Arc::clone).map_err(std::io::Error::other)?;
             Ok(Handler { shared: own.clone(), visit: Some(visit) })
         };
@@ -85,7 +85,7 @@ impl HttpService {
         Self { shared, protocol: Arc::new(protocol) }
     }
 
-    /// Tells the running server that its tools changed, and when to end.
+    /// Returns a handle that notifies the running server of changed tools, and ends it.
     pub fn handle(&self) -> super::ServerHandle {
         self.shared.handle.clone()
     }
@@ -128,7 +128,7 @@ impl HttpService {
         }
     }
 
-    /// Who asks, and their tools.
+    /// Determines the caller and its tools.
     async fn visit(&self, head: &RequestHead) -> Result<Visit, Box<Answer>> {
         let caller = self.caller(head).await.map_err(|refusal| Box::new(self.refused(&refusal)))?;
         self.shared.load(caller, head).await.map_err(|reason| Box::new(self.unavailable(&reason)))
@@ -168,7 +168,7 @@ impl HttpService {
         rpc_error(StatusCode::SERVICE_UNAVAILABLE, None, INTERNAL, &told, None)
     }
 
-    /// The document for clients without a token, at its path.
+    /// The metadata document for clients without a token, at its path.
     fn metadata(&self, head: &Parts) -> Option<Answer> {
         let metadata = self.shared.metadata.as_ref()?;
         if head.method != Method::GET || !head.uri.path().starts_with(WELL_KNOWN) {
@@ -182,7 +182,7 @@ impl HttpService {
         Some(answer)
     }
 
-    /// Hands a message with its caller's tools to the protocol.
+    /// Passes a message with its caller's tools to the protocol.
     async fn dispatch(&self, mut visit: Visit, head: Parts, body: Bytes) -> Answer {
         let arguments = match Envelope::read(&body) {
             Err(Malformed(code, told)) => {
@@ -197,7 +197,7 @@ impl HttpService {
         };
         visit.arguments = arguments.map(|arguments| RawArguments::of(&body, arguments));
         let rest = match arguments {
-            // What is no object is told by the protocol.
+            // The protocol reports a message that is not an object.
             Some(arguments) if arguments.starts_with('{') && !visit.catalogue.has_header_parameters() => {
                 without(&body, arguments)
             }
@@ -209,11 +209,11 @@ impl HttpService {
 }
 
 tokio::task_local! {
-    /// Whose request is answered: the protocol makes a handler for it.
+    /// The context of the current request, from which the protocol's handler is made.
     static VISIT: Arc<Visit>;
 }
 
-/// The body with `null` in place of the arguments, a part of it: they are read as text, once, by who checks them.
+/// Returns the body with `null` in place of the arguments, which are parsed once, as text, by the argument engine.
 fn without(body: &Bytes, arguments: &str) -> Bytes {
     let start = arguments.as_ptr().addr().saturating_sub(body.as_ptr().addr());
     let (before, after) = (body.get(..start), body.get(start + arguments.len()..));
@@ -221,19 +221,19 @@ fn without(body: &Bytes, arguments: &str) -> Bytes {
     [before, b"null", after].concat().into()
 }
 
-/// Codes of JSON-RPC and of the protocol.
+/// Error codes of JSON-RPC and of the protocol.
 const UNAUTHORIZED: i64 = -32002;
 const INTERNAL: i64 = -32603;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// A request that names its version is one of 2026-07-28 or later; an older version there is a mistake, which would be
-/// taken for the older protocol.
+/// A request that names its version is one of 2026-07-28 or later. An older version in it is a mistake, and would be taken for
+/// the older protocol.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<Answer> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
         return None;
     }
-    // Where they differ, that is the mistake.
+    // A difference between the two is the mistake to report.
     let version = envelope.version().filter(|version| *in_header == **version)?;
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});

@@ -1,4 +1,4 @@
-//! Answers of Chat Completions: streams and JSON bodies, of OpenAI and of the many who speak like it.
+//! Decodes answers of Chat Completions: streams and JSON bodies, of OpenAI and of compatible servers.
 
 use serde_json::{Map, Value};
 
@@ -10,16 +10,16 @@ use crate::provider::parts::{Object, count_at, data_url, media_from_url, some_te
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// Where servers put what the model thought, in order of preference.
+/// The fields in which servers put the model's thinking, in order of preference.
 const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
-/// State of a message that some servers want back.
+/// State of a message that some servers require back.
 const STATE_FIELDS: [&str; 5] =
     ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
 
-/// Reads one answer.
+/// The decoder of one answer.
 ///
-/// Source: the types of the Chat Completions API; recorded traffic of compatible servers for what departs from it.
+/// Source: the types of the Chat Completions API; recorded traffic of compatible servers for the differences.
 pub(super) struct ChatDecoder {
     provider: String,
     is_started: bool,
@@ -31,20 +31,20 @@ pub(super) struct ChatDecoder {
     message_data: Object,
     usage: Option<Value>,
     finish: Option<String>,
-    /// Whether a choice came: without one, the end of the stream is no end of a reply.
+    /// Whether a choice was received: without one, the end of the stream is not the end of a reply.
     has_choice: bool,
     is_done: bool,
 }
 
-/// A call while it grows.
+/// An unfinished call.
 #[derive(Default)]
 struct Call {
     index: Option<u64>,
     id: String,
     name: String,
-    /// Set once its name is known, and it was told.
+    /// Set once its name is known and its start was emitted.
     content_index: Option<usize>,
-    /// Arguments that came before the name.
+    /// Arguments that arrived before the name.
     early: String,
     has_arguments: bool,
     data: Object,
@@ -68,7 +68,7 @@ impl ChatDecoder {
         }
     }
 
-    /// A chunk of a stream, or a whole body: they differ in `delta` and `message`.
+    /// Decodes a chunk of a stream, or a whole body; they differ in `delta` and `message`.
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let owned = |key| some_text(chunk, key).map(str::to_owned);
         let (response_id, model) = (owned("id"), owned("model"));
@@ -77,10 +77,10 @@ impl ChatDecoder {
             out.push(ModelEvent::ReplyStart { response_id, model });
         }
         let choices = chunk.get("choices").and_then(Value::as_array);
-        // Only one answer was asked for.
+        // Only one choice was requested.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let numbered = choices.and_then(|choices| choices.iter().find(first));
-        // The one choice of a body is the answer, whatever its number.
+        // The only choice of a body is the answer, whatever its index.
         let only = || {
             choices.and_then(|list| list.first().filter(|c| list.len() == 1 && c.get("message").is_some()))
         };
@@ -110,7 +110,7 @@ impl ChatDecoder {
         }
     }
 
-    /// A message, or a piece of one.
+    /// Decodes a message, or a piece of one.
     fn message(&mut self, message: &Value, is_whole: bool, out: &mut Vec<ModelEvent>) {
         let thinking = THINKING_FIELDS.iter().find_map(|field| Some((*field, some_text(message, field)?)));
         let details = message.get("reasoning_details").and_then(Value::as_array);
@@ -136,7 +136,7 @@ impl ChatDecoder {
             let index = if is_whole { Some(place) } else { call.get("index").and_then(Value::as_u64) };
             self.call(call, index, out);
         }
-        // What `tool_calls` were before there could be several.
+        // The predecessor of `tool_calls`, with a single call.
         if let Some(call) = message.get("function_call")
             && (some_text(call, "name").is_some() || !self.calls.is_empty())
         {
@@ -165,14 +165,14 @@ impl ChatDecoder {
             self.parts - 1
         });
         out.push(ModelEvent::ThinkingDelta { content_index, delta: delta.to_owned() });
-        // It goes back in the field it came in.
+        // It is sent back in the field in which it arrived.
         if let (true, Some(field)) = (is_new, field) {
             let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "field": field }));
             out.push(ModelEvent::PartData { content_index, data });
         }
     }
 
-    /// A typed part of a content that is a list.
+    /// Decodes a typed part of a content that is a list.
     fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
         match text(part, "type") {
             Some("text" | "output_text") => self.say(text(part, "text").unwrap_or_default(), out),
@@ -194,7 +194,7 @@ impl ChatDecoder {
         }
     }
 
-    /// A picture that the model drew: `OpenRouter` has them beside the content. What else it says of one goes back with it.
+    /// Decodes an image that the model drew: `OpenRouter` sends images beside the content. Their other fields are sent back.
     fn image(&mut self, image: &Value, out: &mut Vec<ModelEvent>) {
         let mut rest = image.clone();
         let url = rest.get_mut("image_url").and_then(Value::as_object_mut);
@@ -206,7 +206,7 @@ impl ChatDecoder {
                 let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
                 Part::new(Content::Image(media)).with_provider_data(data)
             }
-            // It stood in no list of the content.
+            // The image was not in a list of the content.
             None => Part::opaque(self.provider.as_str(), rest)
                 .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };
@@ -241,7 +241,7 @@ impl ChatDecoder {
         }
     }
 
-    /// A call, or a piece of one. Pieces belong together by index; ids and names are never overwritten by empty ones.
+    /// Decodes a call, or a piece of one. Pieces belong together by index; ids and names are never overwritten by empty ones.
     fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
         if !matches!(text(piece, "type"), None | Some("" | "function"))
             && piece.get("function").is_none_or(Value::is_null)
@@ -294,12 +294,12 @@ impl ChatDecoder {
         }
     }
 
-    /// Where the call of a piece stands; a new place if the piece begins a call.
+    /// Returns the index of the call that a piece belongs to; a new one if the piece starts a call.
     fn place_of(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
         let by_index = self.calls.iter().rposition(|call| index.is_some() && call.index == index);
-        // Some servers give every call of a reply the index 0: then a name with another id begins one; or, where there are no
-        // ids, another name after arguments.
+        // Some servers give every call of a reply the index 0. Then a name with a different id starts a call; or, without ids, a
+        // different name after arguments.
         let is_other = |at: &usize| {
             let Some(known) = self.calls.get(*at).filter(|_| !name.is_empty()) else { return false };
             let is_next = known.has_arguments && !known.name.is_empty() && known.name != name;
@@ -308,7 +308,7 @@ impl ChatDecoder {
         let found = match by_index {
             Some(at) if is_other(&at) => by_id,
             Some(at) => Some(at),
-            // A piece without any mark goes on with the last call.
+            // A piece without any mark continues the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
             None if index.is_none() => by_id,
             None => None,
@@ -319,7 +319,7 @@ impl ChatDecoder {
         })
     }
 
-    /// What was gathered and not told yet.
+    /// Emits what was read and not emitted yet.
     fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
         if !self.refusal.is_empty() {
             let part = Part::refusal(std::mem::take(&mut self.refusal));
@@ -357,7 +357,7 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::event_json(event) {
-            // Nothing but usage may follow; and signs of life, under names of their own, may say anything.
+            // Only usage may follow. Keep-alive events, under names of their own, may contain anything.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
@@ -398,7 +398,7 @@ impl Decoder for ChatDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        // An error may come in a list.
+        // An error may be inside a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         self.chunk(value, out)?;
         if !self.has_choice {
@@ -409,8 +409,8 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// A piece of what `OpenRouter` tells of the reasoning: pieces of one kind that follow each other are one. Their `index` does
-/// not tell blocks apart, but a signature ends one.
+/// Adds a piece of `OpenRouter`'s reasoning details: consecutive pieces of one kind are one. Their `index` does not separate
+/// blocks, but a signature ends one.
 fn add_detail(list: &mut Vec<Value>, piece: &Value) {
     let goes_on = |last: &Object| {
         let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));
@@ -445,7 +445,7 @@ fn add_detail(list: &mut Vec<Value>, piece: &Value) {
     }
 }
 
-/// A piece of the sound of a message: what is told in pieces grows, what is told once stays.
+/// Adds a piece of a message's audio: fields sent in pieces grow, fields sent once stay.
 fn add_sound(known: &mut Object, more: &Object) {
     for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
         match (known.get_mut(key), value) {
@@ -459,7 +459,7 @@ fn add_sound(known: &mut Object, more: &Object) {
     }
 }
 
-/// The error in a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
+/// Returns the error of a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
 fn error_in(chunk: &Value) -> Option<Value> {
     let said = |value: &Value| failure::error_in(value).cloned();
     let of_choice = || said(chunk.get("choices")?.get(0)?);
@@ -481,8 +481,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Cached input is part of the input here. Reasoning is part of the output, but for servers (xAI) that add it to the
-/// total alone: then the three counts make the total.
+/// Cached input is part of the input here. Reasoning is part of the output, except for servers (xAI) that include it only in the
+/// total: then the three counts add up to the total.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);

@@ -15,7 +15,7 @@ use crate::provider::{HttpRequest, schema};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
 
-/// State of a message that goes back as it came. (Annotations and sound are for reading.)
+/// State of a message that is sent back unchanged. (Annotations and audio are only for reading.)
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
 
 pub(super) fn request(
@@ -37,7 +37,7 @@ struct Encoder<'a> {
     ids: CallIds,
 }
 
-/// The role that a model wants for its system prompt.
+/// Returns the role of the system prompt for a model.
 pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
     match compat.system_role {
         SystemRole::ByModel if models::reasons(model) => "developer",
@@ -131,7 +131,7 @@ impl Encoder<'_> {
         Ok(body)
     }
 
-    /// How much to think, in the server's words.
+    /// Writes how much to think, in the server's field.
     fn thinking(&self, level: Thinking, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
         let name = self.model.model.as_str();
         match self.compat.thinking {
@@ -183,7 +183,7 @@ impl Encoder<'_> {
         }
         for tool in &request.managed_tools {
             match tool {
-                // Asked for beside the tools.
+                // Requested by a field beside the tools.
                 ManagedTool::WebSearch(_) => {}
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     tools.push(definition.clone());
@@ -200,7 +200,7 @@ impl Encoder<'_> {
             let role = system_role(self.compat, &self.model.model);
             messages.push(json!({"role": role, "content": system}));
         }
-        // Media of results: only text may stand in a result, so they follow the last one of the turn.
+        // Media of results: a result accepts only text, so media follow the last result of the turn.
         let mut shown: Vec<Value> = Vec::new();
         let last_said =
             self.request.messages.iter().rposition(|message| matches!(**message, Message::User(_)));
@@ -261,7 +261,7 @@ impl Encoder<'_> {
             let rest = part.provider_data_of(provider);
             match &part.content {
                 Content::Text(_) => said.push(part.clone()),
-                // It stood in a list, and goes back into one.
+                // It was in a list, and is sent back in one.
                 Content::Refusal(_) if rest.is_some() => said.push(part.clone()),
                 Content::Refusal(text) => refusal.push_str(text),
                 Content::ToolCall(call) => {
@@ -273,7 +273,7 @@ impl Encoder<'_> {
                     add_rest(&mut wire, rest);
                     calls.push(Value::Object(wire));
                 }
-                // Only to who thought it, in the field it came in.
+                // Only to the provider that thought it, in the field in which it arrived.
                 Content::Thinking { text, .. } => {
                     let field = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str);
                     if let Some(field) = field.filter(|_| echoes) {
@@ -312,7 +312,7 @@ impl Encoder<'_> {
             wire.insert("images".into(), images.into());
         }
         if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
-            // Nothing but thinking: there is nothing to say to another model.
+            // Only thinking: there is nothing to send to another model.
             return Ok(None);
         }
         if !calls.is_empty() {
@@ -337,7 +337,7 @@ impl Encoder<'_> {
         let provider = self.model.provider.as_str();
         let (mut texts, mut media) = (Vec::new(), Vec::new());
         for part in &result.content {
-            // What stood in a result of this server stands there again.
+            // Fields of a result of this server are sent back in place.
             if is_media(part) && part.provider_data_of(provider).is_none() {
                 media.push(part);
             } else {
@@ -359,7 +359,7 @@ impl Encoder<'_> {
                 shown.extend(self.part(part)?);
             }
         }
-        // There is no other way to say it here.
+        // This API has no other way to send it.
         if result.is_error
             && let Value::String(text) = &mut content
         {
@@ -374,7 +374,7 @@ impl Encoder<'_> {
         wire.insert("content".into(), content);
         let rest = own_data(&self.model.provider, result.provider_data.as_ref())
             .and_then(|data| data.get("message"));
-        // What results were before calls had ids.
+        // The form of results before calls had ids.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
         }
@@ -383,7 +383,7 @@ impl Encoder<'_> {
     }
 }
 
-/// The id of a call as a server takes it; other ones for each number.
+/// Returns the id of a call in a form that the server accepts; a different one for each number.
 fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     if let Some(length) = compat.call_id_length {
         let is_fine = id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -394,7 +394,7 @@ fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     match max {
         None if number == 0 => id.to_owned(),
         max => {
-            // As much of the id as there is room for, so that it is known again.
+            // Keeps as much of the id as fits, so that it is recognizable.
             let room = max.unwrap_or(length + DIGEST + 1).saturating_sub(DIGEST + 1);
             let head: String = id.chars().take(room).collect();
             format!("{head}_{}", digest(id, number, DIGEST))
@@ -402,14 +402,14 @@ fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     }
 }
 
-/// The length of what tells shortened ids apart.
+/// Length of the digest that distinguishes shortened ids.
 const DIGEST: usize = 12;
 
 fn is_media(part: &Part) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
 }
 
-/// A part of a content list. None for what must not or need not go out.
+/// Writes a part of a content list. `None` for parts that must not or need not be sent.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
     let rest = part.provider_data_of(provider);
     let written = match &part.content {

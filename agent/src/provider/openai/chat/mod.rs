@@ -1,4 +1,4 @@
-//! Chat Completions.
+//! The Chat Completions protocol.
 
 mod decode;
 mod encode;
@@ -17,8 +17,8 @@ mod recorded_tests;
 #[cfg(test)]
 mod tests;
 
-/// The [Chat Completions API](https://platform.openai.com/docs/api-reference/chat) of OpenAI, and of the many servers
-/// that speak it: `POST …/chat/completions`.
+/// The [Chat Completions API](https://platform.openai.com/docs/api-reference/chat) of OpenAI and of many compatible servers:
+/// `POST …/chat/completions`.
 ///
 /// ```
 /// use agent::message::Message;
@@ -38,16 +38,16 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where the model refuses them: while it reasons; and `stop`, which the
-/// models that reason never take.
+/// Settings that the model refuses are left out, with a warning: `temperature` and `top_p` while the model reasons, and `stop`
+/// for all reasoning models.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAiChat {
-    /// In what the server departs from OpenAI.
+    /// How the server differs from OpenAI.
     pub compat: Compat,
 }
 
-/// In what a server departs from OpenAI. The default is OpenAI itself.
+/// How a server differs from OpenAI. The default is OpenAI itself.
 ///
 /// ```
 /// use agent::provider::openai::{Compat, MaxTokensField, OpenAiChat, SystemRole};
@@ -66,29 +66,29 @@ pub struct Compat {
     pub max_tokens_field: MaxTokensField,
     /// The role of the system prompt.
     pub system_role: SystemRole,
-    /// Whether usage in a stream has to be, and can be, asked for.
+    /// Whether usage in a stream has to be requested, and can be.
     pub stream_usage: bool,
-    /// Whether `parallel_tool_calls` is known.
+    /// Whether the server supports `parallel_tool_calls`.
     pub parallel_tool_calls: bool,
-    /// Whether strict schemas are known.
+    /// Whether the server supports strict schemas.
     pub strict: bool,
-    /// Whether a tool's result names the tool.
+    /// Whether the result of a tool contains the tool's name.
     pub tool_result_name: bool,
-    /// How the model is told how much to think.
+    /// The field for the thinking level.
     pub thinking: ThinkingField,
-    /// Whether a schema for the reply is known (`response_format` of type `json_schema`).
+    /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).
     pub json_schema: bool,
-    /// When what the model thought goes back to it, in the field it came in.
+    /// When the model's thinking is sent back to it, in the field in which it arrived.
     pub echo_thinking: EchoThinking,
-    /// Call ids have to be exactly so many letters and digits: others are mapped, the same one always to the same.
+    /// The exact length of call ids, in letters and digits. Other ids are mapped, and the same id always to the same one.
     pub call_id_length: Option<usize>,
-    /// The longest call id, in characters: longer ones that others made are mapped, the same one always to the same.
+    /// The maximum length of call ids, in characters. Longer ids of other providers are mapped, and the same id always to the same one.
     pub max_call_id: Option<usize>,
-    /// How a search of the web is asked for.
+    /// The field that requests a web search.
     pub web_search: WebSearchField,
 }
 
-/// How a server is asked to search the web.
+/// The field that requests a web search.
 ///
 /// ```
 /// use agent::provider::openai::{Compat, WebSearchField};
@@ -98,18 +98,18 @@ pub struct Compat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WebSearchField {
-    /// `web_search_options`, which OpenAI takes for its search models alone.
+    /// `web_search_options`, which OpenAI accepts only for its search models.
     #[default]
     Options,
     /// `plugins: [{"id": "web"}]`.
     Plugin,
     /// `enable_search`.
     EnableSearch,
-    /// Not at all; a request that asks for it is refused.
+    /// The server has no search; a request for one is refused.
     None,
 }
 
-/// How a server is told how much its model should think.
+/// The field for the thinking level.
 ///
 /// ```
 /// use agent::message::Message;
@@ -130,15 +130,15 @@ pub enum ThinkingField {
     ReasoningEffort,
     /// `reasoning: {"effort"}` or `{"max_tokens"}`.
     Reasoning,
-    /// `thinking: {"type"}`: on or off.
+    /// `thinking: {"type"}`, which is on or off.
     ThinkingType,
     /// `enable_thinking`, and `thinking_budget`.
     EnableThinking,
-    /// Not at all; asking for it is left out, with a warning.
+    /// None: the level is left out, with a warning.
     None,
 }
 
-/// When what a model thought goes back to it.
+/// When a model's thinking is sent back to it.
 ///
 /// ```
 /// use agent::provider::openai::{Compat, EchoThinking};
@@ -151,7 +151,7 @@ pub enum EchoThinking {
     /// With each of its messages.
     #[default]
     Always,
-    /// While its calls are answered: since the last message of the user.
+    /// While its calls are answered: since the user's last message.
     WithinTurn,
     /// Never.
     Never,
@@ -177,8 +177,8 @@ impl Default for Compat {
 }
 
 impl Compat {
-    /// What a server can be trusted to know that says no more than that it speaks like OpenAI: `max_tokens`, the role `system`,
-    /// nothing strict, no schema for the reply, no search of the web.
+    /// Returns the settings for a server of which only compatibility with OpenAI is known: `max_tokens`, the role `system`, no
+    /// strict schemas, no schema for the reply, no web search.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: MaxTokensField::MaxTokens,
@@ -203,55 +203,56 @@ impl Compat {
         self
     }
 
-    /// Sets how the model is told how much to think.
+    /// Sets the field for the thinking level.
     pub fn with_thinking(mut self, field: ThinkingField) -> Self {
         self.thinking = field;
         self
     }
 
-    /// Sets when what the model thought goes back to it.
+    /// Sets when the model's thinking is sent back to it.
     pub fn with_echo_thinking(mut self, echo: EchoThinking) -> Self {
         self.echo_thinking = echo;
         self
     }
 
-    /// Sets whether a schema for the reply is known. Where it is not, a request with one is refused before it is sent.
+    /// Sets whether the server supports a schema for the reply. If not, a request with one is refused before it is sent.
     pub fn with_json_schema(mut self, known: bool) -> Self {
         self.json_schema = known;
         self
     }
 
-    /// Sets whether usage in a stream has to be, and can be, asked for.
+    /// Sets whether usage in a stream has to be requested, and can be.
     pub fn with_stream_usage(mut self, known: bool) -> Self {
         self.stream_usage = known;
         self
     }
 
-    /// Sets whether `parallel_tool_calls` is known. Where it is not, it is left out.
+    /// Sets whether the server supports `parallel_tool_calls`. If not, it is left out.
     pub fn with_parallel_tool_calls(mut self, known: bool) -> Self {
         self.parallel_tool_calls = known;
         self
     }
 
-    /// Sets whether a tool's result names the tool.
+    /// Sets whether the result of a tool contains the tool's name.
     pub fn with_tool_result_name(mut self, wanted: bool) -> Self {
         self.tool_result_name = wanted;
         self
     }
 
-    /// Sets how long call ids have to be, in letters and digits: others are mapped, the same one always to the same.
+    /// Sets the exact length of call ids, in letters and digits. Other ids are mapped, and the same id always to the same one.
     pub fn with_call_id_length(mut self, length: usize) -> Self {
         self.call_id_length = Some(length);
         self
     }
 
-    /// Sets how long call ids may be, in characters: longer ones that others made are mapped, the same one always to the same.
+    /// Sets the maximum length of call ids, in characters. Longer ids of other providers are mapped, and the same id always to
+    /// the same one.
     pub fn with_max_call_id(mut self, length: usize) -> Self {
         self.max_call_id = Some(length);
         self
     }
 
-    /// Sets how a search of the web is asked for.
+    /// Sets the field that requests a web search.
     pub fn with_web_search(mut self, field: WebSearchField) -> Self {
         self.web_search = field;
         self
@@ -274,10 +275,10 @@ impl Compat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaxTokensField {
-    /// `max_completion_tokens`, the name of today.
+    /// `max_completion_tokens`, the current name.
     #[default]
     MaxCompletionTokens,
-    /// `max_tokens`, the name that most compatible servers know.
+    /// `max_tokens`, the name that most compatible servers support.
     MaxTokens,
 }
 
@@ -313,7 +314,7 @@ pub enum SystemRole {
     System,
     /// `developer`.
     Developer,
-    /// `user`, for models that know neither.
+    /// `user`, for models that support neither of the others.
     User,
 }
 
@@ -321,7 +322,7 @@ impl OpenAiChat {
     /// The name of the protocol.
     pub const API: &str = "openai-chat";
 
-    /// Sets in what the server departs from OpenAI; in nothing by default.
+    /// Sets how the server differs from OpenAI. By default it does not.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self

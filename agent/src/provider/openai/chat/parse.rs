@@ -1,4 +1,4 @@
-//! Requests to Chat Completions, read back into neutral words.
+//! Parses requests to Chat Completions into neutral requests.
 
 use std::collections::HashMap;
 
@@ -131,7 +131,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What has no neutral words goes with the message.
+    /// Fields without a neutral form become provider data of the message.
     fn rest(&self, fields: Object, mut data: Object) -> Option<ProviderData> {
         if !fields.is_empty() {
             data.insert("message".to_owned(), fields.into());
@@ -151,7 +151,7 @@ impl Reader<'_> {
         if !fields.contains_key("content") {
             data.insert("no_content".to_owned(), true.into());
         }
-        // Beside calls null is what is written anyway.
+        // Beside calls, null is what is written anyway.
         if fields.get("content").is_some_and(Value::is_null) && fields.contains_key("tool_calls") {
             fields.shift_remove("content");
         }
@@ -175,7 +175,7 @@ impl Reader<'_> {
         message
     }
 
-    /// A call; none if it is of another kind.
+    /// Parses a call; `None` if it is of another kind.
     fn call(&self, call: &Value) -> Option<Part> {
         let Value::Object(mut fields) = call.clone() else { return None };
         let function = fields.shift_remove("function")?;

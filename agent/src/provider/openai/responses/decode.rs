@@ -1,4 +1,4 @@
-//! Answers of Responses: streams and JSON bodies.
+//! Decodes answers of Responses: streams and JSON bodies.
 
 use serde_json::Value;
 
@@ -11,37 +11,37 @@ use crate::provider::parts::{Source, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// Reads one answer.
+/// The decoder of one answer.
 ///
-/// Source: the types of the Responses API. What `output_item.done` says of an item replaces what its deltas came to.
+/// Source: the types of the Responses API. The item in `output_item.done` replaces the result of its deltas.
 pub(super) struct ResponsesDecoder {
     provider: String,
     items: Vec<Item>,
     parts: usize,
     is_refused: bool,
-    /// Refusals while they grow, by item and by place in it.
+    /// Unfinished refusals, by item and by index in it.
     refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<End>,
 }
 
-/// An item while it grows.
+/// An unfinished item.
 struct Item {
     output_index: Option<u64>,
     id: String,
     kind: String,
-    /// Its parts: where each stands, and what was told of it.
+    /// Its parts: the index of each, and what was emitted of it.
     parts: Vec<Grown>,
-    /// Arguments that a call began with: some servers tell them again in deltas.
+    /// Arguments that were sent with the start of a call: some servers repeat them in deltas.
     early: String,
-    /// Whether it was announced; others began with the first thing that was said of them.
+    /// Whether the item was announced; others start with the first event about them.
     is_added: bool,
     is_done: bool,
 }
 
 struct Grown {
     content_index: usize,
-    /// Which summary, or which content, of the item; none of a part that nothing was said of yet.
+    /// The index of the summary or content in the item; `None` for a part that no event mentioned yet.
     place: Option<(Place, u64)>,
     told: String,
 }
@@ -53,7 +53,7 @@ struct End {
     usage: Option<Usage>,
 }
 
-/// Where a part of an item stands: in which list, and the field with its number there.
+/// The list of an item that a part belongs to, and the field with its index there.
 const CONTENT: (Place, &str) = (Place::Content, "content_index");
 const SUMMARY: (Place, &str) = (Place::Summary, "summary_index");
 
@@ -73,8 +73,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Where the item of an event is: by `output_index`, because ids may differ between events. Some servers leave the index
-    /// out: then by id, or it is the one of this kind that was announced and is not done.
+    /// Finds the item of an event: by `output_index`, because ids may differ between events. Some servers leave the index out:
+    /// then by id, or the item of this kind that was announced and is not done.
     fn place_of(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -88,7 +88,7 @@ impl ResponsesDecoder {
         })
     }
 
-    /// The item of an event, which begins with it if need be.
+    /// Returns the item of an event, and starts it if needed.
     fn item_of(&mut self, event: &Value, kind: &str) -> usize {
         let id = text(event, "item_id").unwrap_or_default();
         self.place_of(event, Some(id), kind).unwrap_or_else(|| {
@@ -126,7 +126,7 @@ impl ResponsesDecoder {
                 });
             }
             "message" => {}
-            // What the provider runs is shown from its beginning.
+            // A tool that the provider runs is shown from its start.
             _ => {
                 let part = items::read(&self.provider, item.clone(), Source::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {
@@ -146,7 +146,7 @@ impl ResponsesDecoder {
         content_index
     }
 
-    /// The part of an item for this place, which begins if need be: its number in the item.
+    /// Returns the index of the part for this place in an item, and starts the part if needed.
     fn grow(&mut self, at: usize, place: Option<(Place, u64)>, out: &mut Vec<ModelEvent>) -> usize {
         let Some(item) = self.items.get_mut(at) else { return 0 };
         if let Some(found) = item.parts.iter().position(|part| part.place == place) {
@@ -195,7 +195,7 @@ impl ResponsesDecoder {
         self.tell(at, number, delta, out);
     }
 
-    /// The whole of a part: of what its deltas left out, or of all when there were none.
+    /// Handles a completed part: emits what its deltas left out, or all of it if there were none.
     fn whole(
         &mut self,
         event: &Value,
@@ -217,7 +217,7 @@ impl ResponsesDecoder {
         self.tell(at, number, &rest, out);
     }
 
-    /// The whole of a part, whatever it is.
+    /// Handles a completed part of any kind.
     fn whole_part(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
         let Some(part) = event.get("part") else { return };
         let said = text(part, "text");
@@ -230,7 +230,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// A refusal is told as a whole: by its item's last word, or as far as it came.
+    /// Records a refusal, which is emitted whole: when its item is done, or as far as it was received.
     fn refuse(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.item_of(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
@@ -252,7 +252,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The last word on an item.
+    /// Handles a completed item.
     fn done(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let parts = items::read(&self.provider, value.clone(), Source::Reply);
         let Some(item) = self.items.get_mut(at).filter(|item| !item.is_done) else { return };
@@ -264,7 +264,7 @@ impl ResponsesDecoder {
             let place = places.get(number).copied().unwrap_or((Place::Content, number as u64));
             let found = grown.iter().position(|part| part.place == Some(place));
             let found = found.or_else(|| grown.iter().position(|part| part.place.is_none()));
-            // What was told as text stays text, whatever the last word says.
+            // Text that was emitted as text stays text, whatever the completed item says.
             let found = found.filter(|_| is_of_kind(&part, &told_kind));
             let Some(Grown { content_index, told, .. }) = found.map(|at| grown.remove(at)) else {
                 let content_index = self.parts;
@@ -277,7 +277,7 @@ impl ResponsesDecoder {
             out.extend(untold(&mut part, &told, content_index));
             out.push(ModelEvent::Part { content_index, part });
         }
-        // Parts that the item does not have in the end stay as they were told.
+        // Parts that the completed item does not have stay as they were emitted.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
         let content = value.get("content").and_then(Value::as_array);
         self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
@@ -289,9 +289,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The items of a whole response: those that no event told, and state that came late.
+    /// Handles the items of a completed response: items that no event mentioned, and late state.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
-        // Without indexes and with other ids, items are told apart by their order alone.
+        // Without indexes and with different ids, only the order identifies the items.
         let is_whole = self.items.len() == output.len();
         for (index, value) in (0u64..).zip(output) {
             let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());
@@ -314,7 +314,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Reasoning may be encrypted in the last event alone.
+    /// The encrypted reasoning may be sent only in the last event.
     fn late_state(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let first = self.items.get(at).and_then(|item| item.parts.first());
         if let (Some(part), Some(_), Some("reasoning")) =
@@ -334,9 +334,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The end of a reply, or its failure.
+    /// Handles the end of a reply, or its failure.
     ///
-    /// `event` is what the response came in, or the response itself; its type tells how it ended where the response does not.
+    /// `event` contains the response, or is the response itself; its type tells how it ended if the response does not.
     fn over(&mut self, event: &Value, kind: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let response = event.get("response").filter(|response| response.is_object()).unwrap_or(event);
         self.start(response, out);
@@ -391,7 +391,7 @@ impl Decoder for ResponsesDecoder {
             return Ok(());
         }
         let value = match failure::event_json(event) {
-            // Signs of life, under names of their own, may say anything.
+            // Keep-alive events, under names of their own, may contain anything.
             Err(_)
                 if !event.event.starts_with("response.") && !matches!(event.event, "message" | "error") =>
             {
@@ -419,7 +419,7 @@ impl Decoder for ResponsesDecoder {
                     self.tell(at, 0, delta, out);
                 }
             }
-            // Servers that send no deltas say all of it here.
+            // Servers that send no deltas send all of it here.
             "response.output_text.done" => {
                 self.whole(&value, "message", CONTENT, text(&value, "text"), out);
             }
@@ -454,7 +454,7 @@ impl Decoder for ResponsesDecoder {
             | "response.done"
             | "response.cancelled" => self.over(&value, kind, out)?,
             "error" => return Err(errors::of_event(&as_error(&value))),
-            // The error of a tool at the provider is none of the reply.
+            // The error of a tool at the provider is not an error of the reply.
             _ if !kind.starts_with("response.") && failure::error_in(&value).is_some() => {
                 return Err(errors::of_event(&value));
             }
@@ -500,7 +500,7 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Whether a part is what was told of an item of this kind.
+/// Whether a part was emitted for an item of this kind.
 fn is_of_kind(part: &Part, kind: &str) -> bool {
     match kind {
         "reasoning" => matches!(part.content, Content::Thinking { .. }),
@@ -510,7 +510,7 @@ fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// What the deltas of a part left out, as one more. A last word that says nothing does not take back what was told.
+/// Returns what the deltas of a part left out as one more event. An empty completed part does not revoke what was emitted.
 fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(told).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {
@@ -533,7 +533,7 @@ fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEven
     }
 }
 
-/// `{"type": "error", "code", "message", "param"}`, or with an `error` inside: as other answers have it.
+/// Converts `{"type": "error", "code", "message", "param"}`, or an event with an `error` inside, to the form of other answers.
 fn as_error(event: &Value) -> Value {
     if failure::error_in(event).is_some() {
         return event.clone();

@@ -107,7 +107,7 @@ impl Encoder<'_> {
         let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
         let mut tools: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            // `strict` is always said: without it the server may try to be.
+            // `strict` is always sent: without it the server may try to be strict.
             tools.push(json!({
                 "type": "function",
                 "name": definition.name(),
@@ -124,7 +124,7 @@ impl Encoder<'_> {
 
     fn input(&self, options: Option<&Value>) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
-        // A caller who says nothing about storing gets the provider's way, which is to store.
+        // If the caller sets nothing about storing, the provider's default applies, which is to store.
         let stored = match options.and_then(|options| options.get("store")) {
             Some(store) => store.as_bool().unwrap_or(true),
             None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
@@ -178,7 +178,7 @@ impl Encoder<'_> {
         if output.as_array().is_some_and(Vec::is_empty) {
             output = "".into();
         }
-        // There is no other way to say it here.
+        // This API has no other way to send it.
         if result.is_error {
             match &mut output {
                 Value::String(text) => text.insert_str(0, "Error: "),
@@ -196,10 +196,10 @@ impl Encoder<'_> {
     }
 }
 
-/// A part of a content list. None for what must not or need not go out.
+/// Writes a part of a content list. `None` for parts that must not or need not be sent.
 ///
 /// # Errors
-/// What the part is, for a kind that the API does not take.
+/// Returns the kind of the part, if the API does not accept it.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),

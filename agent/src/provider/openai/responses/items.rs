@@ -1,9 +1,9 @@
-//! Items of the Responses API and parts.
+//! Converts between the items of the Responses API and parts.
 //!
-//! A part keeps what its item has beyond neutral words as provider data, and the item is written back from both:
+//! A part keeps the fields of its item without a neutral form as provider data, and the item is written back from both:
 //!
-//! * `reasoning`, and what the provider runs itself: the whole item, on the first part of several;
-//! * `message`: on its first part the item's own fields as `item`, on the others `more`; what belongs to the text as `part`;
+//! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
+//! * `message`: the item's own fields as `item` on its first part, `more` on the others, and the fields of the text as `part`;
 //! * `function_call`: its further fields.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, ToolCall};
 use crate::provider::parts::{Object, Source, add_rest, some_text, take_text, text, with_rest};
 
-/// The parts of an item that the model wrote; at least one.
+/// Reads the parts of an item that the model wrote; at least one.
 pub(super) fn read(provider: &str, item: Value, source: Source) -> Vec<Part> {
     let parts = match text(&item, "type") {
         Some("reasoning") => Some(reasoning(provider, &item)),
@@ -24,7 +24,7 @@ pub(super) fn read(provider: &str, item: Value, source: Source) -> Vec<Part> {
     parts.unwrap_or_else(|| vec![Part::opaque(provider, item)])
 }
 
-/// The summaries, then the reasoning itself where the model shows it.
+/// Reads the summaries, then the reasoning itself if the model shows it.
 fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
     let texts = ["summary", "content"].into_iter().filter_map(|key| item.get(key)?.as_array()).flatten();
     let mut parts: Vec<Part> = texts.filter_map(|part| text(part, "text")).map(Part::thinking).collect();
@@ -47,14 +47,14 @@ fn call(provider: &str, item: &Value, source: Source) -> Option<Part> {
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
-    // A call that was cut before its arguments began has not none.
+    // A call that was cut before its arguments began has no arguments; that differs from empty ones.
     let is_cut = source == Source::Reply && text(item, "status") == Some("incomplete");
     let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
     if source == Source::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
         fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
     }
     fields.retain(|_, value| source == Source::Request || !value.is_null());
-    // Of a call nothing is something neither: it stands in no list.
+    // Empty provider data has no meaning for a call, because it is in no list.
     Some(with_rest(
         Part::new(Content::ToolCall(ToolCall::new(id, name, arguments))),
         provider,
@@ -75,7 +75,7 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
             let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            // Nothing is said otherwise, and would be left out.
+            // This value is the default, and would be left out.
             if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }
@@ -96,7 +96,7 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
             if !is_reply {
                 return None;
             }
-            // What the message has beside words stays in its place.
+            // The fields of the message beside its text stay in their place.
             let mut data = Object::new();
             if parts.is_empty() {
                 data.insert("item".to_owned(), std::mem::take(&mut fields).into());
@@ -107,7 +107,7 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
             continue;
         };
         if source == Source::Reply {
-            // A field that says nothing is no state; but the API's types want the annotations back.
+            // A field without content is no state; but the API's types require the annotations back.
             rest.retain(|key, value| {
                 key == "annotations"
                     || !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
@@ -125,14 +125,14 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
         parts.push(Part::new(read).with_provider_data(ProviderData::new(provider, data)));
     }
     if parts.is_empty() {
-        // A message that says nothing still follows its reasoning.
+        // An empty message still follows its reasoning.
         let data = json!({"item": fields, "empty": true});
         parts.push(Part::text("").with_provider_data(ProviderData::new(provider, data)));
     }
     Some(parts)
 }
 
-/// What a part of a message says, and its further fields. A reply may leave its text out, or call it otherwise.
+/// Returns the content of a message's part, and its further fields. A reply may leave its text out, or use another name for it.
 fn said(value: &Value, is_reply: bool) -> Option<(Content, Object)> {
     let mut rest = value.as_object()?.clone();
     let kind = take_text(&mut rest, "type")?;
@@ -152,14 +152,14 @@ fn said(value: &Value, is_reply: bool) -> Option<(Content, Object)> {
     Some((content, rest))
 }
 
-/// Whether a part of a message is more than an empty place.
+/// Whether a part of a message is more than an empty placeholder.
 fn says_something(part: &Value) -> bool {
     let is_no_refusal =
         text(part, "type") == Some("refusal") && part.get("refusal").is_none_or(Value::is_null);
     !part.is_null() && !is_no_refusal
 }
 
-/// Where the parts of an item stand in it: in its summary, or in its content, by their numbers there.
+/// Returns the places of an item's parts: in its summary or in its content, by their indexes there.
 pub(super) fn places(item: &Value) -> Vec<(Place, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |place: Place, key: &str| -> Vec<(Place, u64)> {
@@ -172,14 +172,14 @@ pub(super) fn places(item: &Value) -> Vec<(Place, u64)> {
     [of(Place::Summary, "summary"), of(Place::Content, "content")].concat()
 }
 
-/// The list of an item that a part stands in.
+/// The list of an item that a part belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Summary,
     Content,
 }
 
-/// What the provider ran itself, in neutral words.
+/// Reads a tool that the provider ran into its neutral form.
 fn provider_tool(item: &Value) -> Option<Content> {
     let field = |key: &str| item.get(key).filter(|value| !value.is_null()).cloned();
     let (name, input, output) = match text(item, "type")? {
@@ -201,14 +201,14 @@ fn provider_tool(item: &Value) -> Option<Content> {
     Some(Content::ProviderTool(tool))
 }
 
-/// Writes the parts of a message of the assistant as items.
+/// Writes the parts of an assistant message as items.
 ///
-/// Reasoning goes back with the item that followed it: alone the API refuses it. `stored` says whether the provider may have
-/// kept what has no encrypted form, `is_own` whether the same model wrote it: of another, whose reasoning is not sent, calls go
-/// without their item's id, which would ask for it.
+/// Reasoning is sent back with the item that followed it, because the API refuses it alone. `stored` says whether the provider
+/// may have kept reasoning without an encrypted form, and `is_own` whether the same model wrote it. Reasoning of another model is
+/// not sent, so its calls are sent without their item's id, which would require the reasoning.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
-    // Whether the last item is a message that takes plain text of others.
+    // Whether the last item is a message that accepts plain text of other providers.
     let mut takes_text = false;
     for (at, part) in parts.iter().enumerate() {
         let rest = part.provider_data_of(provider);
@@ -273,7 +273,7 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Whether reasoning is of use to the provider: it can be read, and what followed it is there.
+/// Whether the provider can use the reasoning: it is readable, and the item that followed it is there.
 fn goes_back(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;

@@ -1,4 +1,4 @@
-//! Responses.
+//! The Responses protocol.
 
 mod decode;
 mod encode;
@@ -16,8 +16,7 @@ use crate::schema::Dialect;
 #[cfg(test)]
 mod tests;
 
-/// The [Responses API](https://platform.openai.com/docs/api-reference/responses) of OpenAI, and of servers that speak
-/// it: `POST …/responses`.
+/// The [Responses API](https://platform.openai.com/docs/api-reference/responses) of OpenAI and of compatible servers: `POST …/responses`.
 ///
 /// ```
 /// use agent::message::Message;
@@ -44,24 +43,24 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// The conversation is sent whole, and nothing is kept at the provider (`store: false`): reasoning travels encrypted, with
-/// the item that followed it. Left out, with a warning, is what the API does not take: `temperature` and `top_p` while the
-/// model reasons, and `stop` always.
+/// The whole conversation is sent, and the provider keeps nothing (`store: false`): reasoning is sent back encrypted, with the
+/// item that followed it. Settings that the API refuses are left out, with a warning: `temperature` and `top_p` while the model
+/// reasons, and `stop` always.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenAiResponses {
-    /// Whether the provider keeps the reply.
+    /// Whether the provider stores the reply.
     pub store: bool,
-    /// Whether reasoning is asked for in its encrypted form, of models that reason. It has to be where nothing is stored.
+    /// Whether encrypted reasoning is requested from models that reason. It is required if nothing is stored.
     pub encrypted_reasoning: bool,
-    /// Whether the model sums up what it thought. OpenAI gives summaries to verified organisations alone, and refuses the
-    /// requests of others, so none is asked for by default.
+    /// Whether the model summarizes its reasoning. OpenAI provides summaries only to verified organisations, and refuses the
+    /// requests of others, so the default is none.
     pub summary: Option<ReasoningSummary>,
-    /// Whether strict schemas are known.
+    /// Whether the server supports strict schemas.
     pub strict: bool,
 }
 
-/// How a model sums up what it thought.
+/// How a model summarizes its reasoning.
 ///
 /// ```
 /// use agent::provider::openai::{OpenAiResponses, ReasoningSummary};
@@ -72,11 +71,11 @@ pub struct OpenAiResponses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningSummary {
-    /// The best that the model has.
+    /// The most detailed summary that the model has.
     Auto,
-    /// Briefly.
+    /// A short summary.
     Concise,
-    /// In detail.
+    /// A detailed summary.
     Detailed,
 }
 
@@ -100,25 +99,25 @@ impl OpenAiResponses {
     /// The name of the protocol.
     pub const API: &str = "openai-responses";
 
-    /// Lets the provider keep replies. Reasoning is not asked for in its encrypted form then.
+    /// Lets the provider store replies. Encrypted reasoning is not requested then.
     pub fn with_store(mut self) -> Self {
         self.store = true;
         self
     }
 
-    /// Asks for summaries of what the model thought, where a request says how much it should think.
+    /// Requests summaries of the model's reasoning, if a request sets how much to think.
     pub fn with_summary(mut self, summary: ReasoningSummary) -> Self {
         self.summary = Some(summary);
         self
     }
 
-    /// Asks for no encrypted reasoning: for servers that know none.
+    /// Does not request encrypted reasoning, for servers that do not support it.
     pub fn without_encrypted_reasoning(mut self) -> Self {
         self.encrypted_reasoning = false;
         self
     }
 
-    /// Sends no strict schemas: for servers that know none.
+    /// Sends no strict schemas, for servers that do not support them.
     pub fn without_strict(mut self) -> Self {
         self.strict = false;
         self

@@ -1,4 +1,4 @@
-//! Requests to Responses, read back into neutral words.
+//! Parses requests to Responses into neutral requests.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub(super) fn request(
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
-        // What is asked is stored at the provider: `previous_response_id`, `conversation`, `prompt`.
+        // The prompt is stored at the provider: `previous_response_id`, `conversation`, `prompt`.
         None | Some(Value::Null) => {}
         Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
@@ -72,7 +72,7 @@ pub(super) fn request(
     request.tool_choice = read_tool_choice(given.get("tool_choice"), |choice| {
         (text(choice, "type") == Some("function")).then(|| text(choice, "name").unwrap_or_default())
     });
-    // Whether reasoning without its encrypted form goes back depends on whether it is stored.
+    // Whether reasoning without an encrypted form is sent back depends on whether it is stored.
     let store = Map::from_iter([("store".to_owned(), given.get("store").cloned().unwrap_or_default())]);
     request.provider_options.insert(provider.to_owned(), store.into());
     let info = ModelInfo::new(provider, protocol.api(), model);
@@ -91,7 +91,7 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// What the model wrote since the last item that it did not.
+    /// The parts that the model wrote since the last item of someone else.
     reply: Vec<Part>,
 }
 
@@ -103,7 +103,7 @@ impl Reader<'_> {
             _ => {
                 let is_plain = |part: &Part| part.as_text().is_some() && part.provider_data.is_none();
                 let parts = items::read(self.provider, item.clone(), Source::Request);
-                // Two plain messages of the assistant are two.
+                // Two plain messages of the assistant stay two.
                 if parts.first().is_some_and(is_plain) && self.reply.last().is_some_and(is_plain) {
                     self.end_reply();
                 }
