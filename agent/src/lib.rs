@@ -26,6 +26,21 @@
 //! of [what the model sees](guide::what_the_model_sees), explains [error messages](guide::troubleshooting), and maps the terms of
 //! [other libraries](guide::migration).
 //!
+//! # Dependencies
+//!
+//! The crate is not published yet. Depend on a clone by path, or on the repository by git. A program that has a `main` with
+//! `#[tokio::main]` also needs tokio.
+//!
+//! ```toml
+//! [dependencies]
+//! agent = { path = "../agent/agent", features = ["anthropic"] }    # the folder `agent` inside the clone
+//! # agent = { git = "https://…", features = ["anthropic"] }        # or the URL you cloned from
+//! tokio = { version = "1", features = ["macros", "rt"] }
+//!
+//! [dev-dependencies]
+//! agent = { path = "../agent/agent", features = ["testing"] }
+//! ```
+//!
 //! # Overview
 //!
 //! | to | see |
