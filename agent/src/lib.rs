@@ -26,6 +26,21 @@
 //! of [what the model sees](guide::what_the_model_sees), explains [error messages](guide::troubleshooting), and maps the terms of
 //! [other libraries](guide::migration).
 //!
+//! # Dependencies
+//!
+//! The crate is not published yet. Depend on a clone by path, or on the repository by git. A program that has a `main` with
+//! `#[tokio::main]` also needs tokio.
+//!
+//! ```toml
+//! [dependencies]
+//! agent = { path = "../agent/agent", features = ["anthropic"] }    # the folder `agent` inside the clone
+//! # agent = { git = "https://…", features = ["anthropic"] }        # or the URL you cloned from
+//! tokio = { version = "1", features = ["macros", "rt"] }
+//!
+//! [dev-dependencies]
+//! agent = { path = "../agent/agent", features = ["testing"] }
+//! ```
+//!
 //! # Overview
 //!
 //! | to | see |
@@ -68,7 +83,6 @@ pub mod loop_core;
 pub mod mcp;
 pub mod message;
 pub mod model;
-#[cfg(feature = "sse")]
 pub mod provider;
 #[cfg(feature = "runtime")]
 mod runtime;
@@ -110,8 +124,8 @@ pub use serde_json::json;
 
 /// A model of a provider by its name, with the key from the provider's variable of the environment.
 ///
-/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`; each provider is a feature. A provider
-/// alone (`anthropic`) stands for the model that `ANTHROPIC_DEFAULT_MODEL` names. For another key, address, timeout:
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`; each provider is a feature, and where it is off the error
+/// says which. A provider alone (`anthropic`) stands for the model that `ANTHROPIC_DEFAULT_MODEL` names. For another key, address, timeout:
 /// [`HttpModel::builder`](provider::http::HttpModel::builder).
 ///
 /// ```no_run
@@ -128,6 +142,24 @@ pub use serde_json::json;
 #[cfg(feature = "http")]
 pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::BuildModelError> {
     provider::http::HttpModel::builder(name).build()
+}
+
+/// A model of a provider by its name. The feature of the provider is off: this is an error that says which to switch on.
+///
+/// With one of the features `anthropic`, `gemini` and `openai` this is a model to talk to, `provider::http::HttpModel`.
+///
+/// ```
+/// let error = agent::model("openai/gpt-5").map(drop).unwrap_err();
+/// assert_eq!(error.to_string(), "there is no provider `openai`: switch on the feature `openai` of `agent`");
+/// ```
+///
+/// # Errors
+/// Always: no provider is compiled in.
+#[cfg(not(feature = "http"))]
+pub fn model(
+    name: &str,
+) -> Result<impl model::Model + Clone + std::fmt::Debug + use<>, provider::UnknownModel> {
+    provider::absent::model(name)
 }
 
 pub use args::{Base64, HumanDuration, Violations};

@@ -35,6 +35,20 @@ impl RunTool for Fail {
     }
 }
 
+/// Repeats a word, and derives its arguments above.
+#[derive(Debug, ToolArgs)]
+#[tool(name = "say_again")]
+struct Repeat {
+    #[arg(length(1..=3))]
+    word: String,
+}
+impl RunTool for Repeat {
+    type Output = String;
+    async fn run(self, _: &ToolContext) -> String {
+        self.word.repeat(2)
+    }
+}
+
 /// Says pong.
 #[tool]
 struct HTTPPing {}
@@ -49,6 +63,7 @@ impl RunTool for HTTPPing {
 async fn structs_run() {
     assert_eq!(text(tools![AddNumbers], "add_numbers", r#"{"a": 41}"#).await, "42");
     assert_eq!(text(tools![HTTPPing], "http_ping", "").await, "pong");
+    assert_eq!(text(tools![Repeat], "say_again", r#"{"word": "hm"}"#).await, "hmhm");
     let failed = failure(tools![Fail], "fail-now", r#"{"why": "because"}"#).await;
     assert_eq!(failed, ("tool_error".into(), "because call_1".into()));
 }

@@ -159,7 +159,7 @@ const FIELD: Keys = Keys {
 const VARIANT: Keys = Keys {
     known: &["rename", "name", "description"],
     repeatable: &[],
-    elsewhere: &[OF_TYPES, (FIELD.known, "it describes one argument, write it on a field")],
+    elsewhere: &[OF_TYPES, RENAME_ALL, (FIELD.known, "it describes one argument, write it on a field")],
 };
 // A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
 const OUTPUT: Keys = FIELD;
@@ -430,10 +430,26 @@ pub(crate) struct TypeOptions {
 }
 
 const ON_FIELDS: (&[&str], &str) = (PARAMETER.known, "write it on a field");
+const RENAME_ALL: (&[&str], &str) =
+    (&["rename_all"], "it is an attribute of serde, write `#[serde(rename_all = \"camelCase\")]`");
+const OF_SERDE: (&[&str], &str) = (
+    &[
+        "tag",
+        "content",
+        "untagged",
+        "transparent",
+        "deny_unknown_fields",
+        "rename_all_fields",
+        "try_from",
+        "from",
+        "bound",
+    ],
+    "it is an attribute of serde, write it in `#[serde(…)]`",
+);
 const TYPE: Keys = Keys {
     known: &["crate", "own_serde", "validate", "require_docs"],
     repeatable: &["validate"],
-    elsewhere: &[ON_FIELDS],
+    elsewhere: &[RENAME_ALL, OF_SERDE, ON_FIELDS],
 };
 
 pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOptions {

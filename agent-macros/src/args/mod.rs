@@ -13,6 +13,7 @@ mod tests;
 
 use crate::diag::Errors;
 use crate::path::{Private, hidden};
+use crate::tool::is_tool;
 use attr::{Place, parse, parse_type};
 use checks::Checks;
 use foreign::Serde;
@@ -44,6 +45,10 @@ pub(crate) fn quiet() -> TokenStream {
 }
 
 pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
+    if kind == Kind::Args && input.attrs.iter().any(is_tool) {
+        // `#[tool]` below derives it, with options of its own.
+        return TokenStream::new();
+    }
     let mut errors = Errors::default();
     let options = parse_type(&input.attrs, &mut errors);
     let private = Private::new(options.krate.as_ref());

@@ -70,7 +70,7 @@ fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
 }
 
 /// Whether this is our own attribute, however its path is spelled.
-fn is_tool(attr: &Attribute) -> bool {
+pub(crate) fn is_tool(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| segment.ident == "tool")
 }
 

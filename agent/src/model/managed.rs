@@ -134,7 +134,7 @@ pub struct WebFetch {
 /// [`managed_results`](crate::provider::managed_results) reads it from a reply.
 ///
 /// ```
-/// use agent::model::ManagedResult;
+/// use agent::model::{ManagedResult, WebSearchResult, WebSource};
 ///
 /// /// The pages that a reply stands on.
 /// fn sources(results: &[ManagedResult]) -> Vec<&str> {
@@ -144,6 +144,10 @@ pub struct WebFetch {
 ///     });
 ///     searches.flat_map(|search| &search.sources).map(|source| source.url.as_str()).collect()
 /// }
+///
+/// let mut search = WebSearchResult::default();
+/// search.sources.push(WebSource::new("https://docs.rs/serde"));
+/// assert_eq!(sources(&[ManagedResult::WebSearch(search)]), ["https://docs.rs/serde"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

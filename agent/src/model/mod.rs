@@ -83,6 +83,12 @@ mod tests;
 /// # Contract
 /// The stream must not borrow from `cx` or `request`: clone what it needs. It must not block. [`ModelStream`] handles
 /// cancellation by dropping the stream that it wraps.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a model",
+    label = "not a model",
+    note = "a provider's model is made of its name: write `agent::model(\"openai/gpt-5\")?`, with the provider's feature of `agent` switched on",
+    note = "a `ScriptedModel` plays a model in tests; a type of your own implements `agent::model::Model`"
+)]
 pub trait Model: Send + Sync {
     /// Starts one reply.
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;

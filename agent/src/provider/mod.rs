@@ -34,6 +34,8 @@
 //! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the
 //! middle of a conversation and is sent with that role. Custom messages of other kinds are sent as the user's.
 
+#[cfg(not(feature = "http"))]
+pub(crate) mod absent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "http")]
@@ -58,19 +60,20 @@ mod protocol;
 mod reply;
 #[cfg(feature = "http")]
 mod schema;
+#[cfg(feature = "sse")]
 pub mod sse;
 #[cfg(all(test, any(feature = "anthropic", feature = "gemini", feature = "openai")))]
 mod tests;
 #[cfg(feature = "http")]
 mod tools;
+mod unknown;
 
 #[cfg(feature = "http")]
-pub use catalogue::{
-    Catalogue, LongRequest, ModelFacts, Prices, ProviderEntry, UnknownModel, protocol, protocols,
-};
+pub use catalogue::{Catalogue, LongRequest, ModelFacts, Prices, ProviderEntry, protocol, protocols};
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]
 pub use protocol::{Answer, Decoder, HttpRequest, Protocol};
 #[cfg(feature = "http")]
 pub use reply::{ReplyLimits, ReplyReader};
+pub use unknown::UnknownModel;

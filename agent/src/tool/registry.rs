@@ -160,12 +160,20 @@ impl Registry {
     /// Returns what models see, in the order of registration. The list is shared, not copied; iterate over it with `.iter()`.
     ///
     /// ```
-    /// # /// Adds.
-    /// # #[agent::tool] fn add(a: i64, b: i64) -> i64 { a + b }
-    /// # let registry = agent::Registry::new(agent::tools![add])?;
-    /// for tool in registry.definitions().iter() {
-    ///     println!("{}: {}", tool.name(), tool.description());
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Adds.
+    /// #[tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
     /// }
+    ///
+    /// let registry = Registry::new(tools![add])?;
+    /// let mut lines = Vec::new();
+    /// for tool in registry.definitions().iter() {
+    ///     lines.push(format!("{}: {}", tool.name(), tool.description()));
+    /// }
+    /// assert_eq!(lines, ["add: Adds."]);
     /// # Ok::<(), agent::RegistryError>(())
     /// ```
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {

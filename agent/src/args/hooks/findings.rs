@@ -83,23 +83,26 @@ pub struct Findings {
 
 impl Findings {
     /// Runs the check of a field.
-    pub fn field<V, A, R, F>(&mut self, steps: &[Step], value: &V, check: F)
+    pub fn field<V, M, F>(&mut self, steps: &[Step], value: &V, check: F)
     where
-        V: CheckFor<A> + ?Sized,
-        A: ?Sized,
-        F: Fn(&A) -> R,
-        R: Verdict,
+        F: Check<V, M>,
+        F::Said: Verdict,
+        V: CheckFor<F::Of> + ?Sized,
     {
         value.checked(&mut |part| {
-            if let Err(violations) = check(part).verdict() {
+            if let Err(violations) = check.check(part).verdict() {
                 self.found.extend(violations.into_found().map(|found| found.below(steps)));
             }
         });
     }
 
     /// Runs the check of the whole value.
-    pub fn whole<V, R: Verdict>(&mut self, value: &V, check: impl Fn(&V) -> R) {
-        if let Err(violations) = check(value).verdict() {
+    pub fn whole<V, M, F>(&mut self, value: &V, check: F)
+    where
+        F: WholeCheck<V, M>,
+        F::Said: Verdict,
+    {
+        if let Err(violations) = check.check_whole(value).verdict() {
             self.found.extend(violations.into_found().map(|found| Found { whole: true, ..found }));
         }
     }
@@ -158,6 +161,67 @@ impl Step {
         }
     }
 }
+
+/// A function that can check a field of type `V`. Where there are several impls, the compiler says these words of a function that
+/// does not fit, and not that it is no `Fn`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a check of a `{V}`",
+    label = "write `fn(&{V}) -> Result<(), E>`",
+    note = "a check takes a reference, and its error has a text (`Display`); for an `Option<T>` it may also take `&T`, for a `String` also `&str`"
+)]
+pub trait Check<V: ?Sized, M> {
+    type Of: ?Sized;
+    type Said;
+    fn check(&self, value: &Self::Of) -> Self::Said;
+}
+
+impl<V: ?Sized, A: ?Sized, R, F: Fn(&A) -> R> Check<V, By<A, R>> for F {
+    type Of = A;
+    type Said = R;
+    fn check(&self, value: &A) -> R {
+        self(value)
+    }
+}
+
+impl<V: ?Sized, F: Nothing> Check<V, ()> for F {
+    type Of = V;
+    type Said = Result<(), Violations>;
+    fn check(&self, _: &V) -> Self::Said {
+        Ok(())
+    }
+}
+
+/// A function that can check a whole `V`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a check of a `{V}`",
+    label = "write `fn(&{V}) -> Result<(), E>`",
+    note = "a check takes a reference, and its error has a text (`Display`), or is `agent::Violations` to name fields"
+)]
+pub trait WholeCheck<V, M> {
+    type Said;
+    fn check_whole(&self, value: &V) -> Self::Said;
+}
+
+impl<V, R, F: Fn(&V) -> R> WholeCheck<V, By<V, R>> for F {
+    type Said = R;
+    fn check_whole(&self, value: &V) -> R {
+        self(value)
+    }
+}
+
+impl<V, F: Nothing> WholeCheck<V, ()> for F {
+    type Said = Result<(), Violations>;
+    fn check_whole(&self, _: &V) -> Self::Said {
+        Ok(())
+    }
+}
+
+/// Marks what takes an `A` by reference and returns an `R`.
+#[derive(Debug)]
+pub struct By<A: ?Sized, R>(PhantomData<(R, A)>);
+
+/// No type is this.
+pub trait Nothing {}
 
 /// A field that a check of an `A` applies to: an `A`, or a type that may lack one or lends one.
 #[diagnostic::on_unimplemented(

@@ -21,6 +21,7 @@ use std::time::Duration;
 ///     .allow(["search", "read_page"])
 ///     .on_change(ChangePolicy::Accept);
 /// let files = ClientConfig::command("mcp-server-files").arg("/srv/notes").env("LOG", "warn");
+/// assert!(!format!("{docs:?} {files:?}").contains("s3cret"));          // no tokens, arguments and variables
 /// ```
 #[derive(Clone)]
 #[must_use = "hand it to `Client::connect`"]
@@ -76,6 +77,8 @@ const INHERITED: [&str; 10] =
 ///
 /// // A server of which it is known that it is an old one is not asked first.
 /// let config = ClientConfig::command("mcp-server-files").arg("/srv").era(Era::Legacy);
+/// assert_eq!(Era::default(), Era::Auto);
+/// # let _ = config;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -100,7 +103,9 @@ pub enum Era {
 /// let same = ChangePolicy::Ask(Arc::new(|change| {
 ///     change.now.as_ref().is_some_and(|now| now.parameters() == change.before.parameters())
 /// }));
+/// assert!(matches!(ChangePolicy::default(), ChangePolicy::Block));
 /// let config = ClientConfig::http("https://docs.example/mcp").on_change(same);
+/// # let _ = config;
 /// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -144,7 +149,9 @@ pub struct ToolChange {
 /// use std::time::Duration;
 ///
 /// let limits = ClientLimits { call: Duration::from_secs(10), tools: 50, ..ClientLimits::default() };
+/// assert_eq!((limits.tools, limits.pages, limits.list), (50, 50, Duration::from_secs(30)));
 /// let config = ClientConfig::http("https://docs.example/mcp").limits(limits);
+/// # let _ = config;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientLimits {

@@ -16,10 +16,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// and results of tools are not masked.
 ///
 /// ```
-/// use agent::mcp::client::{ClientConfig, Traffic};
+/// # #[cfg(feature = "mcp-server")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::mcp::{Client, Server, client::{ClientConfig, Traffic, TrafficKind}};
+/// use agent::tools;
+/// use std::sync::{Arc, Mutex};
 ///
-/// let config = ClientConfig::http("https://docs.example/mcp")
-///     .on_traffic(|traffic: &Traffic<'_>| eprintln!("{} {:?}", traffic.server, traffic.kind));
+/// let server = Server::new(tools![]).bind(([127, 0, 0, 1], 0)).await?;
+/// let url = server.url();
+/// tokio::spawn(server.run());
+///
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// let lines = log.clone();
+/// let config = ClientConfig::http(url).name("docs").on_traffic(move |traffic: &Traffic<'_>| {
+///     if let TrafficKind::Sent { message, .. } = traffic.kind {
+///         lines.lock().unwrap().push(format!("{} > {message}", traffic.server));
+///     }
+/// });
+/// Client::connect(config).await?.close().await;
+/// assert!(log.lock().unwrap().iter().any(|line| line.starts_with("docs > {") && line.contains("tools/list")));
+/// # Ok(()) }
+/// # #[cfg(not(feature = "mcp-server"))] fn main() {}
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

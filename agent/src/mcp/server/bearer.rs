@@ -12,12 +12,28 @@ use subtle::ConstantTimeEq;
 /// What a token stands for: its caller, the servers it was issued for, and its expiry.
 ///
 /// ```
-/// use agent::mcp::server::{Caller, Token};
+/// use agent::mcp::{Server, server::{Bearer, Caller, Token}};
+/// use agent::tools;
 /// use std::time::{Duration, SystemTime};
+/// use tower_service::Service as _;
 ///
-/// let token = Token::new(Caller::new("ann").with_scope("tools"))
-///     .with_audience("https://tools.example/mcp")
-///     .with_expiry(SystemTime::now() + Duration::from_secs(3_600));
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let hour = Duration::from_secs(3_600);
+/// let token = Token::new(Caller::new("ann").with_scope("tools")).with_audience("https://tools.example/mcp");
+/// let (good, old) = (token.clone().with_expiry(SystemTime::now() + hour), token.with_expiry(SystemTime::now() - hour));
+///
+/// let bearer = Bearer::new([("new", good), ("old", old)]).audience("https://tools.example/mcp");
+/// let mut service = Server::new(tools![]).authenticator(bearer).into_service()?;
+/// for (key, status) in [("new", 200), ("old", 401)] {
+///     let request = http::Request::post("http://localhost/mcp")
+///         .header("host", "localhost")
+///         .header("authorization", format!("Bearer {key}"))
+///         .header("content-type", "application/json")
+///         .header("accept", "application/json, text/event-stream")
+///         .body(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#.to_owned())?;
+///     assert_eq!(service.call(request).await?.status(), status);
+/// }
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Token {
@@ -55,7 +71,8 @@ impl From<Caller> for Token {
 /// are checked by this type.
 ///
 /// ```
-/// use agent::mcp::server::{AuthRefusal, Bearer, Caller, Token};
+/// use agent::mcp::{Server, server::{AuthRefusal, Bearer, Caller, Token}};
+/// use agent::tools;
 ///
 /// // Fixed tokens, compared in constant time.
 /// let few = Bearer::new([("s3cret", Caller::new("ann").with_scope("tools"))]).required_scope("tools");
@@ -66,6 +83,9 @@ impl From<Caller> for Token {
 ///     Ok(Token::new(Caller::new(subject)).with_audience("https://tools.example/mcp"))
 /// })
 /// .audience("https://tools.example/mcp");
+/// for bearer in [few, issued] {
+///     assert!(Server::new(tools![]).authenticator(bearer).into_service().is_ok());
+/// }
 /// ```
 #[derive(Clone)]
 #[must_use = "give it to a server"]

@@ -8,8 +8,8 @@ pub use facts::{LongRequest, ModelFacts, Prices};
 
 use std::sync::{Arc, LazyLock};
 
-use super::Protocol;
 use super::http::{ApiKey, BuildModelError, HttpClient, HttpModel, HttpModelBuilder, HttpOptions};
+use super::{Protocol, UnknownModel};
 use crate::args::did_you_mean;
 
 /// The known providers, and facts about their models: one value for a whole program.
@@ -205,11 +205,6 @@ impl Catalogue {
         let (provider_name, model) =
             name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
-        let unknown = |problem: String, suggestion: Option<String>| UnknownModel {
-            problem,
-            known: names.join(", "),
-            suggestion,
-        };
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
             // A model without a provider gets an error that names its provider.
@@ -218,34 +213,18 @@ impl Catalogue {
             let suggestion = by_model
                 .map(|provider| format!("{provider}/{provider_name}"))
                 .or_else(|| (!near.is_empty()).then(|| near.remove(0).to_owned()));
-            return Err(unknown(
-                format!("there is no provider `{provider_name}`{}", lacks(provider_name)),
-                suggestion,
-            ));
+            return Err(UnknownModel::no_provider(provider_name, &names, suggestion));
         };
         let model = model.map(str::to_owned).or_else(|| provider.default_model());
         let Some(model) = model.filter(|model| !model.trim().is_empty()) else {
             let variable = format!("{}_DEFAULT_MODEL", provider.prefix());
-            return Err(unknown(format!("`{name}` names no model, and {variable} is not set"), None));
+            return Err(UnknownModel::no_model(name, &variable, &names));
         };
         Ok((provider, model))
     }
 
     pub(super) fn built_in() -> &'static Self {
         &BUILT_IN
-    }
-}
-
-/// Returns what to do about a provider that is not compiled in.
-fn lacks(name: &str) -> &'static str {
-    match name {
-        "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",
-        "gemini" if cfg!(not(feature = "gemini")) => ": switch on the feature `gemini` of `agent`",
-        "openai" | "openai-responses" if cfg!(not(feature = "openai")) => {
-            ": switch on the feature `openai` of `agent`"
-        }
-        _ if cfg!(not(feature = "openai")) => " (most speak OpenAI's protocol: feature `openai` of `agent`)",
-        _ => "",
     }
 }
 
@@ -285,35 +264,6 @@ pub fn protocols() -> impl Iterator<Item = &'static str> {
         is_new
     });
     names.into_iter()
-}
-
-/// The error for a model whose provider is unknown.
-///
-/// ```
-/// use agent::provider::{Catalogue, http::BuildModelError};
-///
-/// let error = Catalogue::default().model("acme/large-1").unwrap_err();
-/// assert!(matches!(&error, BuildModelError::Unknown(unknown) if unknown.to_string().contains("acme")));
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}{}{}", advice(known), hint(suggestion.as_deref()))]
-pub struct UnknownModel {
-    problem: String,
-    known: String,
-    suggestion: Option<String>,
-}
-
-crate::error_text::debug_is_the_sentence!(UnknownModel);
-
-fn advice(known: &str) -> String {
-    if known.is_empty() {
-        return String::new();
-    }
-    format!("; write `provider/model`, with one of these providers: {known}")
-}
-
-fn hint(suggestion: Option<&str>) -> String {
-    suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
 #[cfg(test)]

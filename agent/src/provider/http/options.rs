@@ -100,11 +100,25 @@ pub enum Proxy {
 /// A retry that is about to begin.
 ///
 /// ```
-/// use agent::provider::http::{HttpOptions, Retry};
+/// # #[cfg(feature = "openai")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::model::{Model as _, ModelRequest, StepCx};
+/// use agent::provider::http::{HttpModel, HttpOptions, Proxy, Retry};
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
 ///
-/// let options = HttpOptions::default().on_retry(|retry: &Retry<'_>| {
-///     eprintln!("{}: retry {} in {:?}, {}", retry.model.model, retry.number, retry.delay, retry.error);
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// let lines = log.clone();
+/// let mut options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(2).on_retry(move |retry: &Retry<'_>| {
+///     assert!(retry.error.is_connection() && retry.delay < Duration::from_secs(1));
+///     lines.lock().unwrap().push(format!("{}: retry {}", retry.model.model, retry.number));
 /// });
+/// options.first_delay = Duration::from_millis(1);
+/// let model = HttpModel::builder("ollama/qwen3").base_url("http://127.0.0.1:9/v1").options(options).build()?;
+/// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());           // nobody listens there
+/// assert_eq!(*log.lock().unwrap(), ["qwen3: retry 1", "qwen3: retry 2"]);
+/// # Ok(()) }
+/// # #[cfg(not(feature = "openai"))] fn main() {}
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -122,14 +136,36 @@ pub struct Retry<'a> {
 /// The usage of a reply.
 ///
 /// ```
-/// use agent::provider::http::{HttpOptions, UsageReport};
-/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+/// # #[cfg(feature = "openai")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::message::Message;
+/// use agent::model::{Model as _, ModelRequest, StepCx};
+/// use agent::provider::http::{HttpModel, HttpOptions, Proxy, UsageReport};
+/// use std::sync::{Arc, Mutex};
 ///
-/// let tokens = Arc::new(AtomicU64::new(0));
-/// let sum = tokens.clone();
-/// let options = HttpOptions::default().on_usage(move |report: &UsageReport<'_>| {
-///     sum.fetch_add(report.usage.total, Ordering::Relaxed);
+/// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// # let server = format!("http://{}", listener.local_addr()?);
+/// # std::thread::spawn(move || -> std::io::Result<()> {
+/// #     use std::io::{Read as _, Write as _};
+/// #     let (mut stream, _) = listener.accept()?;
+/// #     let (mut seen, mut piece) = (Vec::new(), [0; 1024]);
+/// #     while !seen.ends_with(b"}") {
+/// #         let length = stream.read(&mut piece)?;
+/// #         seen.extend_from_slice(&piece[..length]);
+/// #     }
+/// #     stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\
+/// #         {\"choices\": [{\"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}], \"usage\": {\"prompt_tokens\": 12, \"completion_tokens\": 3}}")
+/// # });
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// let lines = log.clone();
+/// let options = HttpOptions::default().with_proxy(Proxy::None).on_usage(move |report: &UsageReport<'_>| {
+///     lines.lock().unwrap().push(format!("{}: {} tokens", report.model.model, report.usage.total));
 /// });
+/// let model = HttpModel::builder("ollama/qwen3").base_url(server).options(options).build()?;
+/// model.call(&StepCx::new(), &ModelRequest::new([Message::user("Hello!")])).await?;
+/// assert_eq!(*log.lock().unwrap(), ["qwen3: 15 tokens"]);
+/// # Ok(()) }
+/// # #[cfg(not(feature = "openai"))] fn main() {}
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

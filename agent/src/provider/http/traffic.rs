@@ -11,9 +11,27 @@ use crate::model::ModelError;
 /// Keys are masked wherever they occur; what people and models write is not.
 ///
 /// ```
-/// use agent::provider::http::{HttpOptions, Traffic};
+/// # #[cfg(feature = "openai")]
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent::model::{Model as _, ModelRequest, StepCx};
+/// use agent::provider::http::{HttpModel, HttpOptions, Proxy, Traffic};
+/// use std::sync::{Arc, Mutex};
 ///
-/// let options = HttpOptions::default().on_traffic(|traffic: &Traffic<'_>| eprintln!("{} {:?}", traffic.exchange, traffic.kind));
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// let lines = log.clone();
+/// let options = HttpOptions::default().with_proxy(Proxy::None).with_max_retries(0).on_traffic(move |traffic: &Traffic<'_>| {
+///     lines.lock().unwrap().push((traffic.exchange, format!("{:?}", traffic.kind)));
+/// });
+/// let model = HttpModel::builder("openai/gpt-5").key("s3cret").base_url("http://127.0.0.1:9/v1").options(options).build()?;
+/// assert!(model.call(&StepCx::new(), &ModelRequest::default()).await.is_err());           // nobody listens there
+///
+/// let log = log.lock().unwrap();
+/// let ((first, request), (last, end)) = (log.first().unwrap(), log.last().unwrap());
+/// assert!(request.contains("http://127.0.0.1:9/v1") && !request.contains("s3cret"));
+/// assert!(end.contains("connection"));
+/// assert_eq!(first, last);                             // of one exchange
+/// # Ok(()) }
+/// # #[cfg(not(feature = "openai"))] fn main() {}
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -24,12 +24,17 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of an answer of this server, or of the application that it is a [layer](super::HttpLayer) of.
 ///
 /// ```
-/// use agent::mcp::server::ResponseBody;
+/// use agent::mcp::{Server, server::ResponseBody};
+/// use agent::tools;
+/// use tower_service::Service as _;
 ///
-/// /// What an application that has this server as a layer answers with.
-/// fn is_success(response: &http::Response<ResponseBody>) -> bool {
-///     response.status().is_success()
-/// }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut service = Server::new(tools![]).allow_anonymous().into_service()?;
+/// let request = http::Request::get("http://localhost/mcp").header("host", "localhost").body(String::new())?;
+/// let response: http::Response<ResponseBody> = service.call(request).await?;
+/// assert!(!response.status().is_success());            // messages come by POST
+/// assert!(!http_body::Body::is_end_stream(response.body()));
+/// # Ok(()) }
 /// ```
 pub struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 

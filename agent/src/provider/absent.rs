@@ -1,0 +1,36 @@
+//! Without the feature of a provider: `agent::model` is there, and says which feature is missing.
+
+use super::UnknownModel;
+use crate::model::{Model, ModelRequest, ModelStream, StepCx};
+
+/// The model of a provider that is not compiled in: there is none.
+#[derive(Clone, Debug)]
+pub(crate) enum NoModel {}
+
+impl Model for NoModel {
+    fn stream(&self, _: &StepCx, _: &ModelRequest) -> ModelStream {
+        match *self {}
+    }
+}
+
+/// Looks for a model where no provider is compiled in.
+pub(crate) fn model(name: &str) -> Result<NoModel, UnknownModel> {
+    let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
+    Err(UnknownModel::no_provider(provider, &[], None))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_provider_says_its_feature() {
+        for provider in ["anthropic", "gemini", "openai"] {
+            let error = crate::model(&format!("{provider}/large-1")).map(drop).unwrap_err();
+            let said =
+                format!("there is no provider `{provider}`: switch on the feature `{provider}` of `agent`");
+            assert_eq!(error.to_string(), said);
+        }
+        assert!(
+            crate::model("groq/x").map(drop).unwrap_err().to_string().contains("feature `openai` of `agent`")
+        );
+    }
+}
