@@ -83,6 +83,7 @@ pub struct Findings {
 
 impl Findings {
     /// Runs the check of a field.
+    #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
     pub fn field<V, M, F>(&mut self, steps: &[Step], value: &V, check: F)
     where
         F: Check<V, M>,
@@ -97,6 +98,7 @@ impl Findings {
     }
 
     /// Runs the check of the whole value.
+    #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
     pub fn whole<V, M, F>(&mut self, value: &V, check: F)
     where
         F: WholeCheck<V, M>,
