@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::whole;
+
 /// What a run may do. Everything in it is part of a snapshot.
 ///
 /// ```
@@ -156,5 +158,6 @@ pub struct ToolEntry {
     /// How many bytes of text a result has in the conversation.
     pub max_result_bytes: Option<usize>,
     /// Changes when its schema does: an approval given for another schema is stale.
+    #[serde(with = "whole")]
     pub fingerprint: u64,
 }

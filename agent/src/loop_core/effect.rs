@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::End;
 use crate::StepKey;
-use crate::message::{MessageList, StopReason, ToolCall, Usage};
+use crate::message::{MessageList, StopReason, ToolCall, Usage, whole};
 
 /// What has to happen next. Each is answered by the [`Answer`](super::Answer) that its variant names.
 ///
@@ -128,6 +128,7 @@ pub struct ApprovalRequest {
     /// The call, with the checked arguments.
     pub call: ToolCall,
     /// The fingerprint of the tool's schema when it was asked.
+    #[serde(with = "whole")]
     pub fingerprint: u64,
     /// Binds the request to its call, where the assistant has a key for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
