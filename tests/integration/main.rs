@@ -54,6 +54,7 @@ mod registry;
 mod runtime_approvals;
 mod runtime_core;
 mod runtime_drivers;
+mod runtime_edits;
 mod runtime_faults;
 mod runtime_misbehaviour;
 mod runtime_models;

@@ -86,6 +86,11 @@ pub trait Hooks: Send + Sync {
 
     /// Whether a checked call may run, and with which arguments. An error is the result of the call, with the code
     /// `hook_error`.
+    ///
+    /// Hooks are asked before a person is asked for approval. Where that person changed the arguments, they are asked once
+    /// more, about the changed ones. Then only [`BeforeCall::Block`] and an error count: the person's decision is the
+    /// approval, and it is for exactly these arguments, so [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`]
+    /// change nothing. What must hold in any case is blocked, not replaced.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }

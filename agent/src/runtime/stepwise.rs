@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::approval::decided;
+use super::approval::{Edited, decided};
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
 use super::hooks::{BeforeCall, HookError, ToolCallInfo};
@@ -402,6 +402,40 @@ impl Stepwise {
     /// What a decision comes to now.
     pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
         decided(&self.config, &ToolContext::new(), request, decision)
+    }
+
+    /// Asks the hooks about calls whose arguments a person changed.
+    pub(crate) async fn guarded(
+        &self,
+        run: &Arc<str>,
+        decided: Vec<(ApprovalRequest, Decided)>,
+        reply: Option<Arc<Message>>,
+        cancel: CancelToken,
+    ) -> Vec<Decided> {
+        let context = self.context(run, &cancel);
+        let mut all = Vec::with_capacity(decided.len());
+        for (request, mut one) in decided {
+            if let Decided::Allow(Some(args)) = &one {
+                let edited = Edited::new(&self.config, &context, request, args, reply.clone());
+                for hook in &self.config.hooks {
+                    let info = edited.info.clone();
+                    let said = until(&cancel, asked(|| hook.before_tool_call(info))).await;
+                    let end = said.map_or_else(
+                        || {
+                            let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
+                            Some(CallEnd::new(ToolOutcome::aborted(&reason)))
+                        },
+                        |said| edited.end(said),
+                    );
+                    if let Some(end) = end {
+                        one = Decided::AllowEnded(end);
+                        break;
+                    }
+                }
+            }
+            all.push(one);
+        }
+        all
     }
 
     /// What the hooks say at the end of a turn.
