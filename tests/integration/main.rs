@@ -50,6 +50,7 @@ mod provider_protocols;
 mod provider_recordings;
 mod provider_support;
 mod provider_transport;
+mod provider_words;
 mod registry;
 mod runtime_approvals;
 mod runtime_core;
