@@ -36,7 +36,7 @@ pub enum RunError {
     #[error("there is nothing to continue: the last message is the assistant's and no message is queued")]
     LastMessageIsAssistant,
     /// Tools need state that neither the assistant nor the prompt has.
-    #[error("the prompt lacks state: {0}")]
+    #[error("the prompt lacks state: {}", .0.of_a_prompt())]
     MissingState(#[source] RegistryError),
     /// The prompt was given two values of one type.
     #[error(transparent)]
