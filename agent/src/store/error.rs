@@ -106,6 +106,13 @@ impl fmt::Display for StoreErrorKind {
 }
 
 impl StoreError {
+    /// The same, with the file that it is about.
+    #[cfg(feature = "store-sql")]
+    pub(super) fn of_file(mut self, path: &str) -> Self {
+        self.message = format!("{path}: {}", self.message);
+        self
+    }
+
     /// Trouble of this kind; the message says more, without values.
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
