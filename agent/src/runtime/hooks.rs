@@ -84,6 +84,16 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(request)))
     }
 
+    /// The same, with the context of the run: the state of the prompt and of the assistant, its source, its ids. This is what
+    /// a run asks; by default it asks [`before_request`](Self::before_request).
+    fn before_request_in(
+        &self,
+        request: ModelRequest,
+        context: ToolContext,
+    ) -> BoxFuture<'_, Result<ModelRequest, HookError>> {
+        self.before_request(request)
+    }
+
     /// Whether a checked call may run, and with which arguments. An error is the result of the call, with the code
     /// `hook_error`.
     ///

@@ -194,7 +194,7 @@ impl Stepwise {
             let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
             Ok(Reply::new(failed(partial, &ModelError::aborted(&*reason))))
         };
-        let request = match until(&cancel, self.request(messages, &cancel)).await {
+        let request = match until(&cancel, self.request(&key.run, messages, &cancel)).await {
             None => return aborted(nothing()),
             Some(Ok(request)) => request,
             Some(Err(error)) => {
@@ -267,7 +267,13 @@ impl Stepwise {
     }
 
     /// The request, changed by every hook.
-    async fn request(&self, messages: MessageList, cancel: &CancelToken) -> Result<ModelRequest, HookError> {
+    async fn request(
+        &self,
+        run: &Arc<str>,
+        messages: MessageList,
+        cancel: &CancelToken,
+    ) -> Result<ModelRequest, HookError> {
+        let context = self.context(run, cancel);
         let recipient = self.config.model.info().recipient();
         let mut messages = messages;
         for tool_hook in &self.config.hooks {
@@ -282,7 +288,7 @@ impl Stepwise {
         let mut request =
             ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() };
         for hook in &self.config.hooks {
-            request = asked(|| hook.before_request(request)).await?;
+            request = asked(|| hook.before_request_in(request, context.clone())).await?;
         }
         Ok(request)
     }
