@@ -11,6 +11,8 @@ use crate::{DuplicateState, RegistryError};
 /// In every case the conversation is sound: each call in it has its result, and the next prompt goes on from there.
 /// A tool that fails is no error: the model is told.
 ///
+/// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
+///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind, reply};
 /// use agent::{Assistant, ScriptedModel};

@@ -51,7 +51,7 @@
 //! the same; the conversation in memory is whole, and the next prompt writes down what is missing: messages, and the ends
 //! of calls. Two assistants on one
 //! session do not mix: the one that is late gets a [conflict](StoreErrorKind::Conflict), before its next reply, and has
-//! to open the session again. Times are notes for people: nothing is decided by a clock but
+//! to open the session again. Times in records are informative: nothing is decided by a clock but
 //! [retention](InvocationStore::delete_finished_before).
 //!
 //! # When the store hangs
