@@ -85,12 +85,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Some("http") => {
             let port = args.next().map_or(Ok(8080), |port| port.parse())?;
             let bound = server.bind(([127, 0, 0, 1], port)).await?;
-            eprintln!("listening at {}; end it with Ctrl-C", bound.url());
-            let handle = bound.handle();
+            let (url, handle) = (bound.url(), bound.handle());
+            eprintln!("listening at {url}; end it with Ctrl-C");
             tokio::spawn(async move {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    handle.shutdown(Duration::from_secs(5)).await;
-                }
+                tokio::signal::ctrl_c().await.expect("a handler of Ctrl-C");
+                handle.shutdown(Duration::from_secs(5)).await;
             });
             bound.run().await?;
         }

@@ -1,9 +1,9 @@
-//! Driving the [loop](crate::loop_core) on anything: one asynchronous function for each kind of step.
+//! Drives the [agent loop](crate::loop_core) on any host, with one asynchronous function for each kind of step.
 //!
-//! [`Assistant`](crate::Assistant) is the driver for one process on tokio, with live events, queues and hooks. An engine that remembers steps
-//! (a durable execution engine, a job queue) writes its own [`Steps`]: each step has a [`StepKey`] that is the same on
-//! every replay, so what was done once is found again by it. Engines whose futures are not `Send` match on
-//! [`Effect`] themselves.
+//! [`Assistant`](crate::Assistant) drives the loop in one process on tokio, with live events, queues and hooks. A host that records its
+//! steps, such as a durable execution engine or a job queue, implements [`Steps`] instead. Each step has a [`StepKey`] that is the same on
+//! every replay, so the host can find the recorded result by its key. If the futures of the host are not `Send`, match on [`Effect`]
+//! directly.
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
@@ -60,9 +60,9 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, ToolCall};
 use crate::{BoxFuture, StepKey};
 
-/// What a run needs done, one function for each [`Effect`]. Each answers in the order of what it was given.
+/// The work that a run needs, with one function for each [`Effect`]. Each function answers in the order of its arguments.
 ///
-/// What a model or a tool does wrong is data (a [`Reply`] that failed, a [`CallEnd`]); an error is trouble of the host.
+/// What a model or a tool does wrong is part of the answer (a failed [`Reply`], a [`CallEnd`]). An error means that the host failed.
 ///
 /// ```
 /// use agent::loop_core::{CallEnd, Reply};
@@ -87,24 +87,24 @@ use crate::{BoxFuture, StepKey};
 #[doc = include_str!("docs/steps.md")]
 #[expect(unused_variables, reason = "the defaults do nothing")]
 pub trait Steps: Send + Sync {
-    /// One reply of the model. A streamed one is read within the step.
+    /// Returns one reply of the model. A streamed reply is read to its end within the step.
     fn model(&self, key: StepKey, messages: MessageList) -> BoxFuture<'_, Result<Reply, StepError>>;
 
-    /// Runs calls, side by side or not.
+    /// Runs calls, concurrently or one after the other.
     fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>>;
 
-    /// Takes messages from a queue; the default has none.
+    /// Takes messages from a queue. The default returns none.
     fn poll(&self, key: StepKey, queue: Queue) -> BoxFuture<'_, Result<Vec<Arc<Message>>, StepError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Checks calls before they run; the default lets all of them run, and their own check refuses what is wrong.
+    /// Checks calls before they run. By default all of them run, and the validation during the call rejects what is wrong.
     fn prepare(&self, key: StepKey, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Prepared>, StepError>> {
         let ready = calls.iter().map(|_| Prepared::Ready(Ready::default())).collect();
         Box::pin(std::future::ready(Ok(ready)))
     }
 
-    /// Asks whether calls may run; by default nobody knows, and the run is suspended.
+    /// Asks whether calls may run. By default nobody decides, and the run is suspended.
     fn approvals(
         &self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -112,7 +112,7 @@ pub trait Steps: Send + Sync {
         Box::pin(std::future::ready(Ok(vec![Decided::Later; requests.len()])))
     }
 
-    /// Waits for results from outside, by the handles of their tools; none, the default, suspends the run.
+    /// Waits for results from outside, by the handles that the tools gave. Returning `None`, the default, suspends the run.
     fn await_deferred(
         &self,
         deferred: Vec<(StepKey, String)>,
@@ -120,22 +120,22 @@ pub trait Steps: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Says whether the run goes on after a turn; by default that follows from the turn.
+    /// Decides whether the run continues after a turn. By default the turn itself decides.
     fn turn_end(&self, key: StepKey, summary: TurnSummary) -> BoxFuture<'_, Result<Verdict, StepError>> {
         Box::pin(std::future::ready(Ok(Verdict::default())))
     }
 
-    /// Why the run is to end, where it is; asked after each step, whose answer still counts. On a replay it has to say the same at
-    /// the same step.
+    /// Returns the reason if the run is to end. It is called after each step, whose answer still counts. On a replay it must return the
+    /// same value at the same step.
     fn cancelled(&self) -> Option<Arc<str>> {
         None
     }
 
-    /// Is told of each event. On a replay it is told again.
+    /// Receives each event. On a replay it receives them again.
     fn event(&self, event: Event) {}
 }
 
-/// Trouble of the host: the run is as it was before the step, and can be driven on.
+/// A failure of the host. The run is as it was before the step, and can be driven further.
 ///
 /// ```
 /// use agent::steps::StepError;
@@ -152,28 +152,28 @@ pub trait Steps: Send + Sync {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
-    /// The host wants the run to end: it is for who drives to [`abort`](AgentLoop::abort) it.
+    /// The host wants the run to end. The caller of [`drive`] decides whether to [`abort`](AgentLoop::abort) it.
     #[error("the step was cancelled: {reason}")]
     #[non_exhaustive]
     Cancelled {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Trying again will not help.
+    /// The step failed, and another attempt would not help.
     #[error("the step failed for good: {message}")]
     #[non_exhaustive]
     Terminal {
-        /// How.
+        /// The error message.
         message: String,
     },
-    /// The engine failed; it may try again.
+    /// The engine failed. It may try again.
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
-        /// How.
+        /// The error message.
         message: String,
     },
-    /// A step answered what was not asked.
+    /// A step returned an answer that does not fit.
     #[error("a step gave a wrong answer: {0}")]
     Answer(#[from] AnswerError),
 }
@@ -181,24 +181,25 @@ pub enum StepError {
 crate::error_text::debug_is_the_sentence!(StepError);
 
 impl StepError {
-    /// The host wants the run to end.
+    /// Returns an error that says the host wants the run to end.
     pub fn cancelled(reason: impl Into<String>) -> Self {
         Self::Cancelled { reason: reason.into() }
     }
 
-    /// Trying again will not help.
+    /// Returns an error for a step that failed permanently.
     pub fn terminal(message: impl Into<String>) -> Self {
         Self::Terminal { message: message.into() }
     }
 
-    /// The engine failed.
+    /// Returns an error for a failed engine.
     pub fn engine(message: impl Into<String>) -> Self {
         Self::Engine { message: message.into() }
     }
 }
 
-/// Drives a run to its [end](AgentLoop::end), or until it is [suspended](AgentLoop::is_suspended). A run that was
-/// suspended goes on when it is driven again.
+/// Drives a run to its [end](AgentLoop::end), or until it is [suspended](AgentLoop::is_suspended).
+///
+/// A suspended run continues when it is driven again.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, Reply};
@@ -225,7 +226,7 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// A step failed, or answered what was not asked. The run waits for the answer to that step.
+/// Returns an error if a step failed or returned an answer that does not fit. The run still waits for the answer to that step.
 pub async fn drive(run: &mut AgentLoop, steps: &(impl Steps + ?Sized)) -> Result<(), StepError> {
     run.resume();
     loop {

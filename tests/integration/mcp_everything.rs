@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 async fn use_it(config: ClientConfig) {
-    let client = Client::connect(config.name("all").inherit_env("NODE_OPTIONS")).await.unwrap();
+    let client = Client::connect(config.name("all")).await.unwrap();
     let registry = Registry::new(client.tools()).unwrap();
     let call = async |tool: &str, arguments: Value| -> ToolOutcome {
         let call = ToolCall::new("1", format!("all__{tool}"), arguments.to_string());
@@ -36,7 +36,7 @@ async fn the_everything_server_is_used_over_both_transports() {
         println!("skipped: MCP_EVERYTHING is not set");
         return;
     };
-    use_it(ClientConfig::command(&program).arg("stdio")).await;
+    use_it(ClientConfig::command(&program).arg("stdio").inherit_env("NODE_OPTIONS")).await;
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let mut server = std::process::Command::new(&program)
         .arg("streamableHttp")

@@ -53,9 +53,17 @@ async fn loops(name: &str, model: HttpModelBuilder) {
         .with_content(result.outcome.text().into_owned());
     let second = ModelRequest::new([Message::user("What is 2 plus 3?"), asked.into(), answered.into()])
         .with_max_tokens(60);
-    let answer =
-        model.call(&StepCx::new(), &second).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-    assert!(!answer.text().is_empty(), "{name}: {answer:?}");
+    // So small a model sometimes has nothing to say.
+    let mut attempt = 1;
+    let answer = loop {
+        let answer = model.call(&StepCx::new(), &second).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        if !answer.text().is_empty() {
+            break answer;
+        }
+        attempt += 1;
+        assert!(attempt <= 5, "{name}: {answer:?}");
+    };
     assert!(answer.usage.output > 0 || name.contains("gemini"), "{name}: no usage");
     println!("{name}: `{}` with {}, then {} characters", call.name, call.args.text(), answer.text().len());
 }

@@ -1,9 +1,9 @@
-//! What can go wrong around runs.
+//! Errors of services and clients.
 
 use std::error::Error;
 use std::sync::Arc;
 
-/// Why an assistant cannot be served.
+/// The error of creating a [`Service`](super::Service).
 ///
 /// ```
 /// use agent::durable::{Service, ServiceError};
@@ -20,30 +20,30 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// It has what cannot be done step by step.
+    /// The assistant uses features that durable runs do not support.
     #[error("not in durable runs: {}", what.join("; "))]
     #[non_exhaustive]
     Unsupported {
-        /// What, in the words of its builder.
+        /// The features, by the names of their builder methods.
         what: Vec<&'static str>,
     },
-    /// A step that takes longer than the engine waits would run again and again: a tool needs a limit.
+    /// A tool has no time limit. A step that takes longer than the engine waits would run again and again.
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {
-        /// Their names.
+        /// The names of the tools.
         tools: Vec<String>,
     },
-    /// The key of the server cannot be read.
+    /// The identity key of the server cannot be read.
     #[error("the identity key of the server cannot be read: {message}")]
     #[non_exhaustive]
     IdentityKey {
-        /// How.
+        /// The reason.
         message: String,
     },
 }
 
-/// Why the service does not listen.
+/// The error of serving: the service cannot listen at its address.
 ///
 /// ```
 /// use agent::durable::{ServeError, Service};
@@ -61,7 +61,7 @@ pub enum ServiceError {
 #[error("the service cannot listen at this address")]
 pub struct ServeError(#[from] pub(super) std::io::Error);
 
-/// Why the engine did not do what was asked.
+/// The error of a [`Client`](super::Client).
 ///
 /// ```
 /// use agent::durable::{Client, ClientError};
@@ -72,39 +72,39 @@ pub struct ServeError(#[from] pub(super) std::io::Error);
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The address of the engine is no URL.
+    /// The address of the engine is not a URL.
     #[error("{address:?} is no address of an engine, as http://127.0.0.1:8080 is")]
     #[non_exhaustive]
     Address {
-        /// What was given.
+        /// The address.
         address: String,
     },
-    /// Nobody answered, or not to the end.
+    /// The engine did not answer, or not completely.
     #[error("the engine cannot be reached")]
     #[non_exhaustive]
     Unreachable {
-        /// Why.
+        /// The cause.
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// It was refused.
+    /// The engine refused the request.
     #[error("the engine refused with status {status}: {message}")]
     #[non_exhaustive]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// In the engine's words.
+        /// The message of the engine.
         message: String,
     },
-    /// The answer cannot be read.
+    /// The answer of the engine cannot be read.
     #[error("the engine's answer cannot be read")]
     #[non_exhaustive]
     Unreadable {
-        /// Why.
+        /// The cause.
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The run is over, or never was.
+    /// The run is over, or does not wait for this.
     #[error("the run does not take this: it is over, or does not wait for it")]
     NotTaken,
     /// Too many messages wait for the run.

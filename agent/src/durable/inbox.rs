@@ -1,4 +1,4 @@
-//! What others say to a run: messages, that it is to end, answers.
+//! The inbox of a run: messages, cancellation, and answers from outside.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use super::journal::{Drained, Left, Take};
 use crate::loop_core::Queue;
 use crate::message::Message;
 
-/// How many messages wait at most.
+/// The maximum number of waiting messages.
 const MAX_WAITING: usize = 1000;
 
-/// The inbox of one run. Whoever keeps it lets one at a time at it.
+/// The inbox of one run. Its owner lets one caller at a time change it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
-    /// Whether the run is to end.
+    /// Whether the run was cancelled.
     is_stopped: bool,
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<Asked>,
-    /// How often the run was told that there is something for it, and whether it has not looked for messages since.
+    /// How many notices the run was sent, and whether it has not looked for messages since the last one.
     told: u32,
     is_told: bool,
 }
@@ -29,23 +29,23 @@ pub(super) struct Inbox {
 #[derive(Debug, Serialize, Deserialize)]
 struct Asked {
     ask: PendingAsk,
-    /// What the engine waits for.
+    /// The promise of the engine that the run waits for.
     promise: String,
 }
 
-/// What came of a message.
+/// The result of pushing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pushed {
     Taken,
     /// The run is over.
     Over,
-    /// Too many wait.
+    /// Too many messages wait.
     Full,
 }
 
 impl Inbox {
-    /// The number under which the run is to be told that messages wait: once until it looks.
+    /// Returns the number of the notice that tells the run about waiting messages: one notice until the run looks.
     pub(super) fn news(&mut self) -> Option<u32> {
         if self.is_told || self.left().is_empty() {
             return None;
@@ -54,7 +54,7 @@ impl Inbox {
         Some(self.number())
     }
 
-    /// Each number is used once, and none is left out: the run waits for one after the other.
+    /// Each number is used once and none is skipped, because the run waits for them in order.
     fn number(&mut self) -> u32 {
         let number = self.told;
         self.told = self.told.wrapping_add(1);
@@ -65,7 +65,7 @@ impl Inbox {
         Left { steering: self.steering.len(), follow_ups: self.follow_ups.len() }
     }
 
-    /// A message comes. One that waits with the same id is the same.
+    /// Adds a message. A waiting message with the same id counts as the same message.
     pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> Pushed {
         if self.steering.len() + self.follow_ups.len() >= MAX_WAITING {
             return Pushed::Full;
@@ -82,7 +82,7 @@ impl Inbox {
         Pushed::Taken
     }
 
-    /// The run takes messages.
+    /// Takes messages for the run.
     pub(super) fn drain(&mut self, take: Take) -> Drained {
         self.is_told = false;
         let waiting = self.queue(take.queue);
@@ -91,23 +91,23 @@ impl Inbox {
         Drained { messages, left: self.left() }
     }
 
-    /// The number under which the run is to be told that it is to end; none where it was told before: the first reason counts.
+    /// Returns the number of the notice that cancels the run, or `None` if it was cancelled before. The first reason counts.
     pub(super) fn cancel(&mut self) -> Option<u32> {
         let is_first = !std::mem::replace(&mut self.is_stopped, true);
         is_first.then(|| self.number())
     }
 
-    /// The run waits for these, under these promises of the engine.
+    /// Sets what the run waits for, each with the promise of the engine.
     pub(super) fn ask(&mut self, asks: Vec<(PendingAsk, String)>) {
         self.asks = asks.into_iter().map(|(ask, promise)| Asked { ask, promise }).collect();
     }
 
-    /// What the run waits for.
+    /// Returns what the run waits for.
     pub(super) fn asks(&self) -> Vec<PendingAsk> {
         self.asks.iter().map(|asked| asked.ask.clone()).collect()
     }
 
-    /// Somebody answers: the promise that is to be kept, once.
+    /// Returns the promise to resolve with the answer, once.
     pub(super) fn answer(&mut self, id: &str) -> Option<String> {
         let at = self.asks.iter().position(|asked| asked.ask.id() == id)?;
         Some(self.asks.remove(at).promise)

@@ -1,4 +1,4 @@
-//! What an engine has to do for the steps of a run: remember.
+//! The interface of an engine: it records the steps of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,36 +13,35 @@ use crate::message::{Message, ToolCall};
 use crate::steps::StepError;
 use crate::{BoxFuture, StepKey};
 
-/// One run, or one call of it, in an engine. Steps are taken one after the other: there is no way to ask for two at once, so
-/// whoever writes steps cannot make their order depend on chance.
+/// The journal of a run, or of one call, in an engine. Steps are taken one at a time: the interface cannot ask for two at once, so the
+/// order of steps never depends on chance.
 pub(super) trait Journal: Send + Sync {
-    /// Does something and remembers what came of it: on a replay the work is not done. The same steps in the same order
-    /// on every replay.
+    /// Does the work and records its result. On a replay, the recorded result is returned and the work is not done. Every replay must take
+    /// the same steps in the same order.
     fn run<T: Kept>(&self, name: String, tries: Tries, work: Work<T>) -> BoxFuture<'_, Result<T, StepError>>;
 }
 
-/// That of a run: others talk to it.
+/// The journal of a run, which receives messages from outside.
 pub(super) trait RunJournal: Journal {
-    /// Runs calls side by side, each with a journal of its own that is known by the call's key; what they came to, in call order. None
-    /// for a call of which the engine lost sight.
+    /// Runs calls concurrently, each with a journal of its own under the key of the call. Returns the ends in call order, with `None` for a
+    /// call that the engine lost.
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<ToolsEnd, StepError>>;
 
-    /// What was said to the run by the end of its last step, as far as that is known without asking anybody; each thing is heard
-    /// once. At the same place of a replay, the same. Before the first step, nothing.
+    /// Returns what was sent to the run by the end of its last step, as far as that is known without a request; each item once. At the same
+    /// place of a replay, it returns the same. Before the first step, it returns nothing.
     fn hear(&self) -> BoxFuture<'_, Result<Heard, StepError>>;
 
     /// Takes messages for the run.
     fn drain(&self, take: Take) -> BoxFuture<'_, Result<Drained, StepError>>;
 
-    /// From here on nothing is said to the run, and whoever tries is told so; true. Where something was said before, the run stays
-    /// open, and hears it; false.
+    /// Closes the run to messages and returns true. If something was sent before, the run stays open to receive it, and this returns false.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
     /// Waits for answers from outside.
     fn wait(&self, asks: Vec<PendingAsk>, within: Duration) -> BoxFuture<'_, Result<Waited, StepError>>;
 }
 
-/// What can be remembered.
+/// Data that can be recorded.
 pub(super) trait Kept: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
@@ -50,11 +49,11 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
 /// The work of a step, which owns what it needs.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Again>>;
 
-/// The work failed in a way that another attempt may mend.
+/// A failure of the work that another attempt may overcome.
 #[derive(Debug)]
 pub(super) struct Again(pub(super) String);
 
-/// How often the engine tries, with which pause after the first attempt; each pause is twice as long as the one before.
+/// How often the engine tries, and the pause after the first attempt. Each pause is twice as long as the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tries {
     pub(super) most: u32,
@@ -62,60 +61,60 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// Work that gives an answer whatever happens.
+    /// For work that returns an answer whatever happens.
     pub(super) const ONE: Self = Self { most: 1, pause: Duration::from_millis(100) };
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Stepped<T> {
     pub(super) value: T,
-    /// Why the run was to end by then.
+    /// The reason, if the run was cancelled by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// One call for a journal of its own.
+/// One call, for a journal of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ToolRequest {
     pub(super) key: StepKey,
     pub(super) call: ToolCall,
-    /// What the model said beside it.
+    /// The model's text beside the call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
 }
 
-/// What calls came to.
+/// The ends of calls.
 #[derive(Debug)]
 pub(super) struct ToolsEnd {
     pub(super) ends: Vec<Option<Stepped<CallEnd>>>,
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// What was said to a run.
+/// What was sent to a run.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Messages came since the inbox was looked into.
+    /// Whether messages arrived since the inbox was last read.
     pub(super) has_mail: bool,
-    /// Why the run is to end.
+    /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// Which messages are wanted.
+/// A request for messages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Take {
     pub(super) queue: Queue,
     pub(super) most: usize,
 }
 
-/// The messages of a queue.
+/// The messages of a queue, and what is left.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drained {
     pub(super) messages: Vec<Arc<Message>>,
     pub(super) left: Left,
 }
 
-/// How many messages are left.
+/// The number of messages that are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) steering: usize,
@@ -135,7 +134,7 @@ impl Left {
     }
 }
 
-/// Answers from outside, in the order of what was asked; none where the time was up.
+/// Answers from outside, in the order of the questions, with `None` for those that timed out.
 #[derive(Debug)]
 pub(super) struct Waited {
     pub(super) answers: Vec<Option<Value>>,

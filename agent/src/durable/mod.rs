@@ -1,12 +1,11 @@
-//! Runs that survive their process: the same loop on a durable execution engine.
+//! Runs that survive their process: the same agent loop on a durable execution engine.
 //!
-//! Feature `durable-restate`: the engine is [Restate](https://restate.dev), its SDK needs Rust 1.90. Each model reply and each tool
-//! call is a step that the engine remembers; a process that dies is followed by another that goes on behind the last of them.
-//! The SDK is MIT; the server, which is installed apart, is under the Business Source License 1.1 (free to run for one's own
-//! agents, Apache-2.0 four years after each release). Without any of it, a [store](crate::store) carries a conversation over a crash
-//! on one machine.
+//! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
+//! tool call is a step that the engine records. If a process dies, another one continues after the last recorded step. The SDK has the MIT
+//! license. The server is installed separately and has the Business Source License 1.1: it is free to run for your own agents, and becomes
+//! Apache-2.0 four years after each release. Without an engine, a [store](crate::store) carries a conversation over a crash on one machine.
 //!
-//! A service, with the [`Assistant`](crate::Assistant) that you have:
+//! Serve an [`Assistant`](crate::Assistant) as a service:
 //!
 //! ```no_run
 //! use agent::durable::Service;
@@ -25,33 +24,33 @@
 //! # Ok(()) }
 //! ```
 //!
-//! and whoever starts runs and talks to them: [`Client`]. `examples/durable` is both; the README says how to install the server.
+//! Start runs and talk to them with a [`Client`]. `examples/durable` has both; the README says how to install the server.
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! * A step that was remembered is never done again. One that was under way when the process died is done again, with the same
-//!   [key](crate::ToolContext::idempotency_key): at least once. A tool with the effect `once` (the default) is not: its call ends as
-//!   interrupted, and the model is told that nobody knows whether it took effect. That holds too where the process died between the
-//!   begin of the step and the body's first line.
-//! * One call of a reply is a step of the run; several are invocations of their own, side by side. Results are in call order.
-//! * Attempts are the engine's: a model that fails for a moment is asked again, so often at most as [`Service::model_attempts`] says,
-//!   and its client does not try again by itself. What a tool does wrong is its result.
-//! * Every step has a time limit: that of its tool, or the assistant's for all, or [`Service::model_timeout`]. The engine is told to wait
-//!   longer than that, so that a long step is not thrown away at its end.
-//! * Each run is a workflow of the engine whose key is its name: it runs once, and starting it again finds it.
-//! * A message that was taken is heard, however late: the engine tells the run that messages came, and decides which came first, the
-//!   message or the run's end. A run that fails, is cancelled or reaches a limit hears nothing more. What is said before a run begins is
-//!   heard behind its first step.
-//! * [`DurableRun::cancel`] fires the token of tools that run in the process that is asked, and ends the run after their step, or when it
-//!   waits, at once. Where several processes serve, tools in the others come to their end.
-//! * What happens between steps has to be the same on every replay: approval rules (`approval = when(…)`), the tools and their
-//!   policies. Hooks are steps of their own, and may do what they like. New code that would take another way is served at an
-//!   address of its own.
-//! * Listeners hear of events again on a replay. Results are not cached between calls, requests are not told to `on_metric`, and an
-//!   approval key is not used: who may decide is the engine's to guard.
+//! * A recorded step is never repeated. A step that was under way when the process died runs again, at least once, with the same
+//!   [key](crate::ToolContext::idempotency_key). Tools with the effect `once` (the default without hints) are the exception: their call
+//!   ends as interrupted, and the model reads that it is unknown whether the call took effect. This holds even if the process died between
+//!   the begin of the step and the first line of the body.
+//! * A single call of a reply is a step of the run. Several calls are separate invocations that run concurrently. Results are in call
+//!   order.
+//! * The engine makes the attempts. A model that fails temporarily is asked again, at most [`Service::model_attempts`] times; its client
+//!   does not retry. An error of a tool is the result of the call.
+//! * Every step has a time limit: that of its tool, or the assistant's default, or [`Service::model_timeout`]. The engine is configured to
+//!   wait longer than that, so that a long step is not discarded at its end.
+//! * Each run is a workflow of the engine, and its name is the key. It runs once; starting it again finds it.
+//! * An accepted message is delivered, however late. The engine tells the run that messages arrived, and decides which came first, the
+//!   message or the end of the run. A run that fails, is cancelled or reaches a limit receives no more messages. Messages that are sent
+//!   before a run begins are delivered after its first step.
+//! * [`DurableRun::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
+//!   step, or at once if the run is waiting. If several processes serve, tools in the others run to their end.
+//! * What happens between steps must be the same on every replay: approval rules (`approval = when(…)`), the tools and their policies.
+//!   Hooks are steps of their own and are not restricted. Serve new code that would take different steps at a new address.
+//! * Listeners receive events again on a replay. Results are not cached between calls, requests are not passed to `on_metric`, and an
+//!   approval key is not used, because the engine controls who may decide.
 //!
-//! Unlike on one machine there is no steering into a running batch, no choice of tools for each turn, no spilling of results, no
-//! limit of wall time: an assistant that has them is refused.
+//! Some features of an assistant are not available: steering into a running batch, choosing the tools of each turn, spilling results to
+//! files, and a wall-time limit. An assistant that uses them is rejected.
 
 mod client;
 mod error;

@@ -1,4 +1,4 @@
-//! An engine in memory that fails on purpose.
+//! An in-memory engine that crashes on purpose.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::message::{Message, UserMessage};
 use crate::steps::StepError;
 use crate::{BoxFuture, Decision, StepKey, ToolOutcome};
 
-/// A run without an engine, on a journal in memory that can be cut: whether the run of an assistant finds its way when its process
-/// dies is seen in a test, without a server.
+/// A durable run without an engine, on an in-memory journal that can be interrupted. Tests use it to check that a run recovers when its
+/// process dies.
 ///
 /// ```
 /// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
@@ -54,7 +54,7 @@ pub struct Rehearsal {
     root: Arc<Mutex<VecDeque<Entry>>>,
 }
 
-/// Where the process dies.
+/// The point at which the process dies.
 ///
 /// ```
 /// use agent::durable::{Crash, Rehearsal, RunRequest, Service};
@@ -77,33 +77,33 @@ pub struct Crash {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// When so many steps were remembered since the play began, before the next one.
+    /// After this many recorded steps of the play, before the next one.
     Count(usize),
-    /// When this step's work is done, and not remembered.
+    /// After the work of this step, before it is recorded.
     After(String),
 }
 
 impl Crash {
-    /// When so many steps were remembered in this play, and the next one has not begun.
+    /// Crashes when this many steps were recorded in the play, before the next one begins.
     pub fn before_step(count: usize) -> Self {
         Self { place: Place::Count(count) }
     }
 
-    /// When the work of this step is done, and nobody remembers it. Steps are named by the text of their [`StepKey`]; that a
-    /// `once` tool begins is a step of its own, `…/begin`.
+    /// Crashes when the work of this step is done and not yet recorded. A step is named by the text of its [`StepKey`]. The begin of a
+    /// `once` tool is a separate step, `…/begin`.
     pub fn after(step: impl Into<String>) -> Self {
         Self { place: Place::After(step.into()) }
     }
 }
 
-/// What is remembered, in the order in which it came.
+/// The recorded entries, in order.
 #[derive(Clone, Debug)]
 enum Entry {
     Step {
         name: String,
         value: Result<Value, String>,
     },
-    /// Something was said to the run. It is heard with the end of the step that it came before.
+    /// Messages were sent to the run. The run receives them with the end of the next step.
     Mail,
     Stop(Arc<str>),
 }
@@ -111,12 +111,12 @@ enum Entry {
 #[derive(Default)]
 struct Shared {
     inbox: Mutex<Inbox>,
-    /// Whether the run takes nothing any more.
+    /// Whether the run no longer takes messages.
     is_closed: AtomicBool,
     stop: Mutex<Option<Arc<str>>>,
-    /// The journals of calls with journals of their own.
+    /// The journals of calls that have one of their own.
     calls: Mutex<HashMap<StepKey, Arc<Mutex<VecDeque<Entry>>>>>,
-    /// What is answered when the run waits, by the id of what it waits for.
+    /// The answers for when the run waits, by the id of what it waits for.
     answers: Mutex<HashMap<String, Value>>,
     crash: Mutex<Option<Place>>,
     taken: AtomicUsize,
@@ -124,26 +124,26 @@ struct Shared {
 }
 
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic runs under these.
+    // Nothing that can panic runs while these locks are held.
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a journal says that was cut.
+/// The error of a journal that was interrupted.
 const CRASH: &str = "the process died";
 
 impl Rehearsal {
-    /// A run of this service that has not begun.
+    /// Creates a run of this service that has not begun.
     pub fn new(service: Service, request: RunRequest) -> Self {
         Self { served: service.into_served(), request, shared: Arc::default(), root: Arc::default() }
     }
 
-    /// A message that waits for the run's next turn; a run that is over takes none. What is said before the run begins is heard
-    /// behind its first step.
+    /// Queues a message for the next turn of the run. A run that is over ignores it. Messages that are sent before the run begins are
+    /// delivered after its first step.
     pub fn steer(&self, message: impl Into<UserMessage>) {
         self.push(Queue::Steering, Message::User(message.into()));
     }
 
-    /// A message that waits for when the run would end.
+    /// Queues a message that is delivered when the run would otherwise end.
     pub fn follow_up(&self, message: impl Into<UserMessage>) {
         self.push(Queue::FollowUp, Message::User(message.into()));
     }
@@ -160,7 +160,7 @@ impl Rehearsal {
         }
     }
 
-    /// Ends the run, as [`DurableRun::cancel`](super::DurableRun::cancel) does. One that has not begun ends behind its first step.
+    /// Cancels the run, as [`DurableRun::cancel`](super::DurableRun::cancel) does. A run that has not begun ends after its first step.
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
         let reason: Arc<str> = reason.into();
@@ -170,22 +170,23 @@ impl Rehearsal {
         }
     }
 
-    /// What is decided when somebody is asked about this request (`RUN/TURN/approval/ORD`); otherwise the time is up at once.
+    /// Sets the decision for an approval request (`RUN/TURN/approval/ORD`). Requests without a decision time out at once.
     pub fn decide(&self, request: impl Into<String>, decision: Decision) {
         let decision = serde_json::to_value(decision).unwrap_or_default();
         lock(&self.shared.answers).insert(request.into(), decision);
     }
 
-    /// What is delivered when the run waits for it, by the tool's handle; otherwise the time is up at once.
+    /// Sets the result of a deferred call, by the tool's handle. Calls without a result time out at once.
     pub fn deliver(&self, handle: impl Into<String>, outcome: impl Into<ToolOutcome>) {
         let outcome = serde_json::to_value(outcome.into()).unwrap_or_default();
         lock(&self.shared.answers).insert(handle.into(), outcome);
     }
 
-    /// Begins the run, or goes on with it, in a process of its own: to its end, or until it dies. None when it died.
+    /// Begins or continues the run as a new process would, until its end or the crash. Returns `None` if it crashed.
     ///
     /// # Errors
-    /// The run took another way than before: what it did between steps was not the same. Or an engine would not go on with it.
+    /// Returns an error if the run took other steps than before because what it did between steps has changed, or if an engine would not
+    /// continue it.
     pub async fn play(&self, crash: Option<Crash>) -> Result<Option<Outcome>, StepError> {
         *lock(&self.shared.crash) = crash.map(|crash| crash.place);
         self.shared.taken.store(0, Ordering::Relaxed);
@@ -199,7 +200,7 @@ impl Rehearsal {
         }
     }
 
-    /// The names of the steps that the last play remembered anew, in their order.
+    /// Returns the names of the steps that the last play recorded, in order.
     pub fn steps(&self) -> Vec<String> {
         lock(&self.shared.names).clone()
     }
@@ -227,19 +228,19 @@ struct Memory {
     shared: Arc<Shared>,
     kept: Arc<Mutex<VecDeque<Entry>>>,
     at: AtomicUsize,
-    /// What was said before the end of the last step, and not heard yet.
+    /// What was sent before the end of the last step and not yet received.
     heard: Mutex<Heard>,
 }
 
 impl Memory {
-    /// What is remembered of the next step. Another name means another way.
+    /// Returns the recorded result of the next step. A different name means that the run takes other steps than before.
     fn known(&self, name: &str) -> Result<Option<Result<Value, String>>, StepError> {
         let kept = lock(&self.kept);
         loop {
             let at = self.at.fetch_add(1, Ordering::Relaxed);
             let (found, value) = match kept.get(at) {
                 None => {
-                    // Here it will be.
+                    // The next step will be recorded here.
                     self.at.store(at, Ordering::Relaxed);
                     return Ok(None);
                 }
@@ -286,7 +287,7 @@ impl Memory {
         Ok(())
     }
 
-    /// What came of a step, behind whatever was said meanwhile.
+    /// Records the result of a step, after everything that was sent meanwhile.
     fn end_of(&self, name: String, value: Result<Value, String>) {
         let mut kept = lock(&self.kept);
         kept.iter().skip(self.at.load(Ordering::Relaxed)).for_each(|said| self.note(said));
@@ -294,7 +295,7 @@ impl Memory {
         self.at.store(kept.len(), Ordering::Relaxed);
     }
 
-    /// A step whose work is done at once.
+    /// Takes a step whose work is done at once.
     fn at_once<T: Kept>(&self, name: String, work: impl FnOnce() -> T) -> Result<T, StepError> {
         if let Some(value) = self.known(&name)? {
             return read(value);
@@ -350,9 +351,9 @@ impl RunJournal for Memory {
                 let part = self.served.running.enter(&call.key.run);
                 async move { call_tool(&journal.served, &journal, call, None, part.token.clone()).await }
             });
-            // Each has a journal of its own: their order is nobody's.
+            // Each call has a journal of its own, so their order does not matter.
             let ends = join_all(calls).await;
-            // What was said meanwhile was said before the last of them came back.
+            // What was sent meanwhile was sent before the last call returned.
             if self.known("tools")?.is_none() && ends.iter().all(Result::is_ok) {
                 self.end_of("tools".to_owned(), Ok(Value::Null));
             }

@@ -1,4 +1,4 @@
-//! What goes into a run, and what comes out.
+//! The input and the output of a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,10 @@ use crate::StepKey;
 use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunStop};
 use crate::message::{AssistantMessage, Message, Usage};
 
-/// A run to be started. Its JSON form is what the service takes, at the address of the run (`/Agent/order-7/run`):
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`, where `run` may be left out.
+/// A request to start a run.
+///
+/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`. `run` may be left out.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -23,37 +25,37 @@ use crate::message::{AssistantMessage, Message, Usage};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// Names the run, in 1 to 200 bytes. Starting a run of the same name again finds the one that is there.
+    /// The name of the run, 1 to 200 bytes. Starting a run with the same name again finds the existing one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// What the user says.
+    /// The text of the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// Messages behind the prompt: pictures, or what the application says.
+    /// Messages after the prompt, such as pictures or messages of the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// The conversation so far, for example the messages of an earlier [outcome](Outcome); where it is empty, that of the assistant
-    /// that is served.
+    /// The conversation so far, for example the messages of an earlier [outcome](Outcome). If it is empty, the run continues the
+    /// conversation of the served assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
-    /// Calls that were made elsewhere, behind the prompt: see [`Assistant::record`](crate::Assistant::record).
+    /// Calls that were made elsewhere, after the prompt: see [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
 }
 
 impl RunRequest {
-    /// A run of this name.
+    /// Creates a request for a run with this name.
     pub fn new(run: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self { run: run.into(), prompt: prompt.into(), ..Self::default() }
     }
 
-    /// Adds a message behind the prompt, of the user or of the application. [`with_history`](Self::with_history) has an example.
+    /// Adds a message of the user or of the application after the prompt. See [`with_history`](Self::with_history) for an example.
     pub fn with_message(mut self, message: impl Into<Message>) -> Self {
         self.messages.push(message.into());
         self
     }
 
-    /// Goes on from this conversation, instead of that of the assistant that is served.
+    /// Continues this conversation, instead of that of the served assistant.
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};
@@ -78,8 +80,8 @@ impl RunRequest {
         self
     }
 
-    /// A run that begins with calls that were made elsewhere; the model is asked only where their tools say so. It goes on from a
-    /// [conversation](Self::with_history), or from that of the assistant that is served.
+    /// Creates a request for a run that begins with calls made elsewhere. The model is asked only if their tools want a reply. The run
+    /// continues a [conversation](Self::with_history), or that of the served assistant.
     ///
     /// ```
     /// use agent::RecordedTurn;
@@ -100,14 +102,14 @@ impl RunRequest {
     }
 }
 
-/// Without what is said: this text goes into logs.
+/// Without the messages, because the `Debug` text is written to logs.
 impl fmt::Debug for RunRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunRequest").field("run", &self.run).finish_non_exhaustive()
     }
 }
 
-/// What a run came to. A run that failed, was cancelled or reached a limit has an outcome, too.
+/// The result of a run. A run that failed, was cancelled or reached a limit has an outcome too.
 ///
 /// ```
 /// use agent::durable::{Outcome, Rehearsal, RunRequest, Service};
@@ -124,18 +126,18 @@ impl fmt::Debug for RunRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// The run's name.
+    /// The name of the run.
     pub run: Arc<str>,
-    /// How it ended.
+    /// How the run ended.
     pub stop: RunStop,
-    /// More exactly: the limit, the reason, the error.
+    /// Details: the limit, the reason, or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Every message that the run added, the prompt first.
+    /// All messages that the run added, starting with the prompt.
     pub messages: Vec<Arc<Message>>,
-    /// What it took.
+    /// The tokens and cost of the run.
     pub usage: Usage,
-    /// How many replies it took.
+    /// The number of replies.
     pub turns: u32,
 }
 
@@ -152,19 +154,19 @@ impl Outcome {
         }
     }
 
-    /// Whether the model was done.
+    /// Returns whether the run completed normally.
     pub fn is_completed(&self) -> bool {
         self.stop == RunStop::Completed
     }
 
-    /// The text of the last reply.
+    /// Returns the text of the last reply.
     pub fn text(&self) -> String {
         let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
         reply.map(AssistantMessage::text).unwrap_or_default()
     }
 }
 
-/// Something that a run waits for.
+/// A decision or a result that a run waits for.
 ///
 /// ```
 /// use agent::durable::PendingAsk;
@@ -182,24 +184,24 @@ impl Outcome {
 #[serde(tag = "wants", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PendingAsk {
-    /// A decision on a call.
+    /// The run waits for a decision on a call.
     #[non_exhaustive]
     Approval {
-        /// The call, with its checked arguments.
+        /// The call, with its validated arguments.
         request: ApprovalRequest,
     },
-    /// The result of a call whose tool said that it comes later.
+    /// The run waits for the result of a deferred call.
     #[non_exhaustive]
     Deferred {
-        /// The call's step.
+        /// The step of the call.
         step: StepKey,
-        /// What the tool said that the result is delivered under.
+        /// The handle that the tool gave, under which the result is delivered.
         handle: String,
     },
 }
 
 impl PendingAsk {
-    /// What it is answered by: the id of a request, or the handle of a tool.
+    /// Returns the id to answer with: the id of the request, or the handle of the tool.
     pub fn id(&self) -> &str {
         match self {
             Self::Approval { request } => &request.request_id,

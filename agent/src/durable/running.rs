@@ -1,11 +1,11 @@
-//! The runs of this process: an engine's cancel does not reach a body that runs, a token does.
+//! The runs of this process. A cancellation by the engine does not reach a running body, but a token does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::CancelToken;
 
-/// The tokens of runs that have anything going on here.
+/// The tokens of runs that are active in this process.
 #[derive(Clone, Default)]
 pub(super) struct Running {
     runs: Arc<Mutex<HashMap<Arc<str>, Entry>>>,
@@ -13,11 +13,11 @@ pub(super) struct Running {
 
 struct Entry {
     token: CancelToken,
-    /// How many parts of the run are here: itself, and calls.
+    /// How many parts of the run are active here: the run itself, and calls.
     parts: usize,
 }
 
-/// A part of a run, as long as it is here.
+/// A part of a run, for as long as it is active here.
 pub(super) struct Part {
     running: Running,
     run: Arc<str>,
@@ -26,7 +26,7 @@ pub(super) struct Part {
 
 impl Running {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
-        // Nothing that can panic runs under it.
+        // Nothing that can panic runs while the lock is held.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -38,9 +38,9 @@ impl Running {
         Part { running: self.clone(), run, token: entry.token.clone() }
     }
 
-    /// Tells what runs here to stop; whether anything does.
+    /// Cancels what runs here, and returns whether anything does.
     pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
-        // Outside of the lock: whoever hears it may ask back.
+        // Outside of the lock: code that observes the token may call back.
         let token = self.lock().get(run).map(|entry| entry.token.clone());
         if let Some(token) = &token {
             token.cancel(reason);
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(call.token.reason().as_deref(), Some("enough"));
         drop(call);
         assert!(running.lock().is_empty());
-        // A run that comes back does not remember: that is the engine's.
+        // Not kept for a run that enters again: the engine remembers the cancellation.
         assert!(!running.enter("r").token.is_cancelled());
     }
 }

@@ -1,4 +1,4 @@
-//! What is served: the runs of an assistant.
+//! The service that runs an assistant on an engine.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -13,13 +13,13 @@ use super::{ServeError, ServiceError};
 use crate::runtime::Stepwise;
 use crate::{Assistant, CancelToken};
 
-/// The durable runs of an assistant: what the engine calls.
+/// Serves the durable runs of an assistant to the engine.
 ///
-/// Everything is taken from the assistant: model, tools, state, hooks, limits, its conversation as the beginning of every run. Its
-/// listeners are told of events, again on a replay; its store has a record of each call, beside the engine's journal. What
-/// cannot be done step by step is refused here.
+/// Everything comes from the assistant: model, tools, state, hooks, limits, and its conversation as the beginning of every run. Its
+/// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. Features that cannot run
+/// step by step are rejected by [`new`](Self::new).
 ///
-/// The engine sees the services `Agent` (runs, and what is said to them), `ToolRunner` and `Inbox`: one assistant for each engine.
+/// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///
 /// ```no_run
 /// use agent::durable::Service;
@@ -37,10 +37,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// The runs of this assistant.
+    /// Creates a service for this assistant.
     ///
     /// # Errors
-    /// It has what cannot be done step by step, or tools without a time limit.
+    /// Returns an error if the assistant uses features that cannot run step by step, or has tools without a time limit.
     pub fn new(assistant: &Assistant) -> Result<Self, ServiceError> {
         let steps = Stepwise::new(assistant).map_err(|what| ServiceError::Unsupported { what })?;
         let tools = steps.unlimited_tools();
@@ -53,8 +53,8 @@ impl Service {
         Ok(Self { served, settings: Settings { identity_key: None, retention: day } })
     }
 
-    /// How long one reply of the model may take; 600 s by default. The engine is told to wait as long as the longest step
-    /// may take, this or a tool.
+    /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, be it this
+    /// or a tool.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -70,21 +70,21 @@ impl Service {
         self
     }
 
-    /// How often the model is asked for one reply, when it fails in a way that another attempt may mend; 4 by default, at least 1. The
-    /// engine pauses in between, from 0.5 s on. The model's own client does not try again.
+    /// Sets how often the model is asked for one reply if it fails temporarily; 4 by default, at least 1. The engine pauses between
+    /// attempts, 0.5 s at first. The model's own client does not retry.
     pub fn model_attempts(mut self, attempts: u32) -> Self {
         self.served.model_tries.most = attempts.max(1);
         self
     }
 
-    /// How long a run waits for a decision, or for a result from outside; 24 hours by default. Then a call that nobody decided on is
-    /// denied, and one without a result has failed.
+    /// Sets how long a run waits for a decision or a result from outside; 24 hours by default. After that, a call without a decision is
+    /// denied, and a call without a result fails.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.served.patience = patience;
         self
     }
 
-    /// How long the engine keeps a run that is over, and its outcome; 24 hours by default.
+    /// Sets how long the engine keeps a finished run and its outcome; 24 hours by default.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -105,8 +105,9 @@ impl Service {
         self
     }
 
-    /// Answers only to the server whose requests are signed with this key, as its documentation says
-    /// (`publickeyv1_…`). Without it whoever reaches the address can run the tools: then listen on loopback.
+    /// Answers only requests that are signed with this key of the server (`publickeyv1_…`, see the documentation of Restate).
+    ///
+    /// Without it, everyone who reaches the address can run the tools, so listen on loopback only.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};
@@ -119,23 +120,23 @@ impl Service {
     /// ```
     ///
     /// # Errors
-    /// It is no such key.
+    /// Returns an error if the text is not such a key.
     pub fn identity_key(mut self, key: &str) -> Result<Self, ServiceError> {
         restate::check_key(key)?;
         self.settings.identity_key = Some(key.to_owned());
         Ok(self)
     }
 
-    /// Listens until the process is told to stop.
+    /// Listens until the process ends.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// Returns an error if the address cannot be used.
     pub async fn serve(self, address: SocketAddr) -> Result<(), ServeError> {
         self.serve_until(TcpListener::bind(address)?, CancelToken::new()).await
     }
 
-    /// Listens until the token is cancelled. Runs that are under way get ten seconds to come to the end of a step; whatever they
-    /// come to, they go on in the next process.
+    /// Listens until the token is cancelled. Active runs then get ten seconds to reach the end of a step; in any case they continue in the
+    /// next process.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -155,12 +156,12 @@ impl Service {
     /// ```
     ///
     /// # Errors
-    /// The listener cannot be used.
+    /// Returns an error if the listener cannot be used.
     pub async fn serve_until(self, listener: TcpListener, stop: CancelToken) -> Result<(), ServeError> {
         restate::serve(Arc::new(self.served), &self.settings, listener, stop).await
     }
 
-    /// What is served, for an engine in memory.
+    /// Returns what is served, for the in-memory engine.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn into_served(self) -> Arc<Served> {
         Arc::new(self.served)

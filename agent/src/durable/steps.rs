@@ -1,4 +1,4 @@
-//! The steps of a run on an engine that remembers them.
+//! The steps of a run on an engine that records them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,17 +17,17 @@ use crate::runtime::{StepCall, Stepwise};
 use crate::steps::{StepError, Steps, drive};
 use crate::{BoxFuture, CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolOutcome};
 
-/// What is served: the same for every run.
+/// What is served, the same for every run.
 pub(super) struct Served {
     pub(super) steps: Stepwise,
     pub(super) running: Running,
     /// How often a model is asked for one reply.
     pub(super) model_tries: Tries,
-    /// How long a run waits for somebody.
+    /// How long a run waits for a decision or a result from outside.
     pub(super) patience: Duration,
 }
 
-/// One run, from its beginning to its end.
+/// Drives one run from its beginning to its end.
 pub(super) async fn play<J: RunJournal>(
     served: &Arc<Served>,
     journal: &J,
@@ -38,7 +38,7 @@ pub(super) async fn play<J: RunJournal>(
     let prompts = request.prompts();
     let mut core = served.steps.begin(&run, request.history, prompts);
     if let Some(turn) = request.recorded {
-        // What a tool says of it may change from one moment to the next.
+        // Recorded, because the tool's answer may change from one moment to the next.
         let asks = served.steps.follows_up(&turn);
         let says = Box::pin(std::future::ready(Ok(asks)));
         let asks: bool = journal.run(format!("{run}/recorded"), Tries::ONE, says).await?;
@@ -46,7 +46,7 @@ pub(super) async fn play<J: RunJournal>(
     }
     let steps = RunSteps { served, journal, cancel, state: Mutex::default() };
     let driven = drive(&mut core, &steps).await;
-    // An engine that fails for now asks again for all of it.
+    // An engine that failed temporarily replays all of this.
     if !matches!(driven, Err(StepError::Engine { .. })) {
         steps.close().await?;
     }
@@ -54,7 +54,7 @@ pub(super) async fn play<J: RunJournal>(
         Ok(()) => {}
         Err(StepError::Cancelled { reason }) => core.abort(&reason),
         Err(error) => {
-            // A hook of the application failed: that is an end of the run.
+            // A hook of the application failed, which ends the run.
             let Some(failure) = steps.state().failure.take() else { return Err(error) };
             core.fail(&failure);
         }
@@ -65,8 +65,8 @@ pub(super) async fn play<J: RunJournal>(
     Ok(Outcome::of(&core))
 }
 
-/// One call. It begins at most once where its tool says so: that it begins is remembered before it does, under a name that no
-/// other attempt has, so an attempt that finds another name knows that somebody may have begun.
+/// Runs one call. If the tool is `once`, the call begins at most once: its begin is recorded first, under a name unique to this attempt. An
+/// attempt that finds another name knows that the body may have begun before.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<Served>,
     journal: &J,
@@ -99,25 +99,25 @@ struct RunSteps<'r, J> {
     state: Mutex<State>,
 }
 
-/// What earlier steps said: the same on every replay.
+/// The results of earlier steps, the same on every replay.
 #[derive(Default)]
 struct State {
     stop: Option<Arc<str>>,
-    /// The reply whose calls are run.
+    /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
     failure: Option<String>,
-    /// What the inbox had left when it was last looked into, and whether more has come since.
+    /// How many messages the inbox had left when it was last read, and whether more have arrived since.
     left: Left,
     has_mail: bool,
     /// Whether the hooks want another turn, whatever the queues hold.
     goes_on: bool,
-    /// Whether the inbox takes nothing any more.
+    /// Whether the inbox is closed.
     is_closed: bool,
 }
 
 impl<J: RunJournal> RunSteps<'_, J> {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic runs under it.
+        // Nothing that can panic runs while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,7 +127,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
         }
     }
 
-    /// Whether the inbox may hold more than it had left. The engine told by itself: nobody is asked.
+    /// Notes whether the inbox may hold more than it had left. The engine reports it, without a request.
     async fn listen(&self) -> Result<(), StepError> {
         let heard = self.journal.hear().await?;
         self.stop(heard.stop);
@@ -135,7 +135,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
         Ok(())
     }
 
-    /// Looks into the inbox.
+    /// Takes messages from the inbox.
     async fn drain(&self, take: Take) -> Result<Vec<Arc<Message>>, StepError> {
         let drained = self.journal.drain(take).await?;
         let mut state = self.state();
@@ -143,7 +143,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
         Ok(drained.messages)
     }
 
-    /// The run would be over: what was said by now is given, and what is said later refused.
+    /// The run would end: returns the messages that have arrived by now, or closes the inbox.
     async fn drain_or_close(&self) -> Result<Vec<Arc<Message>>, StepError> {
         loop {
             let (may_wait, is_stopped) = {
@@ -170,10 +170,10 @@ impl<J: RunJournal> RunSteps<'_, J> {
         }
     }
 
-    /// The run is over, however it came to that.
+    /// Closes the inbox at the end of the run, however it ended.
     async fn close(&self) -> Result<(), StepError> {
         while !self.state().is_closed {
-            // What was said too late is heard by nobody.
+            // Messages that arrived too late are dropped.
             self.state().is_closed = self.journal.close().await?;
         }
         Ok(())
@@ -184,7 +184,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
         Take { queue, most }
     }
 
-    /// A step of this process. Whether the run was to end by then is remembered with it.
+    /// Takes a step in this process. Whether the run was cancelled by then is recorded with it.
     async fn step<T: Kept>(
         &self,
         name: impl fmt::Display,
@@ -198,12 +198,12 @@ impl<J: RunJournal> RunSteps<'_, J> {
         });
         let Stepped { value, stop } = self.journal.run(name.to_string(), tries, work).await?;
         self.stop(stop);
-        // A run that is to end takes no further step.
+        // A cancelled run takes no further step.
         self.listen().await?;
         Ok(value)
     }
 
-    /// What the application's function decides, for each that was asked; `Later` where there is none.
+    /// Returns the decisions of the application's function, or `Later` for each request if there is none.
     async fn decisions(&self, requests: &[(StepKey, ApprovalRequest)]) -> Result<Vec<Decision>, StepError> {
         let Some((key, _)) = requests.first().filter(|_| self.served.steps.has_approver()) else {
             return Ok(vec![Decision::Later; requests.len()]);
@@ -231,7 +231,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             };
             let reply = match self.step(&key, self.served.model_tries, work).await {
                 Ok(reply) => reply,
-                // After the last attempt.
+                // The last attempt failed.
                 Err(StepError::Terminal { message }) => self.served.steps.no_reply(&message),
                 Err(error) => return Err(error),
             };
@@ -294,7 +294,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
         Box::pin(async move {
             let (served, reply) = (self.served.clone(), self.state().reply.clone());
             if !served.steps.has_hooks() {
-                // Nothing but a check: the same every time.
+                // Only validation, which is the same on every replay.
                 return Ok(served.steps.prepare(&key, calls, reply, CancelToken::new()).await);
             }
             let (cancel, same) = (self.cancel.clone(), key.clone());
@@ -390,7 +390,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
     }
 }
 
-/// What was decided; what cannot be read is no permission.
+/// Reads a decision. One that cannot be read is a denial.
 fn decision(answer: Option<Value>) -> Decision {
     match answer.map(serde_json::from_value) {
         Some(Ok(Decision::Later)) | None => decision_of_nobody(),
@@ -403,7 +403,7 @@ fn decision_of_nobody() -> Decision {
     Decision::Deny("Nobody decided on this call in time.".to_owned())
 }
 
-/// A result from outside.
+/// Reads a result from outside.
 fn delivered(answer: Option<Value>) -> CallEnd {
     let outcome = match answer.map(serde_json::from_value) {
         Some(Ok(ToolOutcome::Deferred { .. })) | None => {
@@ -417,7 +417,7 @@ fn delivered(answer: Option<Value>) -> CallEnd {
     CallEnd::ran(outcome, 0)
 }
 
-/// A call of which the engine lost sight.
+/// The end of a call that the engine lost.
 fn lost() -> ToolOutcome {
     ToolOutcome::Interrupted { code: InterruptionCode::LOST, reason: LOST.to_owned() }
 }

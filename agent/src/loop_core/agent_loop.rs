@@ -1,4 +1,4 @@
-//! The loop: turns, queues, limits, ends.
+//! The loop: turns, queues, limits and ends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::{
 use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::{Control, StepKey, StepKind};
 
-/// The agent loop as a value. See the [module](super).
+/// The agent loop as a value. See the [module](super) documentation.
 ///
-/// The conversation in it is sound at any time but for the calls that are being worked on, and
-/// [`abort`](Self::abort) closes those. Take the [events](Self::take_event) before a snapshot: they are not part of it.
+/// Its conversation is always sound, except for the calls that are being worked on; [`abort`](Self::abort) ends those. Take the
+/// [events](Self::take_event) before you store the loop, because they are not part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentLoop {
@@ -26,44 +26,44 @@ pub struct AgentLoop {
     pub(super) run: Arc<str>,
     pub(super) config: Arc<LoopConfig>,
     pub(super) conversation: Conversation,
-    /// Where the messages of this run begin.
+    /// The position where the messages of this run begin.
     added_from: usize,
     pub(super) turn: u32,
     seq: u64,
     pub(super) phase: Phase,
-    /// Of the turn that is going on, or the last one.
+    /// The calls of the current turn, or of the last one.
     pub(super) batch: Batch,
     stop_reason: Option<StopReason>,
     turn_usage: Usage,
     usage: Usage,
     requests: u64,
     pub(super) tool_calls: u64,
-    /// A limit that ends the run after the batch.
+    /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
     /// How often each tool asked for a better call.
     pub(super) retries: BTreeMap<String, u32>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// The first state of the reply that is streamed.
+    /// The initial state of the reply that is being streamed.
     streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
     is_muted: bool,
-    /// Whether its driver takes the [steps](Self::step) that wait for nothing itself.
+    /// Whether the driver takes the [steps](Self::step) that need no waiting itself.
     #[serde(skip)]
     pub(super) is_live: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
 
-/// Where a loop comes from. It makes no difference to what it does.
+/// Where a loop comes from. It does not affect what the loop does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
-    /// It was made here and never was anything else than a value.
+    /// Created in this process.
     Here,
-    /// It was read from its stored form.
+    /// Read from its stored form.
     #[default]
     Stored,
 }
@@ -74,24 +74,24 @@ impl PartialEq for Origin {
     }
 }
 
-/// What is waited for.
+/// What the loop waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
-    /// Steering before the first request.
+    /// Steering messages before the first request.
     PollFirst,
     CallModel,
     Prepare,
-    /// The calls of the segment will not run, for a reason that is known: each is ended by a [step](AgentLoop::step).
+    /// The calls of the segment will not run, for a known reason. Each is ended by a [step](AgentLoop::step).
     Skip,
     Approve,
     CallTools,
     Await,
     TurnEnd,
-    /// Steering after a turn, and whether the hook said to go on.
+    /// Steering messages after a turn, and whether the hook said to continue.
     PollSteering(bool),
     PollFollowUps(bool),
-    /// The run is to end so; a [step](AgentLoop::step) says it.
+    /// The run will end like this. A [step](AgentLoop::step) announces it.
     Ending(End),
     Done(End),
 }
@@ -108,11 +108,10 @@ fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::E
 }
 
 impl AgentLoop {
-    /// The version of the stored form that this library writes, and the highest it reads.
+    /// The version of the stored form that this library writes, and the highest version that it reads.
     pub const VERSION: u32 = 1;
 
-    /// A run that begins with these messages. A conversation that is not sound is
-    /// [repaired](Conversation::repair) first.
+    /// Creates a run that begins with these messages. A conversation that is not sound is [repaired](Conversation::repair) first.
     pub fn new(
         run: impl Into<Arc<str>>,
         config: impl Into<Arc<LoopConfig>>,
@@ -124,7 +123,7 @@ impl AgentLoop {
         Self::begin(run.into(), config.into(), conversation, prompts, false)
     }
 
-    /// As [`new`](Self::new), of a sound conversation; polls the steering queue before the first request, or not.
+    /// Like [`new`](Self::new), for a conversation that is sound already.
     pub(crate) fn begin(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -163,7 +162,7 @@ impl AgentLoop {
         this
     }
 
-    /// Goes to the first request without a look at the steering queue: what began the run came from there.
+    /// Skips the poll of the steering queue before the first request, because the messages that begin the run came from that queue.
     pub fn without_first_poll(mut self) -> Self {
         if self.phase == Phase::PollFirst {
             self.enter_request();
@@ -172,7 +171,7 @@ impl AgentLoop {
         self
     }
 
-    /// What has to happen next. A read: the same until it is answered.
+    /// Returns what has to happen next. It changes nothing, and returns the same until the effect is answered.
     pub fn next(&self) -> Effect {
         match &self.phase {
             Phase::PollFirst => Effect::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -186,7 +185,7 @@ impl AgentLoop {
                 Effect::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
-            // Only as long as a driver is about to take a step.
+            // Only seen by a driver that is about to take a step.
             Phase::Skip => Effect::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
@@ -211,7 +210,7 @@ impl AgentLoop {
     /// Takes the answer to the pending effect.
     ///
     /// # Errors
-    /// It does not fit; then nothing has changed.
+    /// Returns an error if the answer does not fit. Nothing has changed then.
     pub fn answer(&mut self, answer: Answer) -> Result<(), AnswerError> {
         match (&self.phase, answer) {
             (Phase::Ending(_) | Phase::Done(_), _) => return Err(AnswerError::Over),
@@ -247,10 +246,10 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Takes what a live driver tells while it works on the pending effect.
+    /// Takes what a live driver reports while it works on the pending effect.
     ///
     /// # Errors
-    /// The pending effect has nothing to do with it; then nothing has changed.
+    /// Returns an error if the note does not belong to the pending effect. Nothing has changed then.
     pub fn note(&mut self, note: Note) -> Result<(), AnswerError> {
         match note {
             Note::ReplyStarted(message) => {
@@ -274,13 +273,14 @@ impl AgentLoop {
         }
     }
 
-    /// Ends the run: each call that has no result gets one that says so, and no request follows. Allowed at any time;
-    /// the first end counts.
+    /// Ends the run. Each call without a result gets one that gives the reason, and no further request is made.
+    ///
+    /// It can be called at any time. Only the first end counts.
     pub fn abort(&mut self, reason: &str) {
         self.stop(End::aborted(reason), reason);
     }
 
-    /// Ends the run as [`abort`](Self::abort) does, because a limit is reached that the driver measures: time.
+    /// Ends the run like [`abort`](Self::abort), because of a limit that the driver measures, such as time.
     pub fn abort_by_limit(&mut self, reached: LimitReached) {
         self.stop(End::Limit(reached), &reached.to_string());
     }
@@ -306,24 +306,24 @@ impl AgentLoop {
         self.finish(end);
     }
 
-    /// Ends the run as [`abort`](Self::abort) does, because the driver cannot go on: a hook failed, for example.
+    /// Ends the run like [`abort`](Self::abort), because the driver cannot continue, for example after a hook failed.
     pub fn fail(&mut self, message: &str) {
         self.stop(End::error(message), message);
     }
 
-    /// A message came that steers. By the [policy](super::SteeringPolicy) calls that have not begun do not begin.
+    /// Notes that a steering message arrived. Depending on the [policy](super::SteeringPolicy), calls that have not begun are skipped.
     pub fn steered(&mut self) {
         if self.config.steering != super::SteeringPolicy::AfterBatch {
             self.batch.is_steered = true;
         }
     }
 
-    /// Takes the oldest event that nobody has taken.
+    /// Removes and returns the oldest pending event.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What is known of the tools from now on.
+    /// Replaces what the loop knows of the tools.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_tools(&mut self, tools: &BTreeMap<String, super::ToolEntry>) {
         if self.config.tools != *tools {
@@ -331,47 +331,47 @@ impl AgentLoop {
         }
     }
 
-    /// Whether events are left out from now on. They are counted either way.
+    /// Turns events off or on. Their sequence numbers are counted either way.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
     }
 
-    /// The run's id.
+    /// Returns the id of the run.
     pub fn run_id(&self) -> &Arc<str> {
         &self.run
     }
 
-    /// The turn, counted from 1.
+    /// Returns the turn, counted from 1.
     pub fn turn(&self) -> u32 {
         self.turn
     }
 
-    /// What the run took so far.
+    /// Returns the tokens and cost of the run so far.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// The conversation, with what this run added.
+    /// Returns the conversation, including what this run added.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    /// Gives the conversation away, when the loop is not needed any more.
+    /// Returns the conversation and consumes the loop.
     pub fn into_conversation(self) -> Conversation {
         self.conversation
     }
 
-    /// What this run added to the conversation.
+    /// Returns the messages that this run added to the conversation.
     pub fn added(&self) -> &[Arc<Message>] {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// What was changed in the arguments of calls so that they fit, for each call where anything was.
+    /// Returns the coercions in the arguments of calls. Calls without any are not listed.
     pub fn coercions(&self) -> &[CallCoercions] {
         &self.coercions
     }
 
-    /// How the run ended, when it has.
+    /// Returns how the run ended, or `None` if it has not ended.
     pub fn end(&self) -> Option<&End> {
         match &self.phase {
             Phase::Done(end) => Some(end),
@@ -383,7 +383,7 @@ impl AgentLoop {
         StepKey::new(self.run.clone(), self.turn, kind, u32::try_from(ord).unwrap_or(u32::MAX))
     }
 
-    /// An event, made only when somebody listens.
+    /// Adds an event, which is built only if events are on.
     pub(super) fn tell(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
@@ -415,7 +415,7 @@ impl AgentLoop {
         }
     }
 
-    /// A message that comes as a whole.
+    /// Adds a message that arrives whole.
     pub(super) fn add(&mut self, message: Arc<Message>) {
         self.tell(|_| EventKind::MessageStart { message: message.clone() });
         self.keep(message);
@@ -482,16 +482,16 @@ impl AgentLoop {
         }
     }
 
-    /// All calls have their results in the conversation.
+    /// Ends a turn whose calls all have their results in the conversation.
     pub(super) fn close_turn(&mut self) {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]
         let reached = self.reached.take().map(|reached| match reached.limit {
-            // Of those that were to run when it was reached, some may not have.
+            // Some of the calls that were to run when the limit was reached may not have run.
             Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
             _ => reached,
         });
-        // Only then said: who hears of the end of the turn may still abort the run, and that counts more.
+        // Announced in a later step: a listener that receives the end of the turn may still abort the run, which takes precedence.
         self.phase = match (self.batch.control(), reached) {
             (Control::EndIfAll | Control::EndNow, _) => Phase::Ending(End::Terminated),
             (Control::Continue, Some(reached)) => Phase::Ending(End::Limit(reached)),
@@ -517,13 +517,13 @@ impl AgentLoop {
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
         match turns.or_else(|| self.exceeded()) {
             Some(reached) if goes_on => self.finish(End::Limit(reached)),
-            // A message that came since is not asked for: it could not be answered.
+            // A message that arrived since does not count, because it could not be answered.
             Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(go_on == Some(true)),
         }
     }
 
-    /// Whether the model has to be asked again whatever the queues hold.
+    /// Whether the model must be asked again, whatever the queues hold.
     fn calls_were_made(&self) -> bool {
         !self.batch.is_settled
             && (!self.batch.slots.is_empty() || self.stop_reason == Some(StopReason::Pause))
@@ -578,7 +578,7 @@ impl Phase {
     }
 }
 
-/// The same reply; of calls with one id, the later ones get another.
+/// Returns the same reply with unique call ids: of several calls with one id, the later ones get another id.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

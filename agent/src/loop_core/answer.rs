@@ -1,4 +1,4 @@
-//! What a driver tells the loop.
+//! The answers and notes of a driver.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, Message, ToolArguments};
 use crate::model::ModelEvent;
 use crate::{Control, ToolOutcome, ToolReply};
 
-/// The answer to the effect that names it.
+/// The answer to an effect. Each effect names its variant.
 ///
 /// ```
 /// use agent::loop_core::{Answer, Effect, Reply, Verdict};
@@ -34,21 +34,21 @@ use crate::{Control, ToolOutcome, ToolReply};
     reason = "a short-lived answer; boxing a reply would make every driver unwrap it"
 )]
 pub enum Answer {
-    /// What the queue had; nothing when it was empty.
+    /// The messages of the queue; none if it was empty.
     Messages(Vec<Arc<Message>>),
-    /// What the model said.
+    /// The reply of the model.
     Reply(Reply),
-    /// What each call of the segment came to before it runs, in call order.
+    /// The result of preparing each call of the segment, in call order.
     Prepared(Vec<Prepared>),
-    /// Whether each call may run, in the order of the requests.
+    /// The decision on each call, in the order of the requests.
     Decisions(Vec<Decided>),
-    /// How each call ended, in the order of the effect, whatever finished first.
+    /// The end of each call, in the order of the effect, whichever finished first.
     Outcomes(Vec<CallEnd>),
-    /// Whether to go on.
+    /// Whether to continue.
     Verdict(Verdict),
 }
 
-/// What the model said: whole, or as far as it came when it failed.
+/// A reply of the model: complete, or as far as it arrived before it failed.
 ///
 /// ```
 /// use agent::loop_core::Reply;
@@ -62,24 +62,24 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The message. A stop reason of `error` or `aborted` ends the run; the message's `error` says why.
+    /// The message. A stop reason of `error` or `aborted` ends the run, and the message's `error` gives the reason.
     pub message: AssistantMessage,
-    /// Whether the token limit of the request cut it although the stop reason does not say so.
+    /// Whether the token limit of the request cut the reply although its stop reason does not say so.
     #[serde(default)]
     pub is_cut: bool,
-    /// The limit for which the driver ended a reply that is `aborted`.
+    /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
 }
 
 impl Reply {
-    /// A reply.
+    /// Creates a reply that was not cut.
     pub fn new(message: AssistantMessage) -> Self {
         Self { message, is_cut: false, limit: None }
     }
 }
 
-/// What a call came to before it runs.
+/// The result of preparing a call.
 ///
 /// ```
 /// use agent::loop_core::{CallEnd, Prepared, Ready};
@@ -94,9 +94,9 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prepared {
-    /// It may run.
+    /// The call may run.
     Ready(Ready),
-    /// It does not: refused, blocked, or answered from the cache.
+    /// The call does not run: it was refused or blocked, or answered from the cache.
     Ended(CallEnd),
 }
 
@@ -115,18 +115,18 @@ pub enum Prepared {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Ready {
-    /// The arguments to run with, where they are not those of the model: replaced by a hook.
+    /// The arguments to run with, if a hook replaced those of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<ToolArguments>,
-    /// What it is compared by with earlier calls; none where repeating is fine.
+    /// The signature to compare with earlier calls, or `None` if the call may be repeated.
     pub signature: Option<Signature>,
-    /// The checked arguments, where somebody has to decide on them.
+    /// The validated arguments, if somebody has to decide on the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
-    /// A signature of the call, for a driver that wants to know it again after the run was stored.
+    /// A signature of the call, for a driver that must recognize it after the run was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// The result of an equal call: then this one does not run, unless the loop guard says otherwise.
+    /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses it first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<CallEnd>,
 }
@@ -145,38 +145,38 @@ pub struct Ready {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallEnd {
-    /// How. `Deferred` is no end yet: the result comes from outside.
+    /// The outcome. `Deferred` is not an end yet: the result comes from outside.
     pub outcome: ToolOutcome,
-    /// What was changed in the arguments so that they fit.
+    /// The coercions in the arguments.
     #[serde(default)]
     pub coercions: Coercions,
-    /// Whether the run goes on.
+    /// Whether the run continues.
     #[serde(default)]
     pub control: Control,
-    /// Whether the body had its turn.
+    /// Whether the body ran.
     #[serde(default)]
     pub ran: bool,
-    /// Whether the result is that of an earlier call.
+    /// Whether the result was reused from an earlier call.
     #[serde(default)]
     pub cached: bool,
-    /// Which attempt it was, from 1.
+    /// The attempt, counted from 1.
     pub attempt: u32,
-    /// How long it took.
+    /// The duration in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// What all of a long result is read by, where the driver keeps it.
+    /// The handle to read all of a long result, if the driver keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// The arguments that it ran with, where a person changed them.
+    /// The arguments that the call ran with, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
-    /// What a call that was refused after its check is compared by with earlier calls.
+    /// The signature of a call that was refused after validation, to compare with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
 }
 
 impl CallEnd {
-    /// A call that did not run. The control is that of the output, when it has one.
+    /// Creates the end of a call that did not run. Its control is that of the output, if there is one.
     pub fn new(reply: impl Into<ToolReply>) -> Self {
         let ToolReply { outcome, coercions } = reply.into();
         let control = outcome.output().map_or(Control::Continue, |output| output.control);
@@ -194,13 +194,13 @@ impl CallEnd {
         }
     }
 
-    /// A call that ran.
+    /// Creates the end of a call that ran.
     pub fn ran(reply: impl Into<ToolReply>, duration_ms: u64) -> Self {
         Self { ran: true, duration_ms, ..Self::new(reply) }
     }
 }
 
-/// What was changed in the arguments of one call so that they fit.
+/// The coercions in the arguments of one call.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -225,7 +225,7 @@ pub struct CallCoercions {
     pub call_id: String,
     /// The tool's name.
     pub tool: String,
-    /// What, in order.
+    /// The coercions, in order.
     pub coercions: Coercions,
 }
 
@@ -235,7 +235,7 @@ impl CallCoercions {
     }
 }
 
-/// What was decided on a call.
+/// The decision on a call.
 ///
 /// ```
 /// use agent::loop_core::{ApprovalRequest, Decided};
@@ -254,18 +254,17 @@ impl CallCoercions {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived answer, one for each call")]
 pub enum Decided {
-    /// It runs, with these arguments where somebody changed them (checked by the driver).
+    /// The call runs, with these arguments if somebody changed them. The driver validates changed arguments.
     Allow(Option<ToolArguments>),
-    /// It was allowed and does not run all the same: changed arguments that were refused, or a tool that is another
-    /// one by now.
+    /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since.
     AllowEnded(CallEnd),
-    /// It does not run, for this reason.
+    /// The call does not run, for this reason.
     Deny(String),
-    /// Nobody knows yet: then all calls of the segment go on waiting.
+    /// Nobody has decided yet. All calls of the segment keep waiting.
     Later,
 }
 
-/// What the hook at the end of a turn says, and whether messages wait.
+/// The decision of the hook at the end of a turn, and whether messages wait.
 ///
 /// ```
 /// use agent::loop_core::Verdict;
@@ -276,14 +275,15 @@ pub enum Decided {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Verdict {
-    /// Whether the run ends (`Some(false)`), goes on (`Some(true)`), or the hook does not mind.
+    /// Whether the hook ends the run (`Some(false)`), continues it (`Some(true)`), or has no opinion (`None`).
     pub go_on: Option<bool>,
     /// Whether a queue holds messages.
     pub is_queued: bool,
 }
 
-/// What a live driver tells while it works on an effect, so that events come when things happen. All of it is
-/// optional: what was not told follows from the answer.
+/// What a live driver reports while it works on an effect, so that events are emitted as things happen.
+///
+/// All notes are optional: what was not reported follows from the answer.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, Answer, LoopConfig, Note};
@@ -301,21 +301,21 @@ pub struct Verdict {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Note {
-    /// The reply begins; the message in its first, empty state.
+    /// The reply begins. The message is in its initial, empty state.
     ReplyStarted(Arc<Message>),
     /// The reply grows.
     ReplyUpdated(ModelEvent),
-    /// The call at this position of its message is looked at.
+    /// Preparing the call at this position begins.
     CallStarted(u32),
-    /// What the call at this position came to before it runs.
+    /// The call at this position was prepared.
     CallPrepared(u32, Prepared),
-    /// The call at this position is so far. After its end it is ignored.
+    /// The call at this position reports progress. Ignored after its end.
     CallUpdated(u32, crate::Progress),
     /// The call at this position ended, or its result arrived from outside.
     CallEnded(u32, CallEnd),
 }
 
-/// An answer or a note that does not fit. The loop is unchanged.
+/// The error for an answer or a note that does not fit. The loop is unchanged.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, Answer, LoopConfig, AnswerError, Verdict};
@@ -328,27 +328,27 @@ pub enum Note {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Another answer is wanted.
+    /// The effect needs another kind of answer.
     #[error("the pending effect wants {wanted}")]
     #[non_exhaustive]
     WrongKind {
-        /// Which.
+        /// The kind that is needed.
         wanted: &'static str,
     },
-    /// One for each call is wanted.
+    /// The effect needs one answer for each call.
     #[error("{wanted} answers are wanted, {got} were given")]
     #[non_exhaustive]
     WrongCount {
-        /// How many calls there are.
+        /// The number of calls.
         wanted: usize,
-        /// How many answers.
+        /// The number of answers.
         got: usize,
     },
-    /// The note is about a call that the pending effect does not ask for.
+    /// The note is about a call that the pending effect does not contain.
     #[error("no call {ord} is worked on")]
     #[non_exhaustive]
     NoSuchCall {
-        /// The position.
+        /// The position of the call.
         ord: u32,
     },
     /// The run is over.

@@ -1,4 +1,4 @@
-//! The calls of one reply, each with a slot for its end.
+//! The calls of one reply, with a slot for the end of each.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use super::{LoopConfig, Signature};
 use crate::Control;
 use crate::message::{ToolArguments, ToolCall, ToolResultMessage};
 
-/// The calls of one reply, cut into segments that run one after the other.
+/// The calls of one reply, divided into segments that run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     pub(super) slots: Vec<Slot>,
     pub(super) segment: Range<usize>,
-    /// The reply was cut, so none of them runs.
+    /// Whether the reply was cut. None of its calls runs.
     pub(super) is_cut: bool,
-    /// They were recorded, and ask for no reply.
+    /// Whether the calls were recorded and ask for no reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
-    /// A message came that is more important than calls that have not begun.
+    /// Whether a message arrived that takes precedence over calls that have not begun.
     pub(super) is_steered: bool,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Batch {
 pub(super) struct Slot {
     pub(super) call: ToolCall,
     pub(super) state: State,
-    /// What it runs with, where that is not what the model sent.
+    /// The arguments that it runs with, if they differ from those of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// What its driver signed it with.
+    /// The signature of its driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
@@ -42,13 +42,13 @@ pub(super) struct Slot {
     pub(super) result: Option<ToolResultMessage>,
 }
 
-/// Where a call stands. Each goes forward only.
+/// The state of a call. It only moves forward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// Nothing was told yet.
+    /// No event was emitted yet.
     Planned,
-    /// Its start was told.
+    /// Its start event was emitted.
     Started,
     /// It waits for a decision on these arguments.
     Undecided(ToolArguments),
@@ -74,7 +74,7 @@ impl Slot {
         }
     }
 
-    /// The call with what it runs with.
+    /// Returns the call with the arguments that it runs with.
     pub(super) fn effective(&self) -> ToolCall {
         let mut call = self.call.clone();
         if let Some(args) = &self.args {
@@ -90,7 +90,7 @@ impl Batch {
         is_cut: bool,
         config: &LoopConfig,
     ) -> Self {
-        // Exactly as many as there are: a run keeps them while its tools work.
+        // With the exact capacity, because a run keeps the slots while its tools work.
         let mut slots = Vec::with_capacity(calls.clone().count());
         slots.extend(calls.cloned().map(Slot::new));
         let mut batch = Self { slots, is_cut, ..Self::default() };
@@ -98,8 +98,8 @@ impl Batch {
         batch
     }
 
-    /// Goes on to the next segment; false when there is none. An exclusive call is alone in its segment, others are
-    /// together as far as they are neighbours.
+    /// Moves to the next segment, and returns false if there is none. An exclusive call is alone in its segment. Adjacent calls that are
+    /// not exclusive share one.
     pub(super) fn next_segment(&mut self, config: &LoopConfig) -> bool {
         let start = self.segment.end;
         let alone = |slot: &Slot| {
@@ -119,12 +119,12 @@ impl Batch {
         self.slots.get(self.segment.clone()).unwrap_or_default()
     }
 
-    /// Whether a call of the segment stands so.
+    /// Whether any call of the segment is in such a state.
     pub(super) fn any(&self, is: impl Fn(&State) -> bool) -> bool {
         self.current().iter().any(|slot| is(&slot.state))
     }
 
-    /// The positions of the calls of the segment that stand so.
+    /// Returns the positions of the calls of the segment in such a state.
     pub(super) fn positions(&self, is: impl Fn(&State) -> bool) -> Vec<usize> {
         self.segment
             .clone()
@@ -134,7 +134,7 @@ impl Batch {
             .collect()
     }
 
-    /// What the results say together.
+    /// Returns what the results together say about the run.
     pub(super) fn control(&self) -> Control {
         if self.slots.iter().any(|slot| slot.control == Control::EndNow) {
             Control::EndNow

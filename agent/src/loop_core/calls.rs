@@ -29,14 +29,14 @@ impl AgentLoop {
         Effect::CallTools { calls: ready.into_iter().filter_map(call).collect() }
     }
 
-    /// The segment is new.
+    /// Enters a new segment.
     pub(super) fn enter_segment(&mut self) {
         let is_skipped = self.batch.is_steered || self.batch.is_cut;
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// The next call of a segment of which none runs: its start, its end, or the results when all have ended. Who
-    /// hears of the start may still send a message, and that counts more than a reply that was cut.
+    /// Takes the next step in a segment of which no call runs: the start of a call, its end, or the results once all have ended. A listener
+    /// of the start may still send a message, and steering takes precedence over a reply that was cut.
     pub(super) fn skip_call(&mut self) {
         let open = |slot: &Slot| slot.state != State::Ended;
         let next = self.batch.segment.clone().zip(self.batch.current()).find(|(_, slot)| open(slot));
@@ -55,7 +55,7 @@ impl AgentLoop {
         }
     }
 
-    /// The results of the segment into the conversation; false when it was the last one.
+    /// Moves the results of the segment into the conversation. Returns false if it was the last segment.
     pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
@@ -66,11 +66,11 @@ impl AgentLoop {
         self.batch.next_segment(&config)
     }
 
-    /// Goes on as far as nothing is waited for.
+    /// Advances as far as possible without waiting.
     pub(super) fn advance(&mut self) {
         let undecided = |state: &State| matches!(state, State::Undecided(_));
         if self.batch.is_steered && self.batch.any(undecided) {
-            // None of them has begun, so nobody is asked whether it may.
+            // None of them has begun, so nobody is asked for a decision.
             for at in self.batch.positions(|state| matches!(state, State::Undecided(_) | State::Ready)) {
                 self.end_call(at, CallEnd::new(steered()));
             }
@@ -114,7 +114,7 @@ impl AgentLoop {
     pub(super) fn take_decisions(&mut self, decided: Vec<Decided>) -> Result<(), AnswerError> {
         let asked = self.batch.positions(|state| matches!(state, State::Undecided(_)));
         check_count(asked.len(), decided.len())?;
-        // They are asked together and resolved together: until then all of them wait.
+        // They are asked and resolved together. Until then, all of them wait.
         if decided.contains(&Decided::Later) {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl AgentLoop {
         };
         let Some(ord) = ord else { return Err(AnswerError::WrongKind { wanted: self.phase.wanted() }) };
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
-        // One after the other, in call order: the end of a call that does not run is right behind its start.
+        // In call order: the end of a call that does not run follows directly after its start.
         let open = |slot: &Slot| matches!(slot.state, State::Planned | State::Started);
         let is_first = |at| {
             self.batch
@@ -210,7 +210,7 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Prepared::Ended(end) => {
-                // It keeps its own end; whether it was made too often counts for the run.
+                // It keeps its own end, but counts as a repetition.
                 self.guarded(at, end.signature);
                 return self.end_call(at, end);
             }
@@ -233,7 +233,7 @@ impl AgentLoop {
         }
     }
 
-    /// What a call comes to that was made too often.
+    /// Returns the end of a call that was repeated too often.
     fn guarded(&mut self, at: usize, signature: Option<Signature>) -> Option<ToolOutcome> {
         let guard = self.config.loop_guard?;
         let slot = self.batch.slots.get_mut(at)?;
@@ -259,7 +259,7 @@ impl AgentLoop {
         Some(ToolOutcome::failed(FailureCode::new("repeated_call"), text))
     }
 
-    /// What a call comes to that is one too many.
+    /// Returns the end of a call beyond the limit.
     #[expect(clippy::cast_precision_loss, reason = "for a text")]
     fn over_limit(&mut self) -> Option<ToolOutcome> {
         let allowed = self.config.limits.tool_calls;
@@ -300,7 +300,7 @@ impl AgentLoop {
         }
     }
 
-    /// Each call ends once; what comes later is ignored.
+    /// Each call ends once. Later ends are ignored.
     pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state != State::Ended) else {
@@ -311,7 +311,7 @@ impl AgentLoop {
             return;
         }
         if !end.ran && matches!(slot.state, State::Undecided(_) | State::Ready) {
-            // It had its share of what is allowed, and did not use it.
+            // It was counted against the limit but did not run.
             self.tool_calls = self.tool_calls.saturating_sub(1);
         }
         let signature = slot.signature.take();
@@ -357,7 +357,7 @@ impl AgentLoop {
         self.tell(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// A tool that asks for better calls again and again gets no more of them.
+    /// Turns a request for a better call into a failure when the tool has made too many of them.
     fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) {
         let asks = match outcome {
             ToolOutcome::Retry { .. } => true,
@@ -385,10 +385,10 @@ impl AgentLoop {
         *outcome = ToolOutcome::failed(FailureCode::new("retries_exhausted"), text);
     }
 
-    /// Every call of the batch has its result in the conversation after this.
+    /// Ends all open calls. Afterwards every call of the batch has its result in the conversation.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // Calls that could have run end when the others have been looked at, as they do in any segment.
+            // Calls that could have run end after the others were prepared, as in any segment.
             let checked = |state: &State| matches!(state, State::Undecided(_) | State::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();
@@ -401,7 +401,7 @@ impl AgentLoop {
         }
     }
 
-    /// The calls that have begun and not ended, each as id and tool, in call order.
+    /// Returns the calls that have begun and not ended, each as id and tool name, in call order.
     pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
         let begun = self.batch.current().iter();
         let begun = begun.filter(|slot| !matches!(slot.state, State::Planned | State::Ended));

@@ -1,4 +1,4 @@
-//! What a run may do, as plain data.
+//! The configuration of a run, as plain data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::whole;
 
-/// What a run may do. Everything in it is part of a snapshot.
+/// The configuration of a run. All of it is part of a snapshot.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -22,23 +22,23 @@ use crate::message::whole;
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoopConfig {
-    /// How many replies a run may take; 50 by default.
+    /// The maximum number of replies; 50 by default.
     pub max_turns: u32,
-    /// What else a run may use; nothing is limited by default.
+    /// Other limits of the run; none by default.
     pub limits: UsageLimits,
-    /// What is done about a model that repeats itself; none switches it off.
+    /// What to do about a model that repeats itself. `None` turns the guard off.
     pub loop_guard: Option<LoopGuard>,
     /// Whether every call runs alone.
     pub sequential: bool,
     /// What a steering message does to the calls of the turn it arrives in.
     pub steering: SteeringPolicy,
-    /// How many more tries a tool gets in a run after it asked for a better call or its arguments were refused,
-    /// where it says nothing itself; 2 by default.
+    /// How often a tool may be retried in a run after it asked for a better call or refused its arguments, unless the tool sets its own
+    /// number; 2 by default.
     pub max_retries: u32,
-    /// How many bytes of text a result has in the conversation, where its tool says nothing itself; longer ones are cut
-    /// in the middle. 64 KiB by default. The event of the call's end has all of it.
+    /// The maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
+    /// texts are cut in the middle. The event of the call's end has the full text.
     pub max_result_bytes: usize,
-    /// The tools of which something is to be known; any other is like [`ToolEntry::default`].
+    /// Settings of individual tools. A tool that is not listed has [`ToolEntry::default`].
     pub tools: BTreeMap<String, ToolEntry>,
 }
 
@@ -57,8 +57,10 @@ impl Default for LoopConfig {
     }
 }
 
-/// What a run may use. Requests and tokens are checked before each request, calls before they run; a reply that has
-/// begun is not cut. Each ends the run with [`End::Limit`](super::End::Limit).
+/// Limits of a run. `None` means no limit.
+///
+/// Requests, tokens and cost are checked before each request, and calls before they run; these limits do not cut a reply that has begun. A
+/// limit that is reached ends the run with [`End::Limit`](super::End::Limit).
 ///
 /// ```
 /// use agent::UsageLimits;
@@ -69,24 +71,24 @@ impl Default for LoopConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageLimits {
-    /// Requests to the model.
+    /// The number of requests to the model.
     pub requests: Option<u64>,
-    /// Calls whose body runs. Those beyond it fail with the code `limit`.
+    /// The number of calls whose body runs. Calls beyond it fail with the code `limit`.
     pub tool_calls: Option<u64>,
-    /// Tokens of all requests.
+    /// The input tokens of all requests.
     pub input_tokens: Option<u64>,
-    /// Tokens of all replies.
+    /// The output tokens of all replies.
     pub output_tokens: Option<u64>,
-    /// Tokens of both.
+    /// The input and output tokens together.
     pub total_tokens: Option<u64>,
-    /// Time, measured by the driver. It ends a run wherever it stands.
+    /// The wall-clock time, measured by the driver. It ends a run at any point.
     pub wall_time: Option<Duration>,
-    /// Money, in the currency of the price list; of replies whose prices are known.
+    /// The cost, in the currency of the price list. Only replies with known prices count.
     pub cost: Option<f64>,
 }
 
-/// What is done about a model that makes the same call again and again: the same tool, the same checked arguments
-/// and, when it ran, the same result. A user message starts the count again.
+/// What to do about a model that makes the same call repeatedly: the same tool, the same validated arguments and, if the call ran, the same
+/// result. A user message restarts the count.
 ///
 /// ```
 /// use agent::{Assistant, LoopGuard, ScriptedModel};
@@ -97,9 +99,9 @@ pub struct UsageLimits {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopGuard {
-    /// The call of this number is not run, and fails with the code `repeated_call`; 3 by default.
+    /// The call with this number is not run, and fails with the code `repeated_call`; 3 by default.
     pub refuse_at: u32,
-    /// The call of this number ends the run after its batch; 5 by default.
+    /// The call with this number ends the run after its batch; 5 by default.
     pub end_at: u32,
 }
 
@@ -109,9 +111,11 @@ impl Default for LoopGuard {
     }
 }
 
-/// What a steering message does to the calls of the turn it arrives in: from the poll that begins the turn to its last
-/// call. One that was in the queue before, and was left there because a turn begins with one message, does nothing to them.
-/// Whatever it is, each call has its result before the message is delivered.
+/// What a steering message does to the calls of the turn it arrives in.
+///
+/// Only messages count that arrive between the poll that begins the turn and its last call. A message that was queued before, and left in
+/// the queue because a turn begins with one message, does not affect them. With every policy, each call has its result before the message
+/// is delivered.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, SteeringPolicy};
@@ -126,12 +130,12 @@ impl Default for LoopGuard {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SteeringPolicy {
-    /// Nothing: all of them run.
+    /// Nothing: all calls run.
     #[default]
     AfterBatch,
-    /// Those that have not begun do not begin.
+    /// Calls that have not begun are skipped.
     SkipUnstarted,
-    /// As above, and those that run are cancelled.
+    /// Calls that have not begun are skipped, and running calls are cancelled.
     CancelRunning,
 }
 
@@ -149,15 +153,15 @@ pub enum SteeringPolicy {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolEntry {
-    /// Whether nothing else of the same reply runs beside it.
+    /// Whether no other call of the same reply runs beside it.
     pub exclusive: bool,
-    /// How many more tries it gets in a run.
+    /// How often it may be retried in a run.
     pub max_retries: Option<u32>,
-    /// Whether the same call may be made over and over.
+    /// Whether the same call may be repeated without limit.
     pub allow_repeat: bool,
-    /// How many bytes of text a result has in the conversation.
+    /// The maximum size of the text of a result in the conversation, in bytes.
     pub max_result_bytes: Option<usize>,
-    /// Changes when its schema does: an approval given for another schema is stale.
+    /// A fingerprint of the tool's schema. An approval that was given for another fingerprint is stale.
     #[serde(with = "whole")]
     pub fingerprint: u64,
 }

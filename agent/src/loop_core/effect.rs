@@ -8,7 +8,7 @@ use super::End;
 use crate::StepKey;
 use crate::message::{MessageList, StopReason, ToolCall, Usage, whole};
 
-/// What has to happen next. Each is answered by the [`Answer`](super::Answer) that its variant names.
+/// What has to happen next. The documentation of each variant names its [`Answer`](super::Answer).
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig};
@@ -30,24 +30,24 @@ pub enum Effect {
     /// Take messages from a queue. Answer: [`Messages`](super::Answer::Messages).
     #[non_exhaustive]
     Poll {
-        /// The step.
+        /// The key of the step.
         key: StepKey,
-        /// Which queue.
+        /// The queue.
         queue: Queue,
     },
     /// Ask the model. Answer: [`Reply`](super::Answer::Reply).
     #[non_exhaustive]
     CallModel {
-        /// The step.
+        /// The key of the step.
         key: StepKey,
-        /// The conversation, sound. What goes to the model is made of it: see
-        /// [`HandOff`](crate::message::HandOff).
+        /// The conversation, which is sound. Use [`HandOff`](crate::message::HandOff) to make the messages for the model from it.
         messages: MessageList,
     },
-    /// Find the tools of these calls, check the arguments, ask the hooks. Answer: [`Prepared`](super::Answer::Prepared), one for each call.
+    /// Find the tools of these calls, validate the arguments and ask the hooks. Answer: [`Prepared`](super::Answer::Prepared), one for each
+    /// call.
     #[non_exhaustive]
     Prepare {
-        /// The step; its `ord` is the position of the first call.
+        /// The key of the step. Its `ord` is the position of the first call.
         key: StepKey,
         /// The calls of one segment.
         calls: Vec<ToolCall>,
@@ -55,10 +55,10 @@ pub enum Effect {
     /// Ask whether these calls may run. Answer: [`Decisions`](super::Answer::Decisions), one for each.
     #[non_exhaustive]
     Approve {
-        /// What is asked.
+        /// The requests for a decision.
         requests: Vec<(StepKey, ApprovalRequest)>,
     },
-    /// Run these calls, side by side. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
+    /// Run these calls concurrently. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
     #[non_exhaustive]
     CallTools {
         /// The calls, with the arguments that they run with.
@@ -67,15 +67,15 @@ pub enum Effect {
     /// Wait for results from outside. Answer: [`Outcomes`](super::Answer::Outcomes), one for each.
     #[non_exhaustive]
     Await {
-        /// The handles that the tools gave.
+        /// The calls, each with the handle that its tool gave.
         deferred: Vec<(StepKey, String)>,
     },
-    /// Ask whether to go on, and whether messages wait. Answer: [`Verdict`](super::Answer::Verdict).
+    /// Ask whether to continue, and whether messages wait. Answer: [`Verdict`](super::Answer::Verdict).
     #[non_exhaustive]
     TurnEnd {
-        /// The step.
+        /// The key of the step.
         key: StepKey,
-        /// What the turn was.
+        /// A summary of the turn.
         summary: TurnSummary,
     },
     /// Nothing: the run is over.
@@ -98,12 +98,13 @@ pub enum Effect {
 pub enum Queue {
     /// Messages for the next turn.
     Steering,
-    /// Messages for when the run would end.
+    /// Messages for when the run would otherwise end.
     FollowUp,
 }
 
-/// A call that waits for a decision. It can be stored and sent: who decides sees this, and gives it back with the
-/// decision.
+/// A call that waits for a decision.
+///
+/// It can be stored and sent. Whoever decides receives it, and returns it with the decision.
 ///
 /// ```
 /// # /// Sends money.
@@ -123,14 +124,14 @@ pub enum Queue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// Names the request: the text of its step's key.
+    /// The id of the request: the text of its step's key.
     pub request_id: String,
-    /// The call, with the checked arguments.
+    /// The call, with the validated arguments.
     pub call: ToolCall,
-    /// The fingerprint of the tool's schema when it was asked.
+    /// The fingerprint of the tool's schema at the time of the request.
     #[serde(with = "whole")]
     pub fingerprint: u64,
-    /// Binds the request to its call, where the assistant has a key for that.
+    /// Binds the request to its call, if the assistant has a key for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
 }
@@ -159,29 +160,29 @@ impl ApprovalRequest {
 #[serde(tag = "wants", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PendingCall {
-    /// A decision.
+    /// The call waits for a decision.
     #[non_exhaustive]
     Approval {
         /// The call's id.
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// Names the request.
+        /// The id of the request.
         request_id: String,
     },
-    /// A result.
+    /// The call waits for a result from outside.
     #[non_exhaustive]
     Deferred {
         /// The call's id.
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// What the result will be delivered under.
+        /// The handle under which the result will be delivered.
         handle: String,
     },
 }
 
-/// What a turn was, for the hook at its end.
+/// A summary of a turn, for the hook at its end.
 ///
 /// ```
 /// use agent::loop_core::TurnSummary;
@@ -195,14 +196,14 @@ pub enum PendingCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnSummary {
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// Counted from 1.
+    /// The turn, counted from 1.
     pub turn: u32,
     /// Why the reply ended.
     pub stop_reason: Option<StopReason>,
     /// The ids of the calls, in call order.
     pub tool_results: Vec<String>,
-    /// What the run took so far.
+    /// The tokens and cost of the run so far.
     pub usage: Usage,
 }

@@ -19,43 +19,43 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "stop", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum End {
-    /// The model was done.
+    /// The model finished.
     Completed,
-    /// A tool or a hook ended it.
+    /// A tool or a hook ended the run.
     Terminated,
     /// A limit was reached.
     Limit(LimitReached),
-    /// It was cancelled.
+    /// The run was cancelled.
     #[non_exhaustive]
     Aborted {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The model failed, or the request could not be made.
     #[non_exhaustive]
     Error {
-        /// How.
+        /// The error message.
         message: String,
     },
 }
 
 impl End {
-    /// Cancelled for this reason.
+    /// Returns an end by cancellation, with this reason.
     pub fn aborted(reason: impl Into<String>) -> Self {
         Self::Aborted { reason: reason.into() }
     }
 
-    /// Failed like this.
+    /// Returns an end by an error, with this message.
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error { message: message.into() }
     }
 
-    /// Whether the model was done.
+    /// Returns whether the model finished.
     pub fn is_completed(&self) -> bool {
         matches!(self, Self::Completed)
     }
 
-    /// The kind alone.
+    /// Returns the kind of the end, without its details.
     pub fn stop(&self) -> RunStop {
         match self {
             Self::Completed => RunStop::Completed,
@@ -66,7 +66,7 @@ impl End {
         }
     }
 
-    /// More exactly: the limit, the reason, the error.
+    /// Returns the details: the limit, the reason or the error.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Completed | Self::Terminated => None,
@@ -77,7 +77,7 @@ impl End {
     }
 }
 
-/// How a run ended, in a word.
+/// How a run ended, as a word.
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel};
@@ -93,22 +93,22 @@ impl End {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStop {
-    /// The model was done.
+    /// The model finished.
     Completed,
-    /// A tool or a hook ended it.
+    /// A tool or a hook ended the run.
     Terminated,
     /// A limit was reached.
     Limit,
-    /// It was cancelled.
+    /// The run was cancelled.
     Aborted,
     /// The model failed, or the request could not be made.
     Error,
-    /// It waits for decisions or results from outside and can be resumed.
+    /// The run waits for decisions or results from outside. It can be resumed.
     Suspended,
 }
 
 impl RunStop {
-    /// The word.
+    /// Returns the word, for example `completed`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -127,7 +127,7 @@ impl fmt::Display for RunStop {
     }
 }
 
-/// A limit, and how far the run went.
+/// A limit that was reached, and how much was used.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, UsageLimits, loop_core::Limit};
@@ -142,16 +142,16 @@ impl fmt::Display for RunStop {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitReached {
-    /// Which.
+    /// The limit.
     pub limit: Limit,
-    /// How much was allowed; of time, seconds.
+    /// The allowed amount; seconds for time.
     pub allowed: f64,
-    /// How much was used.
+    /// The used amount.
     pub used: f64,
 }
 
 impl LimitReached {
-    /// This limit.
+    /// Creates a report of a reached limit.
     pub fn new(limit: Limit, allowed: f64, used: f64) -> Self {
         Self { limit, allowed, used }
     }
@@ -164,7 +164,7 @@ impl fmt::Display for LimitReached {
     }
 }
 
-/// An amount as it is read: counts are whole, of money and time four digits behind the point, of tiny ones three that count.
+/// Rounds an amount for display: four decimals, or three significant digits for tiny amounts. Counts are whole.
 fn rounded(amount: f64) -> f64 {
     if !amount.is_finite() || amount.fract() == 0.0 {
         return amount;
@@ -175,7 +175,7 @@ fn rounded(amount: f64) -> f64 {
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $words:literal;)*) => {
-        /// What can be limited.
+        /// A quantity that can be limited.
         ///
         /// ```
         /// use agent::loop_core::{Limit, LimitReached};
@@ -194,7 +194,7 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// The word, as in the `detail` of `agent_end`.
+            /// Returns the word, as in the `detail` of `agent_end`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
@@ -217,22 +217,22 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Replies of the model.
+    /// The replies of the model.
     Turns = "turns", "turns";
-    /// Requests to the model.
+    /// The requests to the model.
     Requests = "requests", "requests";
-    /// Calls that ran.
+    /// The calls that ran.
     ToolCalls = "tool_calls", "tool calls";
-    /// Tokens of requests.
+    /// The input tokens of requests.
     InputTokens = "input_tokens", "input tokens";
-    /// Tokens of replies.
+    /// The output tokens of replies.
     OutputTokens = "output_tokens", "output tokens";
-    /// Tokens of both.
+    /// The input and output tokens together.
     TotalTokens = "total_tokens", "tokens";
-    /// Seconds.
+    /// The wall-clock time in seconds.
     WallTime = "wall_time", "seconds";
-    /// Money.
+    /// The cost.
     Cost = "cost", "units of money";
-    /// Calls that say the same as one before.
+    /// Calls that repeat an earlier one.
     RepeatedCalls = "repeated_calls", "repeated calls";
 }

@@ -1,4 +1,4 @@
-//! What happens in a run.
+//! The events of a run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::message::{Message, StopReason, ToolArguments, ToolCall, ToolResultMes
 use crate::model::ModelEvent;
 use crate::{Control, Progress, ToolResult};
 
-/// One thing that happens in a run.
+/// An event of a run.
 ///
 /// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`.
 ///
@@ -28,12 +28,12 @@ use crate::{Control, Progress, ToolResult};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// New for each run.
+    /// The id of the run.
     #[serde(serialize_with = "shared")]
     pub run_id: Arc<str>,
-    /// Counted from 1; 0 for `agent_start`.
+    /// The turn, counted from 1; 0 for `agent_start`.
     pub turn: u32,
-    /// Counted from 1 in steps of 1.
+    /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
     /// What happened.
     #[serde(flatten)]
@@ -136,7 +136,7 @@ pub enum EventKind {
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// The checked arguments.
+        /// The validated arguments.
         args: ToolArguments,
         /// The id of the approval request.
         request_id: String,
@@ -202,7 +202,7 @@ pub enum EventKind {
     },
 }
 
-/// What was decided on a call.
+/// The decision on a call.
 ///
 /// ```
 /// # /// Sends money.
@@ -228,9 +228,9 @@ pub enum EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may not.
+    /// The call may not run.
     Deny,
 }
 

@@ -1,4 +1,4 @@
-//! Notices a model that makes the same call again and again.
+//! Detects a model that repeats the same call.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::LoopGuard;
 use crate::ToolOutcome;
 
-/// What a call is compared by: the tool and its checked arguments, whatever the order of their keys.
+/// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///
-/// It is a hash of 128 bits and the same on every machine.
+/// It has 128 bits and is the same on every machine.
 ///
 /// ```
 /// use agent::loop_core::Signature;
@@ -26,7 +26,7 @@ use crate::ToolOutcome;
 pub struct Signature(u128);
 
 impl Signature {
-    /// Of a call of `tool` with these arguments.
+    /// Returns the signature of a call of `tool` with these arguments.
     pub fn of(tool: &str, args: &Value) -> Self {
         let mut hash = Fnv::new();
         hash.text(tool);
@@ -34,17 +34,17 @@ impl Signature {
         Self(hash.0)
     }
 
-    /// The lower half of the hash, where 64 bits are enough.
+    /// Returns the lower half of the hash, for uses where 64 bits suffice.
     #[expect(clippy::cast_possible_truncation, reason = "the half is what is wanted")]
     pub fn short(self) -> u64 {
         self.0 as u64
     }
 
-    /// Of how a call ended.
+    /// Returns the signature of the end of a call.
     pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
         let mut hash = Fnv::new();
         match outcome {
-            // Hashed as it is, without a copy: results can be long.
+            // Hashed without a copy, because results can be long.
             ToolOutcome::Completed(output) if output.content.iter().all(|part| part.as_text().is_some()) => {
                 output.content.iter().filter_map(|part| part.as_text()).for_each(|text| hash.text(text));
             }
@@ -83,7 +83,7 @@ impl Fnv {
         }
     }
 
-    /// With its length, so that where one text ends counts.
+    /// Hashes a text with its length, so that the boundaries between texts count.
     fn text(&mut self, text: &str) {
         self.bytes(&(text.len() as u64).to_le_bytes());
         self.bytes(text.as_bytes());
@@ -135,7 +135,7 @@ pub(super) struct Repeats {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Seen {
-    /// How many ended alike: with the same result, or without having run.
+    /// How many ended with the same result, or without having run.
     count: u32,
     /// How many have begun and not ended.
     #[serde(default)]
@@ -143,12 +143,12 @@ struct Seen {
     result: Option<Signature>,
 }
 
-/// What is to be done with a call.
+/// What to do with a call.
 pub(super) enum Repeat {
     Fine,
-    /// It is not run: so many were made.
+    /// It is not run. The number says how many were made.
     Refuse(u32),
-    /// The same, and the run ends after the batch.
+    /// It is not run, and the run ends after the batch.
     End(u32),
 }
 
@@ -157,7 +157,7 @@ impl Repeats {
         self.seen.clear();
     }
 
-    /// A call is about to run. Those that have begun count: a reply may ask for the same thing a hundred times.
+    /// Registers a call that is about to run. Calls that have begun count too, because one reply may make the same call many times.
     pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> Repeat {
         let seen = self.seen.entry(signature).or_default();
         let number = seen.count.saturating_add(seen.open).saturating_add(1);
@@ -165,13 +165,13 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return Repeat::Fine;
         }
-        // What has no result yet may still come to another one: whether it ends the run is known at its end.
+        // Calls without a result may still have a different one, so whether they end the run is decided at their end.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
     }
 
-    /// A call that [began](Self::begin) has ended, with this result when it ran. Says how many were made when those
-    /// beside it were so many that the run ends.
+    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if there were so
+    /// many that the run ends.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -2,8 +2,8 @@
 
 use crate::message::{Part, ToolResultMessage};
 
-/// Cuts the texts of a result that are longer than `max` bytes together: the beginning, a line that says what was left
-/// out and where it is, the end. Structured data of such a result is left out: it says the same.
+/// Shortens the texts of a result that are longer than `max` bytes together. The beginning and the end are kept, with a line between them
+/// that says how much was left out and how to read it. The structured data of such a result is dropped, because it has the same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
@@ -22,7 +22,7 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     result.structured = None;
 }
 
-/// The first bytes of the texts, to the border of a character.
+/// Returns at most the first `max` bytes of the texts, up to a character boundary.
 fn head<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     let mut out = String::new();
     for text in texts {
@@ -36,7 +36,7 @@ fn head<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     out
 }
 
-/// The last bytes of the texts, which come last first.
+/// Returns at most the last `max` bytes of the texts, which are given in reverse order.
 fn tail<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     let (mut parts, mut room) = (Vec::new(), max);
     for text in texts {
@@ -51,7 +51,7 @@ fn tail<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     parts.into_iter().rev().collect()
 }
 
-/// The bytes of the texts of an outcome.
+/// Returns the size of the texts in bytes.
 #[cfg(feature = "runtime")]
 pub(crate) fn text_bytes(parts: &[Part]) -> usize {
     parts.iter().filter_map(Part::as_text).map(str::len).sum()

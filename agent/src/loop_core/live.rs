@@ -1,11 +1,11 @@
-//! The loop: what follows without a wait, for drivers that look up in between.
+//! The loop: steps that need no waiting, for drivers that check for news in between.
 
 use super::AgentLoop;
 use super::agent_loop::Phase;
 
 impl AgentLoop {
-    /// Does one thing that waits for nothing: ends a call that will not run, or says how the run ended. False when
-    /// there is none. Between two of them a live driver looks whether something came that counts more.
+    /// Takes one step that needs no waiting: ends a call that will not run, or announces how the run ended. Returns false if there is none.
+    /// Between two steps, a live driver checks whether something more important arrived.
     pub(crate) fn step(&mut self) -> bool {
         match &self.phase {
             Phase::Skip => self.skip_call(),
@@ -18,7 +18,7 @@ impl AgentLoop {
         true
     }
 
-    /// Takes all the steps that wait for nothing, unless the driver does.
+    /// Takes all steps that need no waiting, unless the driver takes them itself.
     pub(super) fn settle(&mut self) {
         while !self.is_live && self.step() {}
     }
@@ -29,13 +29,13 @@ impl AgentLoop {
         matches!(self.phase, Phase::Skip | Phase::Ending(_))
     }
 
-    /// From now on the driver takes the [steps](Self::step) itself.
+    /// From now on, the driver takes the [steps](Self::step) itself.
     #[cfg(feature = "runtime")]
     pub(crate) fn live(&mut self) {
         self.is_live = true;
     }
 
-    /// A copy that anybody can go on with.
+    /// Returns a copy that any driver can continue.
     #[cfg(feature = "runtime")]
     pub(crate) fn snapshot(&self) -> Self {
         let mut copy = self.clone();
@@ -44,8 +44,7 @@ impl AgentLoop {
         copy
     }
 
-    /// The calls that wait for a decision are not asked for any more when a message came that [counts
-    /// more](Self::steered).
+    /// Stops asking for decisions on the waiting calls if a [steering message](Self::steered) takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn ask_no_more(&mut self) {
         if self.phase == Phase::Approve && self.batch.is_steered {

@@ -1,11 +1,11 @@
-//! The agent loop as a value: it decides, drivers do.
+//! The agent loop as a value: the loop decides, and a driver acts.
 //!
-//! [`AgentLoop`] knows no clock, no randomness, no IO and no asynchronous runtime. Ask it what has to happen
-//! ([`next`](AgentLoop::next)), do that somewhere, and hand the answer back ([`answer`](AgentLoop::answer)). The
-//! events of the run come out of [`take_event`](AgentLoop::take_event), the same ones under every driver. It holds
-//! names and plain data, so a run can be stored between any two answers and go on elsewhere.
+//! [`AgentLoop`] uses no clock, no randomness, no IO and no asynchronous runtime. Ask it what has to happen next
+//! ([`next`](AgentLoop::next)), do that, and hand the answer back ([`answer`](AgentLoop::answer)). Take the events of the run from
+//! [`take_event`](AgentLoop::take_event); they are the same under every driver. The loop holds only names and plain data, so a run can be
+//! stored between any two answers and continued elsewhere.
 //!
-//! [`Assistant`](crate::Assistant) is its driver on tokio. A driver of one's own matches on [`Effect`]:
+//! [`Assistant`](crate::Assistant) is the driver on tokio. A driver of your own matches on [`Effect`]:
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, Answer, Effect, LoopConfig, Reply, Verdict};

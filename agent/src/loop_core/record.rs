@@ -8,8 +8,9 @@ use super::{AgentLoop, AnswerError, CallEnd};
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
 use crate::{FailureCode, IntoOutcome, ToolOutcome};
 
-/// Calls that were made outside of a run, and what each came to: a job that went on in the background, a button that a user pressed. They
-/// become a turn of the conversation by `Assistant::record`.
+/// Calls that were made outside of a run, with their outcomes, such as a background job or a button that a user pressed.
+///
+/// `Assistant::record` makes them a turn of the conversation.
 ///
 /// ```
 /// use agent::RecordedTurn;
@@ -29,29 +30,29 @@ pub struct RecordedTurn {
 }
 
 impl RecordedTurn {
-    /// A turn without calls.
+    /// Creates a turn without calls.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is said beside the calls, in the name of the model.
+    /// Sets the text beside the calls, in the name of the model.
     pub fn said(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
     }
 
-    /// Adds a call, and what it came to.
+    /// Adds a call with its outcome.
     pub fn with_call(mut self, call: ToolCall, outcome: impl IntoOutcome) -> Self {
         self.calls.push((call, outcome.into_outcome()));
         self
     }
 
-    /// The calls, in their order.
+    /// Returns the calls in order, with their outcomes.
     pub fn calls(&self) -> &[(ToolCall, ToolOutcome)] {
         &self.calls
     }
 
-    /// The calls with the messages that answer them.
+    /// Returns the calls with the messages that answer them.
     #[cfg(feature = "runtime")]
     pub(crate) fn results(&self) -> impl Iterator<Item = (&ToolCall, crate::message::ToolResultMessage)> {
         self.calls.iter().filter_map(|(call, outcome)| {
@@ -62,8 +63,10 @@ impl RecordedTurn {
 }
 
 impl AgentLoop {
-    /// Makes calls that were made elsewhere the run's first turn: no model is asked for it, and nothing is run. The model is asked next
-    /// when `asks` says so, or messages wait; otherwise the run is over behind the turn. The events are those of any turn.
+    /// Makes calls that were made elsewhere the first turn of the run, without asking a model or running anything.
+    ///
+    /// The model is asked next if `asks` is true or messages wait. Otherwise the run is over after this turn. The events are those of any
+    /// turn.
     ///
     /// ```
     /// use agent::RecordedTurn;
@@ -79,7 +82,7 @@ impl AgentLoop {
     /// ```
     ///
     /// # Errors
-    /// The run has begun otherwise; then nothing has changed.
+    /// Returns an error if the run has already begun in another way. Nothing has changed then.
     pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), AnswerError> {
         if self.phase != Phase::PollFirst {
             return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
@@ -107,7 +110,7 @@ impl AgentLoop {
     }
 }
 
-/// A result that comes later still is none.
+/// A result that is still deferred counts as no result.
 fn settled(outcome: ToolOutcome) -> ToolOutcome {
     match outcome {
         ToolOutcome::Deferred { .. } => {

@@ -1,4 +1,4 @@
-//! A run as what it said left it: the loop is taken through its stored messages again, without events.
+//! Restores a run from its stored messages, by taking the loop through them again without events.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Reply, Ver
 use crate::message::{Conversation, Message, OutcomeKind, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolOutput};
 
-/// A message of the run, as it was stored.
+/// A stored message of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// The turn it belongs to.
@@ -18,8 +18,8 @@ pub(crate) struct Said {
 }
 
 impl AgentLoop {
-    /// The run with these messages behind a conversation, at the first thing of which nothing is stored; it counts as
-    /// [suspended](Self::is_suspended). None when the messages are not those of a run by these rules, or it would have
+    /// Returns the run with these messages after a conversation, at the first step of which nothing is stored. The run counts as
+    /// [suspended](Self::is_suspended). Returns `None` if the messages are not those of a run by these rules, or if the run would have
     /// ended.
     pub(crate) fn restore(
         run: Arc<str>,
@@ -73,7 +73,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // As they were stored: what was made of them again may be spelled otherwise.
+        // Uses the stored messages, because the ones made again may be spelled differently.
         let made = core.conversation.shared().get(before.len() + said.len()..)?;
         let stored = before.iter().cloned().chain(said.iter().map(|said| said.message.clone()));
         core.conversation = stored.chain(made.iter().cloned()).collect::<Conversation>();
@@ -87,7 +87,7 @@ impl AgentLoop {
     }
 }
 
-/// The messages with which a turn begins.
+/// Takes the messages with which a turn begins.
 fn injected(rest: &mut &[Said], turn: u32) -> Vec<Arc<Message>> {
     let is_injected = |said: &&Said| {
         said.turn == turn && !matches!(*said.message, Message::Assistant(_) | Message::ToolResult(_))
@@ -98,7 +98,7 @@ fn injected(rest: &mut &[Said], turn: u32) -> Vec<Arc<Message>> {
     messages.iter().map(|said| said.message.clone()).collect()
 }
 
-/// How a call ended, as far as its message says.
+/// Returns how a call ended, as far as its message says.
 pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     let text = || result.text();
     let code = || result.code.clone().unwrap_or_default();
@@ -118,7 +118,7 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Whether it had its share of the calls that may run.
+/// Whether it counted against the limit of calls.
 fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

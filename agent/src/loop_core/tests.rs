@@ -1,4 +1,4 @@
-//! What of the loop is not told by its events.
+//! Aspects of the loop that its events do not show.
 
 use super::large::cut;
 use crate::message::{OutcomeKind, Part, ToolResultMessage};

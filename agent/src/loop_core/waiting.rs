@@ -1,4 +1,4 @@
-//! The loop: what it waits for that only the world outside of it can give.
+//! The loop: decisions and results that come from outside.
 
 use super::agent_loop::{Origin, Phase};
 use super::batch::State;
@@ -29,7 +29,7 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// The decisions that the run waits for, in call order; none when it waits for something else.
+    /// Returns the decisions that the run waits for, in call order, or none if it waits for something else.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
         if self.phase != Phase::Approve {
             return Vec::new();
@@ -37,7 +37,7 @@ impl AgentLoop {
         self.requests().into_iter().map(|(_, request)| request).collect()
     }
 
-    /// The calls whose results come from outside: position and id.
+    /// Returns the calls whose results come from outside, as position and id.
     #[cfg(feature = "runtime")]
     pub(crate) fn deferred_calls(&self) -> Vec<(u32, String)> {
         let one = |at: usize| {
@@ -50,7 +50,7 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// The calls that were checked and have not run: they run when the run goes on, or when they are allowed.
+    /// Returns the calls that were validated and have not run. They run when the run continues, or when they are allowed.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = CheckedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
@@ -77,7 +77,7 @@ impl AgentLoop {
         Effect::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
     }
 
-    /// What the run waits for that only the world outside of it can give: decisions, results.
+    /// Returns the decisions and results from outside that the run waits for.
     pub fn pending(&self) -> Vec<PendingCall> {
         let one = |at: usize| {
             let slot = self.batch.slots.get(at)?;
@@ -96,7 +96,7 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// The run waits: for decisions or results that nobody has now. Says for which; nothing when it does not wait.
+    /// Suspends the run if it waits for decisions or results from outside, and returns what it waits for.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -114,44 +114,44 @@ impl AgentLoop {
         pending
     }
 
-    /// A suspended run goes on.
+    /// Resumes a suspended run.
     pub fn resume(&mut self) {
         if std::mem::take(&mut self.is_suspended) {
             self.tell(|_| EventKind::RunResumed);
         }
     }
 
-    /// Whether it was read from its stored form, so that somebody else may have written that.
+    /// Returns whether the loop was read from its stored form, which somebody else may have written.
     pub fn was_stored(&self) -> bool {
         matches!(self.origin, Origin::Stored)
     }
 
-    /// Whether it waits for what only the world outside of the run can give, and [said so](Self::suspend).
+    /// Returns whether the run waits for something from outside and was [suspended](Self::suspend).
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
     }
 }
 
-/// A call that was checked and has not run.
+/// A call that was validated and has not run.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedCall {
-    /// Where it stands.
+    /// The key of its step.
     pub(crate) key: StepKey,
-    /// The call, with what it runs with.
+    /// The call, with the arguments that it runs with.
     pub(crate) call: ToolCall,
-    /// Of its tool's schema.
+    /// The fingerprint of its tool's schema.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
-    /// The checked arguments, where somebody has to allow it.
+    /// The validated arguments, if somebody has to allow the call.
     pub(crate) asked: Option<ToolArguments>,
-    /// What it was signed with.
+    /// The signature of its driver.
     pub(crate) mac: Option<String>,
 }
 
 #[cfg(feature = "runtime")]
 impl CheckedCall {
-    /// The name of the request to allow it.
+    /// Returns the id of the request to allow it.
     pub(crate) fn request_id(&self) -> String {
         StepKey::new(self.key.run.clone(), self.key.turn, StepKind::Approval, self.key.ord).to_string()
     }

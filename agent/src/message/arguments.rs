@@ -1,4 +1,4 @@
-//! Tool calls, with their arguments as the model wrote them.
+//! Tool calls, with their arguments as the model sent them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::json;
 
-/// One call a model asks for.
+/// A tool call that a model asks for.
 ///
 /// ```
 /// use agent::message::ToolCall;
@@ -18,32 +18,32 @@ use super::json;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Names the call in its message; the result carries it too.
+    /// The id of the call in its message. The result carries it too.
     pub id: String,
-    /// The tool's name, as the model wrote it.
+    /// The tool's name, as the model sent it.
     pub name: String,
-    /// The arguments, as the model wrote them.
+    /// The arguments, as the model sent them.
     #[serde(default)]
     pub args: ToolArguments,
 }
 
 impl ToolCall {
-    /// A call. Arguments given as text are the model's text, JSON or not.
+    /// Creates a call. Arguments given as text are raw text of the model, which need not be JSON.
     pub fn new(id: impl Into<String>, name: impl Into<String>, args: impl Into<ToolArguments>) -> Self {
         Self { id: id.into(), name: name.into(), args: args.into() }
     }
 
-    /// What the serde form of a call consists of.
+    /// The fields of the serde form.
     pub(super) const FIELDS: &[&str] = &["id", "name", "args"];
 }
 
-/// The arguments of a call: the raw text of the model.
+/// The arguments of a call, as the raw text of the model.
 ///
-/// The text and not a parsed value, because the argument check has to see what parsing loses: keys given
-/// twice, `42` against `42.0`, where broken JSON breaks. Empty text means no arguments and reads as `{}`.
+/// They are kept as text because validation needs what parsing loses: repeated keys, `42` as opposed to `42.0`, and the place where JSON is
+/// broken. Empty text means no arguments and reads as `{}`.
 ///
-/// The serde form is the JSON value where that says the same as the text, which it nearly always does, and
-/// otherwise the text as a JSON string. So a string always means raw text:
+/// The serde form is the JSON value if it has the same content as the text, which is nearly always the case. Otherwise it is the text as a
+/// JSON string, so a string always means raw text:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -63,7 +63,7 @@ pub struct ToolArguments {
     text: String,
 }
 
-/// The length only: arguments may hold secrets, and this text goes into logs.
+/// Shows only the length, because arguments may hold secrets and the `Debug` text is written to logs.
 impl fmt::Debug for ToolArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ToolArguments({} bytes)", self.text.len())
@@ -71,13 +71,15 @@ impl fmt::Debug for ToolArguments {
 }
 
 impl ToolArguments {
-    /// The text. `{}` when the model sent none.
+    /// Returns the text, or `{}` if the model sent none.
     pub fn text(&self) -> &str {
         if self.text.bytes().all(is_space) { "{}" } else { &self.text }
     }
 
-    /// The text as a value; `None` when it is not JSON. Of a key that is given twice the last value is kept, and numbers
-    /// beyond 64 bits are rounded, so check arguments by their text.
+    /// Returns the parsed text, or `None` if it is not JSON.
+    ///
+    /// If a key is repeated, the last value is kept, and numbers beyond 64 bits are rounded. Validate arguments by their text, not by this
+    /// value.
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.text()).ok()
     }
@@ -87,10 +89,10 @@ impl ToolArguments {
         self.text.push_str(delta);
     }
 
-    /// The value, when nothing of the text is lost in it.
+    /// Returns the value if it has the same content as the text.
     fn lossless_value(&self) -> Option<Value> {
         let value = self.value()?;
-        // A stored string means raw text, and a stored null no arguments.
+        // A stored string means raw text, and a stored null means no arguments.
         if value.is_string() || value.is_null() || json::is_deep(&value) {
             return None;
         }
@@ -99,7 +101,7 @@ impl ToolArguments {
     }
 }
 
-/// Two arguments are equal when their texts are; none and `{}` are.
+/// Arguments are equal if their texts are equal. Empty text equals `{}`.
 impl PartialEq for ToolArguments {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()
@@ -108,21 +110,21 @@ impl PartialEq for ToolArguments {
 
 impl Eq for ToolArguments {}
 
-/// The text as the model sent it.
+/// Takes the text as the model sent it.
 impl From<String> for ToolArguments {
     fn from(text: String) -> Self {
         Self { text }
     }
 }
 
-/// The text as the model sent it.
+/// Takes the text as the model sent it.
 impl From<&str> for ToolArguments {
     fn from(text: &str) -> Self {
         Self { text: text.to_owned() }
     }
 }
 
-/// The value's JSON text.
+/// Takes the JSON text of the value.
 impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
         Self { text: value.to_string() }
@@ -148,12 +150,12 @@ impl<'de> Deserialize<'de> for ToolArguments {
     }
 }
 
-/// The four characters that JSON calls insignificant whitespace.
+/// The four characters that JSON defines as insignificant whitespace.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Whether `text`, which is JSON, is `compact` but for whitespace between tokens.
+/// Whether `text`, which is JSON, equals `compact` except for whitespace between tokens.
 fn same_but_space(text: &str, compact: &str) -> bool {
     let (mut in_string, mut escaped) = (false, false);
     let mut significant = text.bytes().filter(|&byte| {

@@ -1,4 +1,4 @@
-//! A message of any role, and its open serde form.
+//! Messages of any role, and their serde form.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::part::Part;
 use super::roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage, join_text};
 
-/// One message of a conversation.
+/// A message of a conversation.
 ///
-/// In JSON it is an object with a `role`. The system prompt and the tool list are no messages: they are
-/// configuration, added to each request.
+/// In JSON it is an object with a `role`. The system prompt and the list of tools are not messages; they are configuration that is added to
+/// each request.
 ///
 /// ```
 /// use agent::message::{Message, Part};
@@ -27,30 +27,30 @@ use super::roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessa
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Message {
-    /// From the user.
+    /// A message of the user.
     User(UserMessage),
-    /// From the model.
+    /// A message of the model.
     Assistant(AssistantMessage),
-    /// What a tool call came to.
+    /// The result of a tool call.
     ToolResult(ToolResultMessage),
-    /// From the application.
+    /// A message of the application.
     Custom(CustomMessage),
-    /// A role this version does not know. Kept as it was, and never sent to a model.
+    /// A message with a role that this version does not know. It is preserved, and never sent to a model.
     Unknown(Value),
 }
 
 impl Message {
-    /// From the user: text, a part, or several.
+    /// Creates a message of the user from text, a part or several parts.
     pub fn user(content: impl Into<UserMessage>) -> Self {
         Self::User(content.into())
     }
 
-    /// From the model: text, a part, or several.
+    /// Creates a message of the model from text, a part or several parts.
     pub fn assistant(content: impl Into<AssistantMessage>) -> Self {
         Self::Assistant(content.into())
     }
 
-    /// The role as it is stored: `user`, `assistant`, `tool_result`, `custom`, or the word of an unknown message.
+    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the word of an unknown message.
     pub fn role(&self) -> &str {
         match self {
             Self::User(_) => "user",
@@ -61,7 +61,7 @@ impl Message {
         }
     }
 
-    /// The parts; of a custom message those for the model.
+    /// Returns the parts; for a custom message, those for the model.
     pub fn content(&self) -> &[Part] {
         match self {
             Self::User(message) => &message.content,
@@ -72,12 +72,12 @@ impl Message {
         }
     }
 
-    /// The text parts, joined.
+    /// Returns the text parts, joined.
     pub fn text(&self) -> String {
         join_text(self.content())
     }
 
-    /// The message of the model, if it is one.
+    /// Returns the message of the model, if this is one.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         match self {
             Self::Assistant(message) => Some(message),
@@ -85,7 +85,7 @@ impl Message {
         }
     }
 
-    /// The result of a call, if it is one.
+    /// Returns the result of a call, if this is one.
     pub fn as_tool_result(&self) -> Option<&ToolResultMessage> {
         match self {
             Self::ToolResult(message) => Some(message),
@@ -139,7 +139,7 @@ impl Serialize for Message {
 }
 
 impl<'de> Deserialize<'de> for Message {
-    /// An unknown role is kept; a known role without its fields is an error that names the role and the field.
+    /// A message with an unknown role is preserved. A known role with missing fields is an error that names the role and the field.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fn read<T: for<'de> Deserialize<'de> + Into<Message>>(
             role: &str,
@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for Message {
         let mut value = Value::deserialize(deserializer)?;
         let role = value.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut take = || {
-            // Not a field of the message itself, so it must not end among those it does not know.
+            // The role is not a field of the message itself, so it must not become one of its unknown fields.
             if let Some(map) = value.as_object_mut() {
                 map.shift_remove("role");
             }

@@ -1,4 +1,4 @@
-//! The kinds of content a part can have.
+//! The kinds of content of a part.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::arguments::ToolCall;
 use super::json;
 use super::media::{Media, Resource, ResourceLink};
 
-/// What a [`Part`](super::Part) holds.
+/// The content of a [`Part`](super::Part).
 ///
 /// ```
 /// use agent::message::{Content, Message};
@@ -26,40 +26,40 @@ use super::media::{Media, Resource, ResourceLink};
 pub enum Content {
     /// Text.
     Text(String),
-    /// What the model thought. Empty text is common: some providers send only a signature, as provider data.
+    /// The thinking of the model. The text is often empty, because some providers send only a signature, as provider data.
     #[non_exhaustive]
     Thinking {
         /// The thinking, or a summary of it.
         text: String,
-        /// Whether the provider hides it: then only it can read the provider data.
+        /// Whether the provider hides the thinking. In that case only the provider can read it, from the provider data.
         redacted: bool,
     },
-    /// What the model says instead of an answer it refuses to give.
+    /// The text of a refusal, in place of an answer.
     Refusal(String),
-    /// A picture.
+    /// An image.
     Image(Media),
     /// A document, for example a PDF.
     Document(Media),
-    /// Sound.
+    /// An audio recording.
     Audio(Media),
     /// A resource with its content.
     Resource(Resource),
     /// A resource without its content.
     ResourceLink(ResourceLink),
-    /// The model asks for a tool.
+    /// A tool call of the model.
     ToolCall(ToolCall),
     /// A tool that the provider runs itself: its call, its result, or both.
     ProviderTool(ProviderTool),
-    /// Something of one provider that has no neutral meaning; it goes back to that provider as it is.
+    /// Data of one provider that has no neutral meaning. It is sent back to that provider unchanged.
     Opaque(Opaque),
-    /// A part this version cannot read: a type it does not know, or a known one without its fields. Kept as it
-    /// was, and never sent to a model.
+    /// A part that this version cannot read: an unknown type, or a known type with missing fields. It is preserved, and never sent to a
+    /// model.
     Unknown(Value),
 }
 
-/// The call of a provider-managed tool (web search, code execution, …), its result, or both.
+/// The call of a tool that the provider runs (web search, code execution, …), its result, or both.
 ///
-/// Whatever the provider needs back is in the part's provider data; this is for people and programs to read.
+/// These fields are for people and programs to read. What the provider needs back is in the part's provider data.
 ///
 /// ```
 /// use agent::message::{Content, Part, ProviderTool};
@@ -72,31 +72,31 @@ pub enum Content {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderTool {
-    /// The provider's id of the call; a call and its result in two parts share it.
+    /// The provider's id of the call. A call and its result share the id if they are separate parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The tool, in the provider's word: `web_search`, `code_execution`, …
+    /// The provider's name of the tool: `web_search`, `code_execution`, …
     pub name: String,
-    /// What the tool was asked.
+    /// The input of the tool.
     #[serde(default, with = "json::option", skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// What it answered.
+    /// The output of the tool.
     #[serde(default, with = "json::option", skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Whether the provider marked the answer as an error.
+    /// Whether the provider marked the output as an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
 impl ProviderTool {
-    /// A call or result without further data. The other fields are public: set what is known.
+    /// Creates a call or result with only a name. Set the other fields directly.
     pub fn new(name: impl Into<String>) -> Self {
         Self { id: None, name: name.into(), input: None, output: None, is_error: false }
     }
 
     pub(super) const FIELDS: &[&str] = &["id", "name", "input", "output", "is_error"];
 
-    /// What a model is told of it that cannot read its provider data.
+    /// Returns a description for models that cannot read the provider data.
     pub(super) fn words(&self) -> String {
         let name = &self.name;
         let mut words = match (&self.input, &self.output) {
@@ -113,13 +113,13 @@ impl ProviderTool {
     }
 }
 
-/// Told of what a provider's tool was asked or answered; results of searches are long.
+/// The maximum length of such a description. The results of searches are long.
 const MAX_WORDS: usize = 4000;
 
-/// Longer words are nothing to read.
+/// Longer strings without spaces are not readable text.
 const MAX_WORD: usize = 500;
 
-/// A value as text, without what only its provider can read, and cut.
+/// Returns a value as shortened text, without what only its provider can read.
 fn brief(value: &Value) -> String {
     fn readable(value: &Value) -> Value {
         match value {
@@ -129,14 +129,14 @@ fn brief(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
-            // A picture, or a state without a name of its own.
+            // An image, or an encoded state without a telling name.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
                 format!("({} characters)", text.len()).into()
             }
             other => other.clone(),
         }
     }
-    // Stored values are at most so deep as JSON that was read.
+    // Stored values nest no deeper than JSON that was read.
     let mut text = match readable(value) {
         Value::String(text) => text,
         value => value.to_string(),
@@ -161,15 +161,15 @@ fn brief(value: &Value) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Opaque {
-    /// Whose it is.
+    /// The provider.
     pub provider: String,
-    /// The item as the provider sent it.
+    /// The item, as the provider sent it.
     #[serde(with = "json")]
     pub value: Value,
 }
 
 impl Opaque {
-    /// An item of a provider.
+    /// Creates an item of a provider.
     pub fn new(provider: impl Into<String>, value: impl Into<Value>) -> Self {
         Self { provider: provider.into(), value: value.into() }
     }
@@ -177,9 +177,9 @@ impl Opaque {
     pub(super) const FIELDS: &[&str] = &["provider", "value"];
 }
 
-/// State of a provider that travels with a part or a message: signatures, encrypted reasoning, item ids.
+/// State of a provider that belongs to a part or a message: signatures, encrypted reasoning, item ids.
 ///
-/// It goes back to that provider only, untouched.
+/// It is sent back only to that provider, unchanged.
 ///
 /// ```
 /// use agent::message::{Part, ProviderData};
@@ -192,7 +192,7 @@ impl Opaque {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderData {
-    /// Whose it is.
+    /// The provider.
     pub provider: String,
     /// The state, in the provider's own form.
     #[serde(with = "json")]
@@ -200,7 +200,7 @@ pub struct ProviderData {
 }
 
 impl ProviderData {
-    /// State of a provider.
+    /// Creates state of a provider.
     ///
     /// ```
     /// use agent::message::{Part, ProviderData};
@@ -216,9 +216,9 @@ impl ProviderData {
     }
 }
 
-/// How long a provider's prompt cache keeps what is marked.
+/// How long a provider's prompt cache keeps the marked content.
 ///
-/// Source: `cache_control.ttl` of Anthropic's Messages API, which has these two.
+/// The values are those of `cache_control.ttl` in Anthropic's Messages API.
 ///
 /// ```
 /// use agent::message::{CacheMark, Message, Part, UserMessage};
@@ -231,7 +231,7 @@ impl ProviderData {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CacheMark {
-    /// As long as is usual: some minutes after the last use.
+    /// The provider's default: some minutes after the last use.
     #[default]
     #[serde(rename = "default")]
     Usual,

@@ -1,4 +1,4 @@
-//! The list of messages, and its stored form.
+//! Conversations and their stored form.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use super::by_role::Message;
 use super::list::MessageList;
 
-/// The messages of a conversation, oldest first. It outlives runs.
+/// The messages of a conversation, oldest first. A conversation outlives runs.
 ///
-/// Messages are shared: a clone of a conversation, a request and an event hold the same ones.
+/// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
-/// The serde form is `{"version": 1, "messages": […]}`; a bare list is read too. Fields, part types and roles
-/// that this version does not know do not raise the version: they are kept. A higher version is an error.
+/// The serde form is `{"version": 1, "messages": […]}`. A bare list is read too. Unknown fields, part types and roles are preserved, so
+/// adding some does not raise the version. Reading a higher version is an error.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -29,7 +29,7 @@ use super::list::MessageList;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// It is read and changed like a list:
+/// It can be read and changed like a list:
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -49,50 +49,50 @@ use super::list::MessageList;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     messages: MessageList,
-    /// Stored fields this version does not know.
+    /// Stored fields that this version does not know.
     extra: Map<String, Value>,
 }
 
 impl Conversation {
-    /// The version this library writes, and the highest it reads.
+    /// The version that this library writes, and the highest version that it reads.
     pub const VERSION: u32 = 1;
 
-    /// An empty conversation.
+    /// Creates an empty conversation.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message at the end.
+    /// Appends a message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         self.messages.push(message.into());
     }
 
-    /// The number of messages.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there are no messages.
+    /// Returns whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// The messages, oldest first.
+    /// Returns an iterator over the messages, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + ExactSizeIterator {
         self.messages.iter().map(Arc::as_ref)
     }
 
-    /// The message at this position, from 0.
+    /// Returns the message at this position, counted from 0.
     pub fn get(&self, index: usize) -> Option<&Message> {
         self.messages.get(index).map(Arc::as_ref)
     }
 
-    /// The newest message.
+    /// Returns the newest message.
     pub fn last(&self) -> Option<&Message> {
         self.messages.last().map(Arc::as_ref)
     }
 
-    /// The messages, oldest first, each in the `Arc` by which it is shared.
+    /// Returns the messages, oldest first, each in its shared `Arc`.
     pub fn shared(&self) -> &[Arc<Message>] {
         &self.messages
     }
@@ -102,12 +102,12 @@ impl Conversation {
         self.messages.clear();
     }
 
-    /// The messages as a list that can be kept: one reference count, no copy.
+    /// Returns the messages as an owned list. This increments a reference count and copies nothing.
     pub fn list(&self) -> MessageList {
         self.messages.clone()
     }
 
-    /// Replaces the messages; stored fields that this version does not know stay.
+    /// Replaces the messages. Stored fields that this version does not know are preserved.
     pub(super) fn set_messages(&mut self, messages: Vec<Arc<Message>>) {
         self.messages = messages.into();
     }
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for Conversation {
                 return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
             }
         };
-        // Checked first: what comes with a higher version may be unreadable, and that would hide the reason.
+        // Checked first: data of a higher version may be unreadable, and that error would hide the reason.
         let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());
         if version.as_u64().is_none_or(|version| version > Self::VERSION.into()) {
             return Err(D::Error::custom(format_args!(

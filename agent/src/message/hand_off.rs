@@ -1,4 +1,4 @@
-//! What one model may be sent of a conversation that others took part in.
+//! The messages that a model may be sent of a conversation in which other models took part.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::media::{Media, MediaSource};
 use super::part::Part;
 use super::roles::AssistantMessage;
 
-/// Who a request goes to.
+/// The provider, protocol and model that a request goes to.
 ///
 /// ```
 /// use agent::message::{Conversation, HandOff, Message, Part, Recipient, UserMessage};
@@ -44,16 +44,16 @@ pub struct Recipient {
     pub api: String,
     /// The model.
     pub model: String,
-    /// Whether the model takes pictures. True unless known otherwise.
+    /// Whether the model accepts images. True unless known otherwise.
     pub takes_images: bool,
-    /// Whether it takes documents. True unless known otherwise.
+    /// Whether the model accepts documents. True unless known otherwise.
     pub takes_documents: bool,
-    /// Whether it takes sound. True unless known otherwise.
+    /// Whether the model accepts audio. True unless known otherwise.
     pub takes_audio: bool,
 }
 
 impl Recipient {
-    /// A model that takes pictures, documents and sound.
+    /// Creates a recipient that accepts images, documents and audio.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -65,25 +65,25 @@ impl Recipient {
         }
     }
 
-    /// Says that the model takes no pictures.
+    /// Marks the model as one that accepts no images.
     pub fn without_images(mut self) -> Self {
         self.takes_images = false;
         self
     }
 
-    /// Says that the model takes no documents.
+    /// Marks the model as one that accepts no documents.
     pub fn without_documents(mut self) -> Self {
         self.takes_documents = false;
         self
     }
 
-    /// Says that the model takes no sound.
+    /// Marks the model as one that accepts no audio.
     pub fn without_audio(mut self) -> Self {
         self.takes_audio = false;
         self
     }
 
-    /// The parts with what the model does not take replaced by words; none when nothing is to be replaced.
+    /// Returns the parts with unsupported content replaced by a description, or `None` if nothing has to be replaced.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
             Content::Image(media) if !self.takes_images => Some(describe("picture", media)),
@@ -98,19 +98,16 @@ impl Recipient {
     }
 }
 
-/// What one model may be sent of a conversation, kept up to date message by message.
+/// The messages that a model is sent of a conversation, kept up to date message by message.
 ///
-/// * Replies that failed or were aborted, messages without content for a model, and roles that this version does
-///   not know are left out.
-/// * Thinking, and provider data of parts, go back only to the provider, protocol and model that made them; a reply
-///   left empty by that is left out. Provider data of calls and of whole messages goes back to its provider, by the same
-///   protocol. What a provider's own tools did becomes words for other models.
-/// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for call and result, unique in the request.
-/// * Where a model takes no pictures, documents or sound, a text says what was there. Arguments that are not JSON
-///   become `{}`.
+/// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
+/// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
+///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
+///   that a provider ran are described in words for other models.
+/// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
+/// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
 ///
-/// A message that needs no change is shared, not copied. The conversation must be
-/// [sound](Conversation::is_sound).
+/// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Conversation, HandOff, Message, Part, Recipient};
@@ -130,32 +127,32 @@ pub struct HandOff {
     /// How many messages of the conversation were read, and the last of them.
     read: usize,
     last: Option<Arc<Message>>,
-    /// Hashes of the ids in the request: a collision costs a needless new name.
+    /// Hashes of the ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64>,
-    /// The ids of the calls whose results come next, where they were changed, in call order.
+    /// The ids of the calls whose results come next, if they were changed, in call order.
     renamed: VecDeque<(String, String)>,
 }
 
 impl HandOff {
-    /// Nothing yet, for this recipient.
+    /// Creates an empty hand-off for this recipient.
     pub fn new(recipient: Recipient) -> Self {
         Self { recipient, ..Self::default() }
     }
 
-    /// Of a whole conversation.
+    /// Creates the hand-off of a whole conversation.
     pub fn of(conversation: &Conversation, recipient: Recipient) -> Self {
         let mut all = Self::new(recipient);
         all.update(conversation.shared());
         all
     }
 
-    /// What is sent. Cheap to clone.
+    /// Returns the messages to send. Cloning the list is cheap.
     pub fn messages(&self) -> &MessageList {
         &self.sent
     }
 
-    /// Goes on to the end of this conversation: reads what was added since the last time, or everything when it is
-    /// another conversation.
+    /// Updates to the end of this conversation. Reads only the messages added since the last update, or all of them if it is another
+    /// conversation.
     ///
     /// ```
     /// use agent::message::{Conversation, HandOff, Message, Recipient};
@@ -226,7 +223,7 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        // Two protocols of one provider have two forms of the same state.
+        // Two protocols of one provider have different forms of the same state.
         let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
         let is_house = reply.provider == self.recipient.provider && same_api;
         let is_own = is_house && reply.api == self.recipient.api && reply.model == self.recipient.model;
@@ -287,13 +284,13 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// The id under which the request has this result's call, when it is not its own.
+    /// Returns the id that the request uses for this result's call, if it was changed.
     fn new_name(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
     }
 
-    /// The id under which the request has this call, when it is not its own.
+    /// Returns the id that the request uses for this call, if it must change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
         let fits = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_id_byte);
         if fits && self.taken.insert(hash(id)) {
@@ -307,7 +304,7 @@ impl HandOff {
         if base.is_empty() {
             base.push_str("call");
         }
-        // Numbered by how many ids there are, so that many calls of one id do not try each other's names.
+        // Numbered by the count of ids, so that many calls with the same id do not all try the same names.
         let mut number = self.taken.len();
         let mut name = base.clone();
         while !self.taken.insert(hash(&name)) {

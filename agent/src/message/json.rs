@@ -1,18 +1,18 @@
-//! JSON values of others inside our own JSON.
+//! JSON values of others, nested in our own JSON.
 //!
-//! `serde_json` reads at most 128 levels. A value that was legal where it came from can be too deep once it is
-//! nested in a message of a conversation of a session record, and then the whole record could not be read
-//! again. So a deep value is stored as its text: `{"$json": "…"}`.
+//! `serde_json` reads at most 128 levels. A value that was valid on its own can become too deep once it is nested in a message, in a
+//! conversation, in a session record, and the whole record could then not be read. Deep values are therefore stored as text:
+//! `{"$json": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Leaves as much again for whatever our JSON is nested in.
+/// The same number of levels remains for the JSON around the value.
 const MAX_DEPTH: usize = 64;
 
 const ESCAPE: &str = "$json";
 
-/// Whether a value is nested too deeply to be stored as it is. Looks no deeper than the limit.
+/// Whether a value is nested too deeply to be stored directly. Checks no deeper than the limit.
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {
@@ -40,7 +40,7 @@ pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    // An escape that cannot be read is data of somebody else that happens to look like one: kept.
+    // An escape that cannot be read is foreign data that happens to look like one. It is kept.
     Ok(match escaped(&value).map(serde_json::from_str) {
         Some(Ok(inner)) => inner,
         _ => value,
@@ -52,7 +52,7 @@ fn escaped(value: &Value) -> Option<&str> {
     (map.len() == 1).then(|| map.get(ESCAPE))??.as_str()
 }
 
-/// The same for optional values.
+/// The same, for optional values.
 pub(crate) mod option {
     use super::{Deserializer, Serializer, Value};
 
@@ -64,13 +64,13 @@ pub(crate) mod option {
         }
     }
 
-    /// A present `null` is a value; only an absent field is none.
+    /// A field that is `null` is a value. Only an absent field is `None`.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
         super::deserialize(deserializer).map(Some)
     }
 }
 
-/// The same for maps.
+/// The same, for maps.
 pub(crate) mod map {
     use super::{Deserializer, Map, Serialize, Serializer, Value};
 

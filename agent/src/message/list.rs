@@ -1,4 +1,4 @@
-//! Shared messages in a shared list.
+//! Shared lists of messages.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::by_role::Message;
 
-/// Messages, oldest first, that a conversation, a request and a snapshot can hold together: a clone is one
-/// reference count. It reads as a slice of `Arc<Message>`.
+/// A list of messages, oldest first, that a conversation, a request and a snapshot can share.
 ///
-/// Adding to a list that somebody else holds too copies its pointers first; alone it grows in place. So a long
-/// conversation stays linear as long as requests are not kept.
+/// It dereferences to a slice of `Arc<Message>`, and cloning it only increments a reference count. Appending to a list that is shared
+/// copies its pointers first; a list that is not shared grows in place. Appending to a long conversation therefore stays cheap as long as
+/// requests are not kept.
 ///
 /// ```
 /// use agent::message::{Message, MessageList};
@@ -28,17 +28,17 @@ use super::by_role::Message;
 pub struct MessageList(Arc<Vec<Arc<Message>>>);
 
 impl MessageList {
-    /// No messages.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message at the end.
+    /// Appends a message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         Arc::make_mut(&mut self.0).push(message.into());
     }
 
-    /// Removes all messages from this list; those who hold it too keep theirs.
+    /// Removes all messages from this list. Lists that share the messages keep them.
     pub fn clear(&mut self) {
         self.0 = Arc::default();
     }

@@ -9,9 +9,9 @@ use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes in memory, shared by all clones; base64 in JSON.
+/// Bytes in memory, shared by all clones. The serde form is base64.
 ///
-/// Reading takes the standard and the URL-safe alphabet, padded or not; writing gives the standard one, padded.
+/// Reading accepts the standard and the URL-safe alphabet, with or without padding. Writing uses the standard alphabet with padding.
 ///
 /// ```
 /// use agent::message::Blob;
@@ -31,22 +31,22 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
 
 impl Blob {
-    /// The bytes as base64.
+    /// Returns the bytes as base64.
     pub fn to_base64(&self) -> String {
         BASE64.encode(&self.0)
     }
 
-    /// Reads base64.
+    /// Decodes base64.
     ///
     /// # Errors
-    /// The text is not base64.
+    /// Returns an error if the text is not base64.
     pub fn from_base64(text: &str) -> Result<Self, InvalidBase64> {
         let engine = if text.contains(['-', '_']) { &BASE64_URL } else { &BASE64 };
         engine.decode(text).map(Self::from).map_err(InvalidBase64)
     }
 }
 
-/// A text that is not base64.
+/// The error for text that is not base64.
 ///
 /// ```
 /// use agent::message::Blob;
@@ -94,7 +94,7 @@ impl From<Arc<[u8]>> for Blob {
     }
 }
 
-/// The length only: a picture in a log helps nobody.
+/// Shows only the length, because the bytes are of no use in a log.
 impl fmt::Debug for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Blob({} bytes)", self.0.len())
@@ -114,7 +114,7 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
-/// An image, a document or a sound.
+/// An image, a document or audio.
 ///
 /// ```
 /// use agent::message::Media;
@@ -131,29 +131,29 @@ impl<'de> Deserialize<'de> for Blob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Media {
-    /// The content, or where it is.
+    /// The content, or its location.
     #[serde(flatten)]
     pub source: MediaSource,
-    /// The media type, for example `image/png`. Always known for data.
+    /// The media type, for example `image/png`. Always set for content in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// A file name or title.
+    /// The file name or title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl Media {
-    /// Content in memory.
+    /// Creates media with content in memory.
     pub fn data(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self { source: MediaSource::Data(bytes.into()), mime_type: Some(mime_type.into()), name: None }
     }
 
-    /// Content behind a URL that the provider fetches.
+    /// Creates media with content at a URL, which the provider fetches.
     pub fn url(url: impl Into<String>) -> Self {
         Self { source: MediaSource::Url(url.into()), mime_type: None, name: None }
     }
 
-    /// A file that was uploaded to the provider before.
+    /// Creates media with a file that was uploaded to the provider before.
     pub fn file_id(id: impl Into<String>) -> Self {
         Self { source: MediaSource::FileId(id.into()), mime_type: None, name: None }
     }
@@ -170,7 +170,7 @@ impl Media {
         self
     }
 
-    /// The fields of the serde form.
+    /// Returns the fields of the serde form.
     pub(super) fn fields(&self) -> &'static [&'static str] {
         match self.source {
             MediaSource::Data(_) => &["data", "mime_type", "name"],
@@ -180,7 +180,7 @@ impl Media {
     }
 }
 
-/// Where the content of a [`Media`] is. The serde form is one field of that name.
+/// The location of the content of a [`Media`]. The serde form is one field with the name of the variant.
 ///
 /// ```
 /// use agent::message::{Media, MediaSource};
@@ -194,9 +194,9 @@ impl Media {
 pub enum MediaSource {
     /// In memory.
     Data(Blob),
-    /// Behind a URL.
+    /// At a URL.
     Url(String),
-    /// At the provider, under this id.
+    /// At the provider, with this id.
     FileId(String),
 }
 
@@ -215,7 +215,7 @@ pub enum MediaSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Resource {
-    /// Names the resource.
+    /// The URI of the resource.
     pub uri: String,
     /// The content.
     #[serde(flatten)]
@@ -226,12 +226,12 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource that is text.
+    /// Creates a text resource.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self { uri: uri.into(), body: ResourceBody::Text(text.into()), mime_type: None }
     }
 
-    /// A resource that is bytes.
+    /// Creates a binary resource.
     pub fn data(uri: impl Into<String>, bytes: impl Into<Blob>) -> Self {
         Self { uri: uri.into(), body: ResourceBody::Data(bytes.into()), mime_type: None }
     }
@@ -250,7 +250,7 @@ impl Resource {
     }
 }
 
-/// The content of a [`Resource`]. The serde form is one field of that name.
+/// The content of a [`Resource`]. The serde form is one field with the name of the variant.
 ///
 /// ```
 /// use agent::message::{Resource, ResourceBody};
@@ -285,15 +285,15 @@ pub enum ResourceBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceLink {
-    /// Names the resource.
+    /// The URI of the resource.
     pub uri: String,
     /// A short name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A name for people.
+    /// A name to show to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// A description of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type.
@@ -305,7 +305,7 @@ pub struct ResourceLink {
 }
 
 impl ResourceLink {
-    /// A link. The other fields are public: set what is known.
+    /// Creates a link with only a URI. Set the other fields directly.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, title: None, description: None, mime_type: None, size: None }
     }

@@ -1,11 +1,11 @@
-//! The conversation, in words that belong to no provider.
+//! The conversation, in a form that is independent of any provider.
 //!
-//! A [`Conversation`] is a list of [`Message`]s, a message has [`Part`]s. What a provider sends that has no
-//! neutral meaning (signatures, encrypted reasoning, item ids) travels as [`ProviderData`] on the part or the
-//! message it came with and goes back to that provider untouched.
+//! A [`Conversation`] is a list of [`Message`]s, and a message consists of [`Part`]s. Data of a provider that has no neutral meaning
+//! (signatures, encrypted reasoning, item ids) is kept as [`ProviderData`] on the part or message it came with, and is sent back to that
+//! provider unchanged.
 //!
-//! Everything is plain data with serde. Reading is open: part types, fields and words that this version does
-//! not know are kept and written back as they were.
+//! All types are plain data with serde implementations. Part types, fields and words that this version does not know are preserved when a
+//! message is read and written again.
 //!
 //! ```
 //! use agent::message::{Conversation, Message, Part};

@@ -1,4 +1,4 @@
-//! One part of a message, and its open serde form.
+//! Parts of messages, and their serde form.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,9 +8,9 @@ use super::arguments::{ToolArguments, ToolCall};
 use super::content::{CacheMark, Content, Opaque, ProviderData, ProviderTool};
 use super::media::{Blob, Media, Resource, ResourceLink};
 
-/// One part of a message: its content, and what its provider wants back with it.
+/// A part of a message: its content, and the data that its provider needs back.
 ///
-/// In JSON a part is an object with a `type`; a plain string is read as a text part.
+/// In JSON a part is an object with a `type`. A plain string is read as a text part.
 ///
 /// ```
 /// use agent::message::Part;
@@ -26,7 +26,7 @@ use super::media::{Blob, Media, Resource, ResourceLink};
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// What a user sends beside text:
+/// Content of users other than text:
 ///
 /// ```
 /// use agent::message::{Content, Message, Part};
@@ -44,7 +44,7 @@ use super::media::{Blob, Media, Resource, ResourceLink};
 /// assert_eq!(sound.mime_type.as_deref(), Some("audio/wav"));
 /// ```
 ///
-/// What providers send beside text and calls:
+/// Content of providers other than text and calls:
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Content, Part, ProviderData};
@@ -68,79 +68,79 @@ use super::media::{Blob, Media, Resource, ResourceLink};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Part {
-    /// What the part holds.
+    /// The content.
     pub content: Content,
-    /// What its provider wants back with it.
+    /// The data that the provider needs back with this part.
     pub provider_data: Option<ProviderData>,
-    /// Whether the request up to here is worth keeping in the provider's prompt cache.
+    /// Set if the provider's prompt cache should keep the request up to here.
     pub cache: Option<CacheMark>,
-    /// Fields this version does not know, kept.
+    /// Fields that this version does not know. They are preserved.
     pub extra: Map<String, Value>,
 }
 
 impl Part {
-    /// A part of this content.
+    /// Creates a part with this content.
     pub fn new(content: Content) -> Self {
         Self { content, provider_data: None, cache: None, extra: Map::new() }
     }
 
-    /// Text.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Content::Text(text.into()))
     }
 
-    /// What a model thought.
+    /// Creates a part with the thinking of a model.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::new(Content::Thinking { text: text.into(), redacted: false })
     }
 
-    /// What a model thought and its provider hides.
+    /// Creates a part with thinking that the provider hides.
     pub fn redacted_thinking(data: ProviderData) -> Self {
         Self::new(Content::Thinking { text: String::new(), redacted: true }).with_provider_data(data)
     }
 
-    /// A refusal, in the model's words.
+    /// Creates a refusal, in the model's words.
     pub fn refusal(text: impl Into<String>) -> Self {
         Self::new(Content::Refusal(text.into()))
     }
 
-    /// A picture in memory, with its media type.
+    /// Creates an image in memory, with its media type.
     pub fn image(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Image(Media::data(bytes, mime_type)))
     }
 
-    /// A picture behind a URL that the provider fetches.
+    /// Creates an image at a URL, which the provider fetches.
     pub fn image_url(url: impl Into<String>) -> Self {
         Self::new(Content::Image(Media::url(url)))
     }
 
-    /// A document in memory, with its media type, for example `application/pdf`.
+    /// Creates a document in memory, with its media type, for example `application/pdf`.
     pub fn document(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Document(Media::data(bytes, mime_type)))
     }
 
-    /// Sound in memory, with its media type.
+    /// Creates audio in memory, with its media type.
     pub fn audio(bytes: impl Into<Blob>, mime_type: impl Into<String>) -> Self {
         Self::new(Content::Audio(Media::data(bytes, mime_type)))
     }
 
-    /// A call. Arguments given as text are the model's text, JSON or not.
+    /// Creates a tool call. Arguments given as text are raw text of the model, which need not be JSON.
     pub fn tool_call(id: impl Into<String>, name: impl Into<String>, args: impl Into<ToolArguments>) -> Self {
         Self::new(Content::ToolCall(ToolCall::new(id, name, args)))
     }
 
-    /// An item of one provider that has no neutral meaning.
+    /// Creates an item of one provider that has no neutral meaning.
     pub fn opaque(provider: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Content::Opaque(Opaque::new(provider, value)))
     }
 
-    /// Sets what the provider wants back with this part.
+    /// Sets the data that the provider needs back with this part.
     pub fn with_provider_data(mut self, data: ProviderData) -> Self {
         self.provider_data = Some(data);
         self
     }
 
-    /// Marks the end of what the provider's prompt cache should keep. Providers that cache by themselves ignore it.
+    /// Marks the end of what the provider's prompt cache should keep. Providers that cache automatically ignore it.
     ///
     /// ```
     /// use agent::message::{CacheMark, Message, Part};
@@ -154,7 +154,7 @@ impl Part {
         self
     }
 
-    /// The text of a text part.
+    /// Returns the text of a text part.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -162,7 +162,7 @@ impl Part {
         }
     }
 
-    /// The call of a call part.
+    /// Returns the call of a call part.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match &self.content {
             Content::ToolCall(call) => Some(call),
@@ -170,7 +170,7 @@ impl Part {
         }
     }
 
-    /// The provider data, if there is any and it is this provider's.
+    /// Returns the provider data, if there is any and it belongs to this provider.
     pub fn provider_data_of(&self, provider: &str) -> Option<&Value> {
         self.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data)
     }
@@ -221,7 +221,7 @@ enum Fields<'a> {
 }
 
 impl Content {
-    /// The `type` and the fields of the serde form; none for what is written as it was read.
+    /// Returns the `type` and the fields of the serde form, or the value of a part that is written as it was read.
     fn wire(&self) -> Result<(&'static str, Fields<'_>), &Value> {
         Ok(match self {
             Self::Text(text) => ("text", Fields::Text { text }),
@@ -270,7 +270,7 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
-/// A part of whatever JSON: what cannot be read as a known part is kept as it is.
+/// Reads a part from any JSON. What cannot be read as a known part is preserved.
 fn read(value: Value) -> Part {
     match value {
         Value::String(text) => Part::text(text),
@@ -294,7 +294,7 @@ fn read_known(value: &Value) -> Option<Part> {
     Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
-/// The content and the fields it was read from.
+/// Returns the content and the fields that it was read from.
 fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
     fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
         T::deserialize(value).ok()
@@ -339,7 +339,7 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
     })
 }
 
-/// The content of a message: a list of parts. A string is one text part, alone or in a list; null is nothing.
+/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list; null is no content.
 pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => Vec::new(),
@@ -348,7 +348,7 @@ pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
     })
 }
 
-/// The same where an absent list and an empty one are two things.
+/// The same, for fields where an absent list differs from an empty one.
 pub(super) fn read_some_parts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Part>>, D::Error> {

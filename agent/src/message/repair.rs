@@ -1,4 +1,4 @@
-//! The history invariant: exactly one result for each call, right behind its message, in call order.
+//! The invariant of conversations: each call has exactly one result, directly after its message, in call order.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,7 +14,7 @@ use super::part::Part;
 use super::roles::{AssistantMessage, ToolResultMessage};
 use super::words::OutcomeKind;
 
-/// What [`Conversation::repair`] did. The text is for a log.
+/// A change that [`Conversation::repair`] made. Its `Display` text is meant for a log.
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Conversation, Message, Part, Repair};
@@ -27,7 +27,7 @@ use super::words::OutcomeKind;
 #[serde(tag = "repair", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Repair {
-    /// A call had no result: it got one that says that none was recorded.
+    /// A call had no result. It got one that says that no result was recorded.
     #[non_exhaustive]
     ResultAdded {
         /// The call's id.
@@ -35,30 +35,30 @@ pub enum Repair {
         /// The tool's name.
         tool: String,
     },
-    /// A result belonged to no call: dropped.
+    /// A result belonged to no call and was dropped.
     #[non_exhaustive]
     OrphanDropped {
-        /// The id that the result names.
+        /// The id in the result.
         call_id: String,
     },
-    /// A second result for one call: dropped, the first counts.
+    /// A call had a second result, which was dropped. The first result counts.
     #[non_exhaustive]
     DuplicateDropped {
         /// The call's id.
         call_id: String,
     },
-    /// A result stood elsewhere: moved behind its call, in call order.
+    /// A result was in the wrong place and was moved after its call, in call order.
     #[non_exhaustive]
     ResultMoved {
         /// The call's id.
         call_id: String,
     },
-    /// Two calls of a message had one id: the later was renamed, with its result.
+    /// Two calls of a message had the same id. The later call was renamed, and its result with it.
     #[non_exhaustive]
     CallRenamed {
-        /// The id that both had.
+        /// The id that both calls had.
         from: String,
-        /// The new one.
+        /// The new id.
         to: String,
     },
 }
@@ -79,19 +79,19 @@ impl fmt::Display for Repair {
     }
 }
 
-/// What the model reads where no result was recorded.
+/// The text that the model reads if no result was recorded.
 pub(crate) const LOST: &str = "No result of this call was recorded. It is not known whether it took effect.";
 
-/// What it reads of a call that waited for somebody's decision when the conversation went on.
+/// The text that the model reads if a call still waited for a decision when the conversation continued.
 #[cfg(feature = "runtime")]
 const UNDECIDED: &str = "The call was not run: it waited for a decision, and a new message came first.";
 
 impl Conversation {
-    /// Makes the history such that every provider takes it, and says what was changed; nothing when it was sound.
+    /// Repairs the conversation so that every provider accepts it, and returns the changes; none if it was sound.
     ///
-    /// Afterwards each call of a reply that is sent (not one that failed or was aborted) has exactly one result,
-    /// directly behind the reply and in call order; each result belongs to a call of the reply before it; ids are
-    /// unique in a reply. A call without a result gets one of outcome `interrupted`, code `lost`.
+    /// Afterwards each call of a reply that is sent (one that neither failed nor was aborted) has exactly one result, directly after the
+    /// reply and in call order. Each result belongs to a call of the reply before it, and ids are unique in a reply. A call without a
+    /// result gets one with the outcome `interrupted` and the code `lost`.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, Part};
@@ -112,13 +112,13 @@ impl Conversation {
         self.repair_with("lost", LOST)
     }
 
-    /// The same where it is known that calls without a result were not begun.
+    /// The same, if it is known that calls without a result have not begun.
     #[cfg(feature = "runtime")]
     pub(crate) fn repair_undecided(&mut self) -> Vec<Repair> {
         self.repair_with("steered", UNDECIDED)
     }
 
-    /// Calls without a result get one of this code and text.
+    /// Gives calls without a result one with this code and text.
     fn repair_with(&mut self, code: &'static str, text: &str) -> Vec<Repair> {
         if self.is_sound() {
             return Vec::new();
@@ -128,9 +128,9 @@ impl Conversation {
         repairs
     }
 
-    /// Whether the history is such that every provider takes it; see [`repair`](Self::repair).
+    /// Returns whether every provider accepts the conversation. See [`repair`](Self::repair).
     pub fn is_sound(&self) -> bool {
-        // The calls still without a result, the next one last.
+        // The calls that have no result yet, in reverse order.
         let mut owed: Vec<&str> = Vec::new();
         for message in self.iter() {
             match message {
@@ -153,13 +153,13 @@ impl Conversation {
     }
 }
 
-/// The ids of the calls that need results.
+/// Returns the ids of the calls that need results.
 fn sent_calls(message: &Message) -> impl Iterator<Item = &str> {
     let sent = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure());
     sent.into_iter().flat_map(|reply| reply.tool_calls().map(|call| call.id.as_str()))
 }
 
-/// One call and where its result stands.
+/// A call, and the position of its result.
 struct Slot {
     id: String,
     tool: String,
@@ -169,7 +169,7 @@ struct Slot {
 struct Ledger {
     /// The calls of each message that needs results, by its position.
     calls: HashMap<usize, Vec<Slot>>,
-    /// Results that stay, by their position.
+    /// The positions of the results that are kept.
     kept: HashSet<usize>,
     repairs: Vec<Repair>,
 }
@@ -188,7 +188,7 @@ impl Ledger {
             }
         }
         let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
-        // A result belongs to the nearest call of its id before it. Where there is none, it came before its call.
+        // A result belongs to the nearest call with its id before it. If there is none, the result came before its call.
         let orphans = ledger.assign(messages, 0..messages.len(), None);
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));
@@ -197,15 +197,14 @@ impl Ledger {
         ledger
     }
 
-    /// Gives each result (of these, or all) the call of its id that was last walked past. Returns the results that
-    /// found none.
+    /// Assigns each result (of these, or of all) to the last call with its id on the walk. Returns the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
         wanted: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // By id the message that was walked past last; by both its calls without a result, the first one last.
+        // For each id the last message on the walk; for both together its calls without a result, in reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -231,7 +230,7 @@ impl Ledger {
                 }
             }
         }
-        // The first result counts, whichever way the walk went.
+        // The first result counts, whatever the direction of the walk.
         claims.sort_unstable();
         for (at, place, id) in claims {
             let slot = free.get_mut(&(place, id)).and_then(Vec::pop);
@@ -246,7 +245,7 @@ impl Ledger {
         orphans
     }
 
-    /// The messages in their new order.
+    /// Returns the messages in their new order.
     fn settle(
         mut self,
         messages: &[Arc<Message>],
@@ -275,7 +274,7 @@ impl Ledger {
                     settled.push(Arc::new(unknown.into()));
                     continue;
                 };
-                // In place when only dropped results stood between.
+                // In place if only dropped results were between them.
                 let between = last.saturating_add(1)..place;
                 let in_place = place > last
                     && messages.get(between.clone()).is_some_and(|between| {
@@ -299,7 +298,7 @@ impl Ledger {
         (settled, self.repairs)
     }
 
-    /// The ids of a message's calls, made unique: the first call of an id keeps it.
+    /// Returns the ids of a message's calls, made unique. The first call with an id keeps it.
     fn unique_ids(&mut self, slots: &[Slot]) -> Vec<String> {
         let mut taken: HashSet<String> = slots.iter().map(|slot| slot.id.clone()).collect();
         let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -322,7 +321,7 @@ impl Ledger {
     }
 }
 
-/// The message with these ids of its calls.
+/// Returns the message with these ids for its calls.
 fn renamed(message: &Arc<Message>, slots: &[Slot], names: &[String]) -> Arc<Message> {
     let same = slots.iter().zip(names).all(|(slot, name)| slot.id == *name);
     let Some(reply) = message.as_assistant().filter(|_| !same) else { return message.clone() };

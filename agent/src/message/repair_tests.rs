@@ -1,4 +1,4 @@
-//! The history invariant, broken in every way, and hand-off between providers.
+//! The invariant of conversations, violated in every way, and hand-off between providers.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn result(id: &str, text: &str) -> Message {
     ToolResultMessage::new(id, "t", OutcomeKind::Completed).with_content(text).into()
 }
 
-/// Each message in a word, and what was done.
+/// Returns each message as a word, and the repairs.
 fn repaired<const N: usize>(messages: [Message; N]) -> (String, Vec<String>) {
     let mut conversation = Conversation::from_iter(messages);
     let was_sound = conversation.is_sound();

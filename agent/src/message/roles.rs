@@ -30,27 +30,27 @@ pub(super) fn join_text(parts: &[Part]) -> String {
 #[serde(default)]
 #[non_exhaustive]
 pub struct UserMessage {
-    /// What the user says and shows.
+    /// The content of the message.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// Set when it came through a queue; a message sent twice with one id is queued once.
+    /// The id of a message that came through a queue. Messages with the same id are queued only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What only one provider knows about the message; sent to that provider.
+    /// Data of one provider about the message. It is sent only to that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<ProviderData>,
-    /// Fields this version does not know, kept.
+    /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl UserMessage {
-    /// A message of these parts.
+    /// Creates a message with these parts.
     pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
         Self { content: content.into_iter().collect(), ..Self::default() }
     }
 
-    /// The text parts, joined.
+    /// Returns the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -77,46 +77,46 @@ impl UserMessage {
 #[serde(default)]
 #[non_exhaustive]
 pub struct AssistantMessage {
-    /// What the model says, thinks and asks for, in its order.
+    /// The text, thinking and calls of the model, in order.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// The provider that answered, for example `anthropic`. Empty when nobody did.
+    /// The provider that answered, for example `anthropic`. Empty if none did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub provider: String,
-    /// The protocol it was asked by, for example `anthropic-messages`.
+    /// The protocol of the request, for example `anthropic-messages`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api: String,
-    /// The model that was asked, by the name it was asked under.
+    /// The name of the requested model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// The model that answered, where the provider calls it otherwise: an alias is answered by a version.
+    /// The model that answered, if the provider reports another name, for example a version for an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_model: Option<String>,
-    /// What it took.
+    /// The tokens and cost of the reply.
     #[serde(skip_serializing_if = "Usage::is_empty")]
     pub usage: Usage,
-    /// Why it ended.
+    /// Why the reply ended.
     pub stop_reason: StopReason,
-    /// Why it ended, in the provider's word.
+    /// Why the reply ended, in the provider's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_stop_reason: Option<String>,
-    /// Why it ended so, in words: the error, the reason of a cancellation, the explanation of a refusal.
+    /// Details of the end: the error, the reason for a cancellation, or the explanation of a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The provider's id of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// What the provider wants back with the message as a whole.
+    /// The data that the provider needs back with the whole message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<ProviderData>,
-    /// Fields this version does not know, kept.
+    /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl AssistantMessage {
-    /// A message of these parts. Its stop reason is [`StopReason::ToolUse`] if there is a call among them, else
-    /// [`StopReason::Stop`].
+    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if they include a call, and [`StopReason::Stop`]
+    /// otherwise.
     pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
         let content: Vec<Part> = content.into_iter().collect();
         let asks = content.iter().any(|part| part.as_tool_call().is_some());
@@ -124,12 +124,12 @@ impl AssistantMessage {
         Self { content, stop_reason, ..Self::default() }
     }
 
-    /// The text parts, joined.
+    /// Returns the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
 
-    /// The thinking parts, joined.
+    /// Returns the thinking parts, joined.
     pub fn thinking(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match &part.content {
             Content::Thinking { text, .. } => Some(text.as_str()),
@@ -138,7 +138,7 @@ impl AssistantMessage {
         texts.collect()
     }
 
-    /// The refusal parts, joined: what the model said instead of an answer. `None` if it did not refuse.
+    /// Returns the refusal parts, joined, or `None` if the model did not refuse.
     pub fn refusal(&self) -> Option<String> {
         let texts = self.content.iter().filter_map(|part| match &part.content {
             Content::Refusal(text) => Some(text.as_str()),
@@ -147,13 +147,13 @@ impl AssistantMessage {
         Some(texts.collect::<String>()).filter(|text| !text.is_empty())
     }
 
-    /// The calls, in their order.
+    /// Returns the calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> + Clone {
         self.content.iter().filter_map(Part::as_tool_call)
     }
 }
 
-/// What a tool call came to, as the model is told.
+/// The result of a tool call, as the model reads it.
 ///
 /// ```
 /// use agent::message::{OutcomeKind, ToolResultMessage};
@@ -167,37 +167,37 @@ impl AssistantMessage {
 pub struct ToolResultMessage {
     /// The call's id.
     pub call_id: String,
-    /// The tool's name, as the call had it.
+    /// The tool's name, as in the call.
     pub tool: String,
-    /// The result for the model; for an error its text, bare.
+    /// The content for the model. For an error, this is its plain text.
     pub content: Vec<Part>,
-    /// The result as a JSON object, where the tool gives one.
+    /// The result as a JSON object, if the tool returns one.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// How the call ended.
     pub outcome: OutcomeKind,
-    /// More exactly, for example `invalid_arguments`.
+    /// The code of the outcome, for example `invalid_arguments`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Whether the model is told that this is an error.
     pub is_error: bool,
-    /// What the call ran with, where a person changed it. Adapters tell the model: [`told`](Self::told); those of this library
-    /// leave out what the tool marks as secret.
+    /// The arguments that the call ran with, if a person changed them. Adapters tell the model with [`told`](Self::told). Those of this
+    /// library leave out arguments that the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
-    /// For the application; never sent to a model.
+    /// Data for the application. It is never sent to a model.
     #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// What only one provider knows about the result; sent to that provider.
+    /// Data of one provider about the result. It is sent only to that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<ProviderData>,
-    /// Fields this version does not know, kept.
+    /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ToolResultMessage {
-    /// A result without content. `is_error` follows the outcome.
+    /// Creates a result without content. `is_error` is derived from the outcome.
     ///
     /// ```
     /// use agent::message::{OutcomeKind, ToolResultMessage};
@@ -232,38 +232,38 @@ impl ToolResultMessage {
         }
     }
 
-    /// Sets the content: text, a part, or several.
+    /// Sets the content: text, a part or several parts.
     pub fn with_content(mut self, content: impl Into<UserMessage>) -> Self {
         self.content = content.into().content;
         self
     }
 
-    /// Sets the result as data: a JSON object.
+    /// Sets the result as a JSON object.
     pub fn with_structured(mut self, structured: Option<Value>) -> Self {
         self.structured = structured;
         self
     }
 
-    /// Sets the code, which says more exactly how the call ended.
+    /// Sets the code of the outcome.
     pub fn with_code(mut self, code: Option<String>) -> Self {
         self.code = code;
         self
     }
 
-    /// Sets what only the application sees.
+    /// Sets the data that only the application sees.
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// The text parts, joined.
+    /// Returns the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
 }
 
 impl ToolResultMessage {
-    /// The content as a model is told it: where a person changed the arguments, a line before it says what was run.
+    /// Returns the content for the model. If a person changed the arguments, it begins with a line that says what was run.
     ///
     /// ```
     /// use agent::message::{OutcomeKind, Part, ToolResultMessage};
@@ -313,7 +313,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             extra: Map<String, Value>,
         }
         let wire = Wire::deserialize(deserializer)?;
-        // Of the two, each tells the other.
+        // Each of the two fields can be derived from the other.
         let outcome = wire.outcome.unwrap_or(match wire.is_error {
             Some(true) => OutcomeKind::Failed,
             _ => OutcomeKind::Completed,
@@ -334,7 +334,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
     }
 }
 
-/// A message from the application: kept in the conversation, sent only where it has something for the model.
+/// A message of the application. It is part of the conversation, and is sent to a model only if it has content for one.
 ///
 /// ```
 /// use agent::message::{Conversation, CustomMessage, Message};
@@ -346,30 +346,30 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CustomMessage {
-    /// The application's word for it.
+    /// The kind of message, chosen by the application.
     pub kind: String,
-    /// The application's data; never sent to a model.
+    /// The application's data. It is never sent to a model.
     #[serde(default, with = "json", skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// What the model is told, as if the user had said it; nothing when none.
+    /// The content for the model, sent as a message of the user. `None` sends nothing.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
-    /// What the provider wants back with the message as a whole.
+    /// The data that the provider needs back with the whole message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<ProviderData>,
-    /// Fields this version does not know, kept.
+    /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl CustomMessage {
-    /// A message that no model sees.
+    /// Creates a message that no model sees.
     pub fn new(kind: impl Into<String>, data: impl Into<Value>) -> Self {
         let (kind, data) = (kind.into(), data.into());
         Self { kind, data, for_model: None, provider_data: None, extra: Map::new() }
     }
 
-    /// Says what the model is told.
+    /// Sets the content for the model.
     pub fn with_for_model(mut self, content: impl Into<UserMessage>) -> Self {
         self.for_model = Some(content.into().content);
         self

@@ -1,4 +1,4 @@
-//! What a reply cost.
+//! Tokens and cost.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::json;
 
-/// Tokens of a reply, or of several added up. What a provider does not report is zero.
+/// The tokens of a reply, or the sum of several replies. Counts that a provider does not report are zero.
 ///
-/// The counts nest: `input` includes what was read from and written to the provider's cache, `output` includes
-/// reasoning. Adapters of providers that count otherwise convert.
+/// The counts nest: `input` includes the tokens read from and written to the provider's cache, and `output` includes reasoning. Adapters of
+/// providers that count in another way convert their counts.
 ///
 /// ```
 /// use agent::message::Usage;
@@ -27,44 +27,43 @@ use super::json;
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens of the request, cached ones included.
+    /// The tokens of the request, including cached ones.
     pub input: u64,
-    /// Tokens of the reply, reasoning included.
+    /// The tokens of the reply, including reasoning.
     pub output: u64,
-    /// Part of `input` that came from the provider's cache.
+    /// The part of `input` that was read from the provider's cache.
     pub cache_read: u64,
-    /// Part of `input` that was written to the provider's cache.
+    /// The part of `input` that was written to the provider's cache.
     pub cache_write: u64,
-    /// Part of `output` that was spent on reasoning.
+    /// The part of `output` that was spent on reasoning.
     pub reasoning: u64,
-    /// The provider's total, or `input + output`.
+    /// The total that the provider reported, or `input + output`.
     pub total: u64,
-    /// What it cost, when prices are known. In a sum: of those replies whose prices are known.
+    /// The cost, if prices are known. A sum includes only the replies whose prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The provider's own report. A sum has none.
+    /// The provider's original report. A sum has none.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
-    /// Fields this version does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Usage {
-    /// Input and output; the total is their sum.
+    /// Creates a usage with these counts. The total is their sum.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
     }
 
-    /// Whether nothing was reported.
+    /// Returns whether nothing was reported.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl AddAssign<&Usage> for Usage {
-    /// Adds counts and cost. The reports of single replies (`raw`, `extra`) have no sum and are dropped, unless
-    /// one side is empty.
+    /// Adds counts and cost. The reports of single replies (`raw`, `extra`) cannot be added and are dropped, unless one side is empty.
     fn add_assign(&mut self, other: &Usage) {
         if other.is_empty() {
             return;
@@ -110,7 +109,7 @@ impl<'a> Sum<&'a Usage> for Usage {
     }
 }
 
-/// The money behind a [`Usage`], in the currency of the price list, by the same names.
+/// The cost of a [`Usage`], in the currency of the price list. Its fields correspond to those of the usage.
 ///
 /// ```
 /// use agent::message::Cost;
@@ -123,17 +122,17 @@ impl<'a> Sum<&'a Usage> for Usage {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Cost {
-    /// For input tokens.
+    /// The cost of input tokens.
     pub input: f64,
-    /// For output tokens.
+    /// The cost of output tokens.
     pub output: f64,
-    /// For tokens read from the cache.
+    /// The cost of tokens read from the cache.
     pub cache_read: f64,
-    /// For tokens written to the cache.
+    /// The cost of tokens written to the cache.
     pub cache_write: f64,
-    /// For reasoning tokens, where they are priced apart.
+    /// The cost of reasoning tokens, if they have a price of their own.
     pub reasoning: f64,
-    /// All together.
+    /// The total cost.
     pub total: f64,
 }
 

@@ -1,10 +1,10 @@
-//! Open word lists: words that this version does not know are kept.
+//! Open sets of words. Words that this version does not know are preserved.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a reply ended.
+/// The reason why a reply ended.
 ///
 /// ```
 /// use agent::message::StopReason;
@@ -16,27 +16,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished.
     #[default]
     Stop,
-    /// The model asks for tools.
+    /// The model asks for tool calls.
     ToolUse,
-    /// The token limit cut the reply.
+    /// The reply was cut by the token limit.
     MaxTokens,
     /// The provider withheld the reply, or the model refused.
     ContentFilter,
-    /// The provider wants to be asked again with the reply as it is.
+    /// The provider paused and wants to be asked again with the reply so far.
     Pause,
-    /// The provider failed; the message's `error` says how.
+    /// The provider failed. The message's `error` gives the reason.
     Error,
     /// The request was cancelled.
     Aborted,
-    /// Any other word of a provider, as it came. Read it with [`StopReason::from`], which knows the words above.
+    /// Any other word of a provider, unchanged. Convert words with [`StopReason::from`], which recognizes the words above.
     Other(String),
 }
 
 impl StopReason {
-    /// The word.
+    /// Returns the word, for example `tool_use`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -50,8 +50,8 @@ impl StopReason {
         }
     }
 
-    /// Whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a
-    /// message stays in the conversation and is left out of later requests.
+    /// Returns whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a message stays in the
+    /// conversation and is left out of later requests.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Error | Self::Aborted)
     }
@@ -72,7 +72,7 @@ impl From<&str> for StopReason {
     }
 }
 
-/// How a tool call ended, as the result message states it.
+/// The outcome of a tool call, as recorded in its result message.
 ///
 /// ```
 /// use agent::message::OutcomeKind;
@@ -86,20 +86,20 @@ impl From<&str> for StopReason {
 pub enum OutcomeKind {
     /// The tool returned a value.
     Completed,
-    /// The tool asks the model for a better call.
+    /// The tool asked the model for a better call.
     Retry,
-    /// The call failed; the message's `code` says how.
+    /// The call failed. The message's `code` gives the kind of failure.
     Failed,
-    /// A rule or a person did not let it run.
+    /// A rule or a person did not allow the call.
     Denied,
-    /// It was stopped, or nobody knows how it ended.
+    /// The call was stopped, or it is unknown how it ended.
     Interrupted,
     /// Any other word, as it was stored.
     Other(String),
 }
 
 impl OutcomeKind {
-    /// The word.
+    /// Returns the word, for example `completed`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Completed => "completed",
@@ -111,7 +111,7 @@ impl OutcomeKind {
         }
     }
 
-    /// Whether the model is told that this is an error: everything but [`Completed`](Self::Completed).
+    /// Returns whether the model is told that this is an error. True for all but [`Completed`](Self::Completed).
     pub fn is_error(&self) -> bool {
         *self != Self::Completed
     }

@@ -1,4 +1,4 @@
-//! The assistant: what it is made of, its conversation, its queues.
+//! The assistant: its configuration, its conversation and its queues.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,8 @@ use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
 /// A model with tools and a conversation.
 ///
-/// A clone is the same assistant, with the same conversation; [`fork`](Self::fork) makes another one. An assistant answers one
-/// prompt at a time, and the conversation goes on from prompt to prompt. It needs a tokio runtime with its clock.
+/// An assistant answers one prompt at a time, and each prompt continues the same conversation. Cloning is cheap: a clone is a handle to the
+/// same assistant. [`fork`](Self::fork) creates an independent one. Prompts need a tokio runtime with its timer enabled.
 ///
 /// ```
 /// use agent::Assistant;
@@ -46,35 +46,35 @@ pub struct Assistant {
     shared: Arc<Shared>,
 }
 
-/// What never changes.
+/// The configuration, which never changes.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
-    /// What every request has in common.
+    /// The parts that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
     pub(super) rules: Arc<LoopConfig>,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
     pub(super) signer: Option<Arc<Signer>>,
-    /// Those of the builder; an assistant begins with them.
+    /// The listeners of the builder. A new assistant starts with these.
     pub(super) listeners: Listeners,
     pub(super) steering_mode: QueueMode,
     pub(super) follow_up_mode: QueueMode,
     pub(super) max_concurrency: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
-    /// Whether results are cached that do not say so themselves.
+    /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
     pub(super) spill: Option<Spill>,
     /// Where calls and sessions are recorded.
     pub(super) keeper: Option<Arc<Keeper>>,
-    /// Whether a tool shows its stored results in a form of its own.
+    /// Whether any tool formats its stored results itself.
     pub(super) formats_results: bool,
-    /// Who chooses the tools of a turn.
+    /// The functions that choose the tools of a turn.
     pub(super) preparers: Vec<Preparer>,
     pub(super) meters: Vec<Meter>,
-    /// Where traces say what is said.
+    /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
 }
 
@@ -82,30 +82,30 @@ struct Shared {
     config: Arc<Config>,
     state: Mutex<State>,
     idle: Notify,
-    /// Wakes the run when a message steers.
+    /// Notified when a steering message arrives.
     steered: Notify,
 }
 
-/// What changes. During a run the conversation is in the loop.
+/// The state that changes. During a run the loop owns the conversation.
 pub(super) struct State {
     pub(super) conversation: Conversation,
-    /// Whether the conversation is to be looked at before the next run.
+    /// Whether the conversation must be checked and repaired before the next run.
     pub(super) is_suspect: bool,
-    /// Whether the last run waits for decisions: its open calls were not begun.
+    /// Whether the last run was suspended for decisions. Its open calls have not begun.
     pub(super) is_undecided: bool,
     pub(super) active: Option<Active>,
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
-    /// What the model is sent of the conversation, kept from request to request.
+    /// The conversation as the model is sent it, kept from request to request.
     pub(super) hand_off: HandOff,
     pub(super) last_error: Option<String>,
     pub(super) cache: ResultCache,
-    /// The files that results in the conversation name.
+    /// The files that results in the conversation refer to.
     spilled: Vec<Arc<SpilledFile>>,
-    /// Where the conversation is written down.
+    /// The session that the conversation is stored in.
     pub(super) session: Option<SessionState>,
-    /// What the store was not told of runs that are over.
+    /// Ends of calls in finished runs that could not be stored yet.
     pub(super) debts: Debts,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Active {
 }
 
 impl Assistant {
-    /// Starts an assistant of this model.
+    /// Returns a builder for an assistant that uses this model.
     pub fn builder(model: impl Model + 'static) -> AssistantBuilder {
         AssistantBuilder::new(Arc::new(model))
     }
@@ -151,15 +151,15 @@ impl Assistant {
         fork
     }
 
-    /// Asks: text, parts, or a message. Nothing happens until the prompt is awaited.
+    /// Sends text, parts or a message to the model, and returns the run as a future.
     ///
-    /// Dropping the future cancels the run; the conversation stays sound.
+    /// Nothing happens until the returned [`Prompt`] is awaited. Dropping the future cancels the run and leaves the conversation sound:
+    /// every call in it has a result.
     pub fn prompt(&self, input: impl Into<UserMessage>) -> Prompt {
         Prompt::new(self.clone(), Begin::Prompts(vec![Message::User(input.into())]))
     }
 
-    /// Asks, and tells what happens: a stream of events that drives the run as it is read. Short for
-    /// `prompt(input).stream()`.
+    /// Sends a prompt and returns a stream of events. Reading the stream drives the run. Short for `prompt(input).stream()`.
     ///
     /// ```
     /// # use agent::{Assistant, EventKind, RunError};
@@ -177,7 +177,7 @@ impl Assistant {
         self.prompt(input).stream()
     }
 
-    /// Asks for a value. Short for `prompt(input).output::<T>()` without the run.
+    /// Asks for a value of type `T`. Short for `prompt(input).output::<T>()`, but returns only the value.
     ///
     /// ```
     /// use agent::model::ScriptedModel;
@@ -190,33 +190,33 @@ impl Assistant {
     /// ```
     ///
     /// # Errors
-    /// As those of an awaited prompt, and [`RunError::Output`] for an answer that does not fit after all tries.
+    /// Returns the errors of an awaited [`Prompt`], and [`RunError::Output`] if the answer still does not fit the type after all attempts.
     pub async fn extract<T: Argument>(&self, input: impl Into<UserMessage>) -> Result<T, RunError> {
         let prompt = self.prompt(input);
         Ok(prompt.output::<T>().await?.value)
     }
 
-    /// Goes on from the conversation as it is. Where its last message is the assistant's, a queued message is taken
-    /// first: from the steering queue, else from the follow-ups.
+    /// Continues from the conversation as it is. If the last message is the assistant's, a queued message is taken first: from the steering
+    /// queue, or else from the follow-up queue.
     ///
-    /// The prompt fails, before any event, with [`RunError::NothingToContinue`] or
-    /// [`RunError::LastMessageIsAssistant`].
+    /// Before any event, the prompt fails with [`RunError::NothingToContinue`] if the conversation is empty, and with
+    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. An assistant with a session
+    /// first continues the run that was interrupted in it, if there is one: see [the store](crate::store#after-a-crash).
     pub fn continue_run(&self) -> Prompt {
         Prompt::new(self.clone(), Begin::Continue)
     }
 
-    /// Goes on with a run that was suspended: its calls are allowed or denied, results that were outstanding arrive.
+    /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
     ///
-    /// The snapshot may come from another process. Then its approvals count only when they are signed: see
-    /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this one has
-    /// none. What waits is checked against the decisions before anything happens; when they do not fit, the prompt fails
-    /// with [`RunError::Resume`] and everything still waits. A call whose tool has other parameters by now is not run:
-    /// its result is a failure with the code `approval_stale`. The run keeps its id and its limits, but time starts
-    /// again.
+    /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
+    /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have none.
+    /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
+    /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
+    /// run keeps its id and its limits, but its wall-clock limit starts again.
     ///
-    /// A snapshot that was taken in the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) goes on from
-    /// there: what was asked is asked again, calls that had begun run again with the same idempotency key, or, where
-    /// that must not happen (effect `once`), end as interrupted. Resume a snapshot once: a store has to see to that.
+    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
+    /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,
+    /// which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, RunError};
@@ -236,8 +236,9 @@ impl Assistant {
         Prompt::new(self.clone(), Begin::Resume { run, messages: Vec::new() })
     }
 
-    /// Asks, and goes on in a task of its own: the run is driven by the tokio runtime, whoever listens. What comes of it
-    /// is told to [subscribers](Self::subscribe); [`wait_until_idle`](Self::wait_until_idle) waits for its end.
+    /// Sends a prompt and drives the run in a separate tokio task, whether or not anyone listens.
+    ///
+    /// [Subscribers](Self::subscribe) receive the events; [`wait_until_idle`](Self::wait_until_idle) waits for the end of the run.
     ///
     /// ```
     /// use agent::model::ScriptedModel;
@@ -253,42 +254,42 @@ impl Assistant {
     /// ```
     ///
     /// # Errors
-    /// A run is going on; or what an awaited prompt fails with before its first event. Outside of a tokio runtime,
-    /// [`RunError::NoRuntime`].
+    /// Returns [`RunError::Busy`] if another run is active, [`RunError::NoRuntime`] outside of a tokio runtime, and otherwise the errors
+    /// that an awaited prompt fails with before its first event.
     pub fn start(&self, input: impl Into<UserMessage>) -> Result<RunHandle, RunError> {
         self.prompt(input).start()
     }
 
-    /// Says something to the run that goes on: it is heard before the next request. While idle it waits for the first
-    /// turn of the next run.
+    /// Queues a message for the current run, which reads it before its next request. While the assistant is idle, the message waits for the
+    /// first turn of the next run.
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
         let receipt = self.state().steering.push(message.into());
         self.shared.steered.notify_one();
         receipt
     }
 
-    /// Says something that is heard when the run would end. While idle it waits for the end of the next run.
+    /// Queues a message that is read when the run would otherwise end. While the assistant is idle, it waits for the end of the next run.
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
         self.state().follow_ups.push(message.into())
     }
 
-    /// The messages that wait in a queue, oldest first.
+    /// Returns the messages that wait in a queue, oldest first.
     pub fn queued(&self, queue: Queue) -> Vec<Arc<Message>> {
         self.state().queue(queue).messages()
     }
 
-    /// Takes all messages out of a queue; their receipts say so.
+    /// Removes all messages from a queue. Their receipts report [`NotDelivered::Cleared`](super::NotDelivered::Cleared).
     pub fn clear_queue(&self, queue: Queue) {
         self.state().queue(queue).clear();
     }
 
-    /// Takes the message of this [id](Receipt::id) out of its queue, and its receipt says so. False when it waits in neither.
+    /// Removes the message with this [id](Receipt::id) from its queue; its receipt reports this. Returns false if neither queue has it.
     pub fn remove_queued(&self, id: &str) -> bool {
         let mut state = self.state();
         state.steering.remove(id) || state.follow_ups.remove(id)
     }
 
-    /// The conversation so far, that of the run that goes on included. The messages are shared, not copied.
+    /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
     pub fn messages(&self) -> Conversation {
         let state = self.state();
         match &state.active {
@@ -297,7 +298,7 @@ impl Assistant {
         }
     }
 
-    /// The reply as far as it has come, while one streams: a copy. Calls in it may not be whole.
+    /// Returns a copy of the reply that is being streamed, as far as it has arrived. Calls in it may be incomplete.
     ///
     /// ```
     /// use agent::model::ScriptedModel;
@@ -318,35 +319,34 @@ impl Assistant {
         self.state().active.as_ref()?.growing.as_deref().map(Growing::message)
     }
 
-    /// The calls of the run that have begun and not ended, each as id and tool, in call order.
+    /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.
     pub fn pending_calls(&self) -> Vec<(String, String)> {
         let state = self.state();
         let calls = state.active.iter().flat_map(|active| active.core.running_calls());
         calls.map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
     }
 
-    /// Why the last run failed, or the limit that ended it, until the next one begins. A run that was cancelled did not fail.
+    /// Returns why the last run failed, or which limit ended it, until the next run begins. A cancelled run counts as not failed.
     pub fn last_error(&self) -> Option<String> {
         self.state().last_error.clone()
     }
 
-    /// What the model is shown of the tools, in the order of registration. Iterate over it with `.iter()`.
+    /// Returns the definitions of the tools as the model sees them, in the order of registration. Iterate over them with `.iter()`.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.registry().definitions()
     }
 
-    /// The tools with the state that they share, to call them without a model.
+    /// Returns the registry: the tools and their shared state. Use it to call tools without a model.
     pub fn registry(&self) -> &Registry {
         &self.shared.config.registry
     }
 
-    /// Whether a prompt is being answered.
+    /// Returns whether a prompt is being answered.
     pub fn is_busy(&self) -> bool {
         self.state().active.is_some()
     }
 
-    /// Cancels the run that is going on, if there is one. Its prompt ends with [`RunError::Aborted`]. Messages in
-    /// queues stay there.
+    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`]. Queued messages stay in their queues.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -354,10 +354,10 @@ impl Assistant {
         }
     }
 
-    /// Waits until no prompt is being answered, and every listener has returned.
+    /// Waits until no prompt is being answered and every listener has returned.
     pub async fn wait_until_idle(&self) {
         loop {
-            // Made before the look, so that a run which ends in between is not missed.
+            // Created before the check, so that a run that ends in between is not missed.
             let idle = self.shared.idle.notified();
             if !self.is_busy() {
                 return;
@@ -366,8 +366,9 @@ impl Assistant {
         }
     }
 
-    /// Begins anew: cancels the run that is going on, waits for its end, and forgets all messages, queued ones and
-    /// cached results included. A session is told so; where its store fails, with the next prompt.
+    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results.
+    ///
+    /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {
         loop {
             let idle = self.shared.idle.notified();
@@ -395,13 +396,14 @@ impl Assistant {
         true
     }
 
-    /// Tells a function of every event, in order, until the subscription is dropped. The run waits for it, so it should
-    /// not block; when it panics it is not called again, and the run goes on.
+    /// Calls a function with every event, in order, until the returned subscription is dropped.
+    ///
+    /// The run waits for the function, so it should not block. If it panics, it is not called again, and the run continues.
     pub fn subscribe(&self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
         self.subscribe_listener(Listener::new(on_event))
     }
 
-    /// The same for an asynchronous function: the run waits until it is done.
+    /// Like [`subscribe`](Self::subscribe), for an asynchronous function. The run waits until its future completes.
     pub fn subscribe_async<F>(
         &self,
         on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static,
@@ -412,7 +414,8 @@ impl Assistant {
         self.subscribe_listener(Listener::asynchronous(on_event))
     }
 
-    /// A stream of the events from now on, to be read elsewhere; it ends after the next `agent_end`.
+    /// Returns a stream of all events from now on, to be read in another task. It ends after the next `agent_end`.
+    /// A run that is suspended does not end it.
     pub fn events(&self) -> EventStream {
         EventStream::pair(|listener| self.subscribe_listener(listener))
     }
@@ -435,7 +438,7 @@ impl Assistant {
         &self.shared.config
     }
 
-    /// Whether anybody is told of events.
+    /// Whether anyone receives events.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
     }
@@ -444,22 +447,22 @@ impl Assistant {
         self.shared.steered.notified().await;
     }
 
-    /// Whether a message came in this turn that steers.
+    /// Whether a steering message arrived in this turn.
     pub(super) fn is_steered(&self) -> bool {
         self.state().steering.has_news()
     }
 
-    /// Whoever waits for the end of the run goes on.
+    /// Wakes everyone who waits for the end of the run.
     pub(super) fn tell_idle(&self) {
         self.shared.idle.notify_waiters();
     }
 
-    /// Keeps a file as long as the conversation may name it.
+    /// Keeps a file for as long as the conversation may refer to it.
     pub(super) fn keep_file(&self, file: SpilledFile) {
         self.state().spilled.push(Arc::new(file));
     }
 
-    /// Never held while anything of the application runs, so nothing can panic under it.
+    /// The lock is never held while code of the application runs, so nothing can panic while it is held.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Why a run did not end well.
+//! Errors of runs and sessions.
 
 use super::{BuildError, ResumeError, RunOutput};
 use crate::loop_core::{AgentLoop, LimitReached};
@@ -6,10 +6,10 @@ use crate::model::ModelError;
 use crate::store::StoreError;
 use crate::{DuplicateState, RegistryError};
 
-/// Why a prompt did not come to an answer.
+/// The error of a prompt.
 ///
-/// In every case the conversation is sound: each call in it has its result, and the next prompt goes on from there.
-/// A tool that fails is no error: the model is told.
+/// In every case the conversation is sound: each call in it has a result, and the next prompt continues from there. A tool that fails is
+/// not an error of the run, because the model reads the failure.
 ///
 /// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
 ///
@@ -28,29 +28,29 @@ use crate::{DuplicateState, RegistryError};
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Another prompt is being answered. It is not touched.
+    /// Another prompt is being answered. That prompt is not affected.
     #[error("the assistant is busy with another prompt")]
     Busy,
-    /// There is no message to go on from.
+    /// The conversation has no message to continue from.
     #[error("there is nothing to continue: the conversation is empty")]
     NothingToContinue,
-    /// The model has answered, and no message waits for it.
+    /// The last message is the assistant's, and no message is queued.
     #[error("there is nothing to continue: the last message is the assistant's and no message is queued")]
     LastMessageIsAssistant,
-    /// Tools need state that neither the assistant nor the prompt has.
+    /// Tools need state that neither the assistant nor the prompt provides.
     #[error("the prompt lacks state: {}", .0.of_a_prompt())]
     MissingState(#[source] RegistryError),
-    /// The prompt was given two values of one type.
+    /// The prompt was given two state values of the same type.
     #[error(transparent)]
     DuplicateState(#[from] DuplicateState),
-    /// The model did not answer.
+    /// The model failed to answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
-    /// The request could not be made: a hook failed.
+    /// A hook failed, so the request could not be made.
     #[error("the request could not be made: {message}")]
     #[non_exhaustive]
     Request {
-        /// How it failed.
+        /// The message of the hook's error.
         message: String,
     },
     /// A limit was reached.
@@ -60,38 +60,38 @@ pub enum RunError {
     #[error("the run was aborted: {reason}")]
     #[non_exhaustive]
     Aborted {
-        /// Why.
+        /// The reason given for it.
         reason: String,
     },
-    /// The decisions do not fit the run that waits for them; it still waits.
+    /// The decisions do not fit the suspended run. The run still waits.
     #[error("the run cannot go on: {0}")]
     Resume(#[source] ResumeError),
-    /// An answer of a type was asked for, and the run waits for decisions or results from outside. Resume it with
+    /// A typed answer was requested, but the run waits for decisions or results from outside. Resume it, and call
     /// [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(Box<AgentLoop>),
-    /// The tools cannot be shown to the source that the prompt names.
+    /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
-    /// A run in a task of its own needs a tokio runtime.
+    /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
-    /// The store failed, or somebody else went on with the session. The conversation is whole in memory, not in the store; the
-    /// next prompt writes down what is missing, unless it is a conflict.
+    /// The store failed, or someone else continued the session. The conversation is complete in memory but not in the store. The next
+    /// prompt stores what is missing, unless the error is a conflict.
     #[error("{error}")]
     #[non_exhaustive]
     Store {
-        /// How.
+        /// The error of the store.
         #[source]
         error: StoreError,
-        /// What the run came to all the same.
+        /// The output of the run, which is available despite the error.
         output: Box<RunOutput>,
     },
-    /// The answer does not fit the type that was asked for.
+    /// The answer does not fit the requested type.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
-        /// The report of the last try.
+        /// The validation report of the last attempt.
         message: String,
     },
 }
@@ -99,7 +99,7 @@ pub enum RunError {
 crate::error_text::debug_is_the_sentence!(RunError);
 
 impl RunError {
-    /// Whether another prompt is being answered.
+    /// Returns whether another prompt is being answered.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -117,7 +117,7 @@ impl RunError {
         matches!(self, Self::Busy)
     }
 
-    /// Whether the run was cancelled.
+    /// Returns whether the run was cancelled.
     ///
     /// ```
     /// use agent::{Assistant, CancelToken, ScriptedModel};
@@ -135,12 +135,12 @@ impl RunError {
         matches!(self, Self::Aborted { .. })
     }
 
-    /// Whether a limit ended the run.
+    /// Returns whether a limit ended the run.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit(_))
     }
 
-    /// The limit that ended the run, if one did.
+    /// Returns the limit that ended the run, if one did.
     ///
     /// ```
     /// use agent::loop_core::Limit;
@@ -167,7 +167,7 @@ impl RunError {
         }
     }
 
-    /// Why a suspended run could not go on, if that was it.
+    /// Returns why a suspended run could not be resumed, if this is such an error.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -189,7 +189,7 @@ impl RunError {
         }
     }
 
-    /// The error of the model, if it was one.
+    /// Returns the error of the model, if this is one.
     pub fn as_model_error(&self) -> Option<&ModelError> {
         match self {
             Self::Model(error) => Some(error),
@@ -197,7 +197,7 @@ impl RunError {
         }
     }
 
-    /// The error of the store, if it was one.
+    /// Returns the error of the store, if this is one.
     ///
     /// ```
     /// use agent::store::{MemoryStore, StoreError, StoreErrorKind};
@@ -217,7 +217,7 @@ impl RunError {
         }
     }
 
-    /// The error in a word of a closed set, for logs and measurements: that of its variant, in snake case.
+    /// Returns the name of the variant in snake case, for logs and metrics. The set of codes is closed.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Busy => "busy",
@@ -239,7 +239,7 @@ impl RunError {
     }
 }
 
-/// Why a session cannot be opened.
+/// The error of opening a session.
 ///
 /// ```
 /// use agent::{Assistant, OpenError, ScriptedModel};
@@ -252,13 +252,13 @@ impl RunError {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The assistant cannot be built.
+    /// The assistant could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The builder was given no store.
     #[error("a session needs a store: give one by `AssistantBuilder::store`")]
     NoStore,
-    /// The session cannot be read.
+    /// The session could not be read.
     #[error("the session cannot be read: {0}")]
     Store(#[from] StoreError),
 }

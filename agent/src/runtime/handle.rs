@@ -1,4 +1,4 @@
-//! A run, as others hold it who do not read it.
+//! Handles to a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::CancelToken;
 use crate::loop_core::AgentLoop;
 use crate::message::UserMessage;
 
-/// What can be done to a run from elsewhere.
+/// A handle that controls a run from elsewhere.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -23,7 +23,7 @@ use crate::message::UserMessage;
 /// # Ok(()) }
 /// ```
 ///
-/// Others speak to the run through it:
+/// Messages for the run can be sent through it:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -46,27 +46,27 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// The run's id, as in its events.
+    /// Returns the id of the run, the same as in its events.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// Ends the run, whose prompt fails with [`RunError::Aborted`](super::RunError::Aborted). The first reason counts.
+    /// Cancels the run. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Only the first reason is kept.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         self.cancel.cancel(reason);
     }
 
-    /// As [`Assistant::steer`].
+    /// Like [`Assistant::steer`].
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
         self.assistant.steer(message)
     }
 
-    /// As [`Assistant::follow_up`].
+    /// Like [`Assistant::follow_up`].
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
         self.assistant.follow_up(message)
     }
 
-    /// The run as it stands, to be stored; none when it is not the one that goes on.
+    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active.
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;

@@ -1,4 +1,4 @@
-//! What an application may change in a run.
+//! Hooks: functions of the application that can change a run.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
 use crate::model::ModelRequest;
 use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
 
-/// What a hook returns when it fails.
+/// The error type of hooks.
 ///
 /// ```
 /// use agent::{Assistant, HookError, ScriptedModel};
@@ -25,14 +25,15 @@ use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
 /// ```
 pub type HookError = Box<dyn Error + Send + Sync>;
 
-/// What an application may change in a run. Every method has a default that changes nothing; single ones can be
-/// given as closures to the [builder](super::AssistantBuilder).
+/// Functions of the application that can change a run.
 ///
-/// Hooks are asked in the order they were added, each sees what the one before it left. A turn asks them in this
-/// order, after the tools of the turn are [chosen](super::AssistantBuilder::prepare_tools): [`transform_context`](Self::transform_context), [`convert`](Self::convert),
-/// [`before_request`](Self::before_request), then for each call [`before_tool_call`](Self::before_tool_call) and
-/// [`after_tool_call`](Self::after_tool_call), and [`on_turn_end`](Self::on_turn_end) when the run could go on. Cancelling
-/// the run drops a hook that waits.
+/// Every method has a default that changes nothing. To set a single hook, pass a closure to the [builder](super::AssistantBuilder).
+///
+/// Hooks run in the order in which they were added, and each receives what the previous one returned. In each turn, after its tools are
+/// [chosen](super::AssistantBuilder::prepare_tools), they are called in this order: [`transform_context`](Self::transform_context),
+/// [`convert`](Self::convert), [`before_request`](Self::before_request), then [`before_tool_call`](Self::before_tool_call) and
+/// [`after_tool_call`](Self::after_tool_call) for each call, and [`on_turn_end`](Self::on_turn_end) if the run could continue. When the run
+/// is cancelled, a pending hook is dropped.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -63,8 +64,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 #[doc = include_str!("../docs/hooks.md")]
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
-    /// Other messages for this request; the conversation is not changed. What it gives is made
-    /// [sound](crate::message::Conversation::repair) before it is sent.
+    /// Returns the messages for this request. The conversation itself does not change. The returned messages are
+    /// [repaired](crate::message::Conversation::repair) before they are sent.
     fn transform_context(
         &self,
         messages: MessageList,
@@ -73,19 +74,20 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(messages)))
     }
 
-    /// What a model is sent of an application's own message; none leaves it out. The default is what the message
-    /// says itself.
+    /// Returns what the model is sent for a custom message of the application, or `None` to leave the message out.
+    ///
+    /// The default is the message's own [`for_model`](CustomMessage::for_model).
     fn convert(&self, message: &CustomMessage) -> Option<Vec<Part>> {
         message.for_model.clone()
     }
 
-    /// Another model's settings, tools or messages for this request.
+    /// Changes the settings, tools or messages of this request.
     fn before_request(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelRequest, HookError>> {
         Box::pin(std::future::ready(Ok(request)))
     }
 
-    /// The same, with the context of the run: the state of the prompt and of the assistant, its source, its ids. This is what
-    /// a run asks; by default it asks [`before_request`](Self::before_request).
+    /// Changes a request like [`before_request`](Self::before_request), and also receives the context of the run: the state of the prompt
+    /// and of the assistant, the source and the ids. A run calls this method, and its default calls `before_request`.
     fn before_request_in(
         &self,
         request: ModelRequest,
@@ -94,19 +96,19 @@ pub trait Hooks: Send + Sync {
         self.before_request(request)
     }
 
-    /// Whether a checked call may run, and with which arguments. An error is the result of the call, with the code
+    /// Decides whether a validated call may run, and with which arguments. An error becomes the result of the call, with the code
     /// `hook_error`.
     ///
-    /// Hooks are asked before a person is asked for approval. Where that person changed the arguments, they are asked once
-    /// more, about the changed ones. Then only [`BeforeCall::Block`] and an error count: the person's decision is the
-    /// approval, and it is for exactly these arguments, so [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`]
-    /// change nothing. What must hold in any case is blocked, not replaced.
+    /// The hook is called before a person is asked for approval. If that person changes the arguments, the hook is called again with the
+    /// changed ones. In this second call only [`BeforeCall::Block`] and an error count, because the person approved exactly these
+    /// arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] have no effect. To enforce a rule in every case, block the call.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
 
-    /// Changes a result. Asked about bodies that ended by themselves; not about calls that never ran, were
-    /// interrupted or timed out. An error replaces the result, with the code `hook_error`.
+    /// Changes the result of a call whose body returned.
+    ///
+    /// It is not called for calls that never ran, were interrupted or timed out. An error replaces the result, with the code `hook_error`.
     fn after_tool_call(
         &self,
         call: ToolCallInfo,
@@ -115,14 +117,14 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(AfterCall::default())))
     }
 
-    /// Whether the run goes on after this turn: `Some(false)` ends it, `Some(true)` asks the model again, `None` is
-    /// no opinion.
+    /// Decides whether the run continues after this turn: `Some(false)` ends it, `Some(true)` asks the model again, and `None` leaves the
+    /// decision to the run.
     fn on_turn_end(&self, summary: TurnSummary) -> BoxFuture<'_, Result<Option<bool>, HookError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }
 
-/// One call, as hooks see it. Cloning is one reference count.
+/// A tool call, as hooks see it. Cloning it only increments a reference count.
 ///
 /// ```
 /// use agent::message::Message;
@@ -172,35 +174,35 @@ impl ToolCallInfo {
         Self { inner: Arc::new(CallInner { assistant, call, args, context }) }
     }
 
-    /// The reply that asks for it; none where the call was not made by a model.
+    /// Returns the reply that made the call, or `None` if the call was not made by a model.
     pub fn assistant(&self) -> Option<&Message> {
         self.inner.assistant.as_deref()
     }
 
-    /// The call, as it would run.
+    /// Returns the call, as it would run.
     pub fn call(&self) -> &ToolCall {
         &self.inner.call
     }
 
-    /// Its arguments, checked and coerced.
+    /// Returns the validated and coerced arguments.
     pub fn args(&self) -> &Value {
         &self.inner.args
     }
 
-    /// The context of the run: its state, its ids.
+    /// Returns the context of the run, with its state and ids.
     pub fn context(&self) -> &ToolContext {
         &self.inner.context
     }
 }
 
-/// Without the arguments: they may hold secrets, and this text goes into logs.
+/// Without the arguments: they may hold secrets, and the `Debug` text is written to logs.
 impl fmt::Debug for ToolCallInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCallInfo").field("call", self.call()).finish_non_exhaustive()
     }
 }
 
-/// What a hook says to a call.
+/// The decision of a hook on a call.
 ///
 /// ```
 /// use agent::{Assistant, BeforeCall, ScriptedModel, json, model::reply, tool, tools};
@@ -230,29 +232,29 @@ impl fmt::Debug for ToolCallInfo {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BeforeCall {
-    /// It runs.
+    /// The call runs.
     Continue,
-    /// It runs with these arguments, which are checked again.
+    /// The call runs with these arguments, which are validated again.
     Replace(Value),
-    /// It does not run: the result is `denied`, code `blocked`.
+    /// The call does not run. Its result is `denied` with the code `blocked`.
     #[non_exhaustive]
     Block {
-        /// What the model is told.
+        /// The reason that the model reads.
         reason: String,
-        /// Whether the run goes on.
+        /// Whether the run continues.
         control: Control,
     },
-    /// Somebody has to say whether it runs.
+    /// The call waits for an approval.
     RequireApproval,
 }
 
 impl BeforeCall {
-    /// It does not run, for this reason.
+    /// Returns a decision that blocks the call for this reason.
     pub fn block(reason: impl Into<String>) -> Self {
         Self::Block { reason: reason.into(), control: Control::Continue }
     }
 
-    /// It does not run, and the run goes on or ends as `control` says: at once, or if every result of the turn says so.
+    /// Returns a decision that blocks the call, and says whether the run continues, ends now, or ends if all results of the turn say so.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -288,7 +290,7 @@ impl BeforeCall {
     }
 }
 
-/// What a hook changes in a result, field by field.
+/// The changes of a hook to a result, field by field. A field that is `None` changes nothing.
 ///
 /// ```
 /// use agent::model::{ScriptedModel, reply};
@@ -315,12 +317,12 @@ impl BeforeCall {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AfterCall {
-    /// Other content for the model.
+    /// The new content for the model. Structured data of the result is dropped; for an error, only the text parts are used.
     pub content: Option<Vec<Part>>,
-    /// Other metadata.
+    /// The new metadata. Ignored if the result is an error.
     pub metadata: Option<Map<String, Value>>,
-    /// True makes it a failure (code `hook_set_error`, unless it has one); false makes it complete.
+    /// Whether the result is an error. True makes it a failure, with its own code or else `hook_set_error`; false makes it completed.
     pub is_error: Option<bool>,
-    /// Whether the run goes on.
+    /// Whether the run continues.
     pub control: Option<Control>,
 }

@@ -1,4 +1,4 @@
-//! The assistant on tokio: a model, tools, and what drives the [loop](crate::loop_core) between them.
+//! The assistant: drives the [agent loop](crate::loop_core) on tokio, with a model, tools, hooks, queues and listeners.
 
 mod approval;
 mod ask;
@@ -48,7 +48,7 @@ pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use stepwise::{StepCall, Stepwise};
 
-/// Unlike any other: 128 bits from the standard library's source of hash keys.
+/// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {
     use std::hash::{BuildHasher as _, RandomState};
     let random = || RandomState::new().hash_one(std::time::SystemTime::now());

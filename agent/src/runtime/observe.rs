@@ -1,4 +1,4 @@
-//! What an application measures of runs, and what of their content its traces may hold.
+//! Metrics of runs, and the content that traces may record.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
 use crate::model::{ModelError, ModelInfo};
 use crate::tool::trace::Capture;
 
-/// A measurement of a run: what a model request or a tool call took.
+/// A measurement of a run, of one model request or one tool call.
 ///
-/// Names, numbers and words of closed sets; nothing of what is said. Ids of runs and calls are for looking them up: as labels
-/// of a metric they have too many forms.
+/// It holds only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are for looking
+/// them up; do not use them as metric labels, because they have too many distinct values.
 ///
 /// ```
 /// use agent::{Assistant, Metric, ScriptedModel};
@@ -36,13 +36,13 @@ use crate::tool::trace::Capture;
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "one at a time, handed on by reference")]
 pub enum Metric {
-    /// A model was asked, and replied or failed.
+    /// A request to a model, whether it succeeded or failed.
     Request(RequestMetric),
-    /// A call ended, whether its body ran or not.
+    /// A tool call that ended, whether its body ran or not.
     ToolCall(ToolCallMetric),
 }
 
-/// What a request to a model took.
+/// The measurement of a request to a model.
 ///
 /// ```
 /// use agent::RequestMetric;
@@ -56,29 +56,29 @@ pub enum Metric {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RequestMetric {
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// Its turn, from 1.
+    /// The turn of the run, counted from 1.
     pub turn: u32,
     /// The provider, for example `anthropic`.
     pub provider: String,
-    /// The model that was asked.
+    /// The requested model.
     pub model: String,
-    /// The model that answered, where its provider says so.
+    /// The model that answered, if the provider reports it.
     pub response_model: Option<String>,
-    /// Tokens, and money where prices are known; zero for a request that failed before anything was said of it.
+    /// The tokens, and the cost if prices are known. Zero for a request that failed before any usage was reported.
     pub usage: Usage,
-    /// How the reply ended.
+    /// Why the reply ended.
     pub stop_reason: StopReason,
-    /// The kind of error, where it failed: the `error.type` of its span.
+    /// The kind of error if the request failed, the same as `error.type` of its span.
     pub error: Option<&'static str>,
-    /// From asking to the end of the reply.
+    /// The time from the request to the end of the reply.
     pub duration: Duration,
-    /// From asking to the first piece of the reply; none when there was none.
+    /// The time from the request to the first piece of the reply, or `None` if there was none.
     pub first_piece: Option<Duration>,
 }
 
-/// What a call of a tool took.
+/// The measurement of a tool call.
 ///
 /// ```
 /// use agent::ToolCallMetric;
@@ -91,34 +91,34 @@ pub struct RequestMetric {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallMetric {
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// Its turn, from 1.
+    /// The turn of the run, counted from 1.
     pub turn: u32,
     /// The id of the call.
     pub call_id: String,
-    /// The name that was called. It is the model's: of an unknown tool ([`code`](Self::code) `unknown_tool`) it may be anything.
+    /// The name that the model called. For an unknown tool ([`code`](Self::code) is `unknown_tool`) it can be any text.
     pub tool: String,
-    /// How it ended.
+    /// How the call ended.
     pub outcome: OutcomeKind,
-    /// The code of a failure, a denial or an interruption.
+    /// The code of a failure, denial or interruption.
     pub code: Option<String>,
-    /// How many coercions its arguments needed.
+    /// The number of coercions in its arguments.
     pub coercions: usize,
     /// Whether its body ran.
     pub ran: bool,
-    /// Whether the result is that of an earlier call.
+    /// Whether the result was reused from an earlier call.
     pub cached: bool,
-    /// Which attempt it was, from 1.
+    /// The attempt, counted from 1.
     pub attempt: u32,
-    /// How long the body took, all attempts together, in whole milliseconds.
+    /// The duration of the body, all attempts together, in whole milliseconds.
     pub duration: Duration,
 }
 
-/// Who is told of measurements.
+/// A function that receives measurements.
 pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 
-/// Since when a request is under way, and when the first piece of its reply came.
+/// When a request was sent, and when the first piece of its reply arrived.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     at: Instant,
@@ -130,7 +130,7 @@ impl Asked {
         Self { at: Instant::now(), first_piece: None }
     }
 
-    /// A piece came.
+    /// Notes that a piece arrived.
     pub(super) fn piece(&mut self) {
         let at = self.at;
         self.first_piece.get_or_insert_with(|| at.elapsed());
@@ -138,7 +138,7 @@ impl Asked {
 }
 
 impl Driver {
-    /// The request of `asked` came to this.
+    /// Reports how the request of `asked` ended.
     pub(super) fn measure(&self, asked: Asked, reply: &AssistantMessage, error: Option<&ModelError>) {
         if self.config.meters.is_empty() {
             return;
@@ -164,7 +164,7 @@ impl Driver {
     }
 }
 
-/// What an event says of a call that ended.
+/// Returns the measurement of a call that ended.
 fn of_event(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;
@@ -185,8 +185,9 @@ fn of_event(event: &Event) -> Option<Metric> {
 }
 
 impl AssistantBuilder {
-    /// Adds a function that is told what each model request and each tool call took: for counters and histograms. The run waits for
-    /// it, so it should hand on and not block; a panic of it is logged.
+    /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.
+    ///
+    /// The run waits for the function, so it should not block. If it panics, the panic is logged.
     ///
     /// ```
     /// use agent::model::{ScriptedModel, reply};
@@ -228,8 +229,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Puts what is said into the traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), arguments and results of
-    /// calls, and the values of coercions. Without it they have names and numbers only.
+    /// Records content in the traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and
+    /// the values of coercions. By default, traces hold only names and numbers.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -284,8 +285,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// The same, after `redact` has changed what must not be there. It is given every text, number and boolean of all that is
-    /// captured, with its place as a JSON pointer. Where it panics, nothing is captured. Keys of objects stay as they are.
+    /// Like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
+    ///
+    /// `redact` is called with every string, number and boolean of the captured content, and its place as a JSON pointer. The keys of
+    /// objects stay as they are. If it panics, nothing is captured.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, Value};

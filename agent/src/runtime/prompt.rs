@@ -1,4 +1,4 @@
-//! One prompt and its answer.
+//! Prompts, runs and their output.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ use crate::{Argument, BoxFuture, CancelToken, Source, ToolContext, ToolContextBu
 use futures_core::Stream;
 use tokio::runtime::Handle;
 
-/// A prompt that waits to be awaited, or read as a [stream](Self::stream). Made by [`Assistant::prompt`].
+/// A prompt that has not been sent yet. Await it, or read it as a [stream](Self::stream). Created by [`Assistant::prompt`].
 ///
 /// ```
 /// use agent::{Assistant, CancelToken, ScriptedModel};
@@ -30,7 +30,7 @@ use tokio::runtime::Handle;
 /// # Ok(()) }
 /// ```
 ///
-/// Awaited, it gives the output alone. It can also be read as a stream of events, or driven by a task of its own:
+/// Awaiting it returns only the output. It can also be read as a stream of events, or driven by a separate task:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -51,7 +51,7 @@ pub struct Prompt {
     assistant: Assistant,
     begin: Begin,
     context: ToolContextBuilder,
-    /// Somebody's, that the run ends with.
+    /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     wanted: Option<Arc<Wanted>>,
@@ -71,7 +71,7 @@ impl Prompt {
         Self { assistant, begin, context, cancel: None, run_id, wanted: None }
     }
 
-    /// Asks for an answer of a type.
+    /// Asks for an answer of type `T`.
     ///
     /// ```
     /// use agent::model::{ScriptedModel, reply};
@@ -100,8 +100,8 @@ impl Prompt {
         self
     }
 
-    /// Adds another message to what the run begins with, of the user or of the application. A run that is resumed hears
-    /// it before its next request.
+    /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads it before its next
+    /// request.
     ///
     /// ```
     /// use agent::message::CustomMessage;
@@ -125,7 +125,7 @@ impl Prompt {
         self
     }
 
-    /// Gives tools a value for this prompt alone; it shadows the assistant's of that type.
+    /// Adds a state value for this prompt only. It takes precedence over the assistant's value of the same type.
     ///
     /// ```
     /// # use agent::{Assistant, RunError};
@@ -138,7 +138,7 @@ impl Prompt {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// Gives tools a shared value for this prompt alone; `T` may be a trait.
+    /// Adds a shared state value for this prompt only. `T` may be a trait object.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -174,7 +174,7 @@ impl Prompt {
         self
     }
 
-    /// Says to what the tools' work belongs; they find it in their context.
+    /// Sets the session id that tools find in their context.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, ToolContext, model::reply, tool, tools};
@@ -197,7 +197,7 @@ impl Prompt {
         self
     }
 
-    /// Says on whose behalf the run is: the model is shown the tools as that source may see them, and calls are checked by
+    /// Sets the source on whose behalf the run acts. The model sees the tools as that source may see them, and calls are validated against
     /// the same parameters.
     ///
     /// ```
@@ -231,7 +231,7 @@ impl Prompt {
         self
     }
 
-    /// The run as a stream of events. It is driven by reading it.
+    /// Returns the run as a stream of events. Reading the stream drives the run.
     pub fn stream(mut self) -> Run {
         let handle = self.handle();
         let watcher = Watcher::default();
@@ -239,15 +239,15 @@ impl Prompt {
         Run { running: Some(run), watcher, handle, result: None }
     }
 
-    /// The run in a task of its own: [`Assistant::start`] with what this prompt says.
+    /// Drives the run in a separate task, as [`Assistant::start`] does.
     ///
     /// # Errors
-    /// As [`Assistant::start`].
+    /// Returns the errors of [`Assistant::start`].
     pub fn start(mut self) -> Result<RunHandle, RunError> {
         let runtime = Handle::try_current().map_err(|_| RunError::NoRuntime)?;
         let handle = self.handle();
         let driver = self.begin(handle.cancel.clone(), None)?;
-        // What it comes to is told to listeners, and kept in the assistant.
+        // Listeners receive the result, and the assistant keeps the conversation.
         runtime.spawn(async move { drop(driver.run().await) });
         Ok(handle)
     }
@@ -256,7 +256,7 @@ impl Prompt {
         RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
     }
 
-    /// The run's own: ending it must not end others that share the prompt's.
+    /// The run's own token: ending this run must not end others that share the prompt's token.
     fn token(&mut self) -> CancelToken {
         self.cancel.take().map_or_else(CancelToken::new, |token| token.child())
     }
@@ -266,7 +266,7 @@ impl Prompt {
         cancel: CancelToken,
         watcher: Option<Watcher>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
-        // Until it is polled, nothing happens; from then on it is nothing but the driver's.
+        // Nothing happens until the future is polled. From then on, only the driver is kept.
         let prompt = Box::new(self);
         Box::pin(async move {
             let driver = prompt.begin(cancel, watcher)?;
@@ -274,7 +274,7 @@ impl Prompt {
         })
     }
 
-    /// The run, begun: from here the assistant is busy until the driver is gone.
+    /// Begins the run. From here on, the assistant is busy until the driver is dropped.
     fn begin(self, cancel: CancelToken, watcher: Option<Watcher>) -> Result<Box<Driver>, RunError> {
         let Self { assistant, begin, context, run_id, wanted, .. } = self;
         let config = assistant.config();
@@ -307,8 +307,10 @@ impl fmt::Debug for Prompt {
     }
 }
 
-/// A run: a stream of its events, and in the end its [output](Self::output). Reading drives it; the run never is ahead of
-/// its reader. Dropping it cancels the run and leaves a sound conversation.
+/// A stream of the events of a run, which ends with its [output](Self::output).
+///
+/// Reading the stream drives the run: the run never gets ahead of its reader. Dropping it cancels the run and leaves the conversation
+/// sound.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -331,23 +333,23 @@ pub struct Run {
 }
 
 impl Run {
-    /// The next event; none when the run is over, and when it did not begin.
+    /// Returns the next event, or `None` if the run is over or could not begin.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// What can be done to the run from elsewhere, while it is read here. [`RunHandle::snapshot`] has an example.
+    /// Returns a handle that controls the run from elsewhere while it is read here. See [`RunHandle::snapshot`] for an example.
     pub fn handle(&self) -> RunHandle {
         self.handle.clone()
     }
 
-    /// What the run came to. Reads the events that were not read.
+    /// Returns the output of the run, after reading all remaining events.
     ///
     /// # Errors
-    /// As those of an awaited [`Prompt`].
+    /// Returns the errors of an awaited [`Prompt`].
     pub async fn output(mut self) -> Result<RunOutput, RunError> {
         while self.next().await.is_some() {}
-        // There is a result once the events are over.
+        // The result is set once the events are over.
         self.result.take().unwrap_or_else(|| Err(RunError::Aborted { reason: "the run is gone".to_owned() }))
     }
 }
@@ -379,7 +381,7 @@ impl fmt::Debug for Run {
     }
 }
 
-/// What a prompt came to.
+/// The result of a prompt.
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -401,24 +403,24 @@ impl fmt::Debug for Run {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunOutput {
-    /// The id of the run, as in its events.
+    /// The id of the run, the same as in its events.
     pub run_id: Arc<str>,
-    /// Every message that the run added, the prompt first.
+    /// All messages that the run added, starting with the prompt.
     pub messages: Vec<Arc<Message>>,
-    /// What it took.
+    /// The tokens and cost of the run.
     pub usage: Usage,
-    /// How many replies it took.
+    /// The number of replies.
     pub turns: u32,
-    /// How it ended.
+    /// How the run ended.
     pub stop: RunStop,
-    /// What was changed in the arguments of its calls so that they fit, for each call where anything was.
+    /// The coercions in the arguments of its calls. Calls without any are not listed.
     pub coercions: Vec<CallCoercions>,
-    /// Where the run is suspended, what goes on: for [`Assistant::resume`], here or where it was stored and loaded.
+    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process.
     pub snapshot: Option<Box<AgentLoop>>,
 }
 
 impl RunOutput {
-    /// The text of the last reply.
+    /// Returns the text of the last reply.
     pub fn text(&self) -> String {
         let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
         reply.map(crate::message::AssistantMessage::text).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Messages that wait for a run.
+//! Messages that are queued for a run.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::message::{Message, UserMessage};
 
-/// How many messages of a queue a poll takes.
+/// How many messages a run takes from a queue at a time.
 ///
 /// ```
 /// use agent::{Assistant, QueueMode, ScriptedModel};
@@ -25,17 +25,17 @@ use crate::message::{Message, UserMessage};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueMode {
-    /// The oldest.
+    /// The oldest message.
     #[default]
     OneAtATime,
-    /// All that are there.
+    /// All queued messages.
     All,
 }
 
-/// How many messages a queue holds; more are refused, with a receipt that says so.
+/// The capacity of a queue. Further messages are refused, and their receipts report this.
 const MAX_QUEUED: usize = 1024;
 
-/// What became of a message that was queued.
+/// The delivery status of a queued message.
 ///
 /// ```
 /// use agent::{Assistant, Delivery, ScriptedModel};
@@ -50,19 +50,19 @@ const MAX_QUEUED: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// It is in the conversation.
+    /// The message is in the conversation.
     #[non_exhaustive]
     Delivered {
-        /// The run that took it.
+        /// The run that took the message.
         run_id: Arc<str>,
-        /// The turn that began with it.
+        /// The turn that began with the message.
         turn: u32,
     },
-    /// It will not be.
+    /// The message will not be delivered.
     NotDelivered(NotDelivered),
 }
 
-/// Why a message was not delivered.
+/// The reason why a message was not delivered.
 ///
 /// ```
 /// use agent::{Assistant, Delivery, NotDelivered, ScriptedModel, loop_core::Queue};
@@ -76,16 +76,17 @@ pub enum Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotDelivered {
-    /// It was taken out of its queue.
+    /// The message was removed from its queue.
     Cleared,
-    /// The assistant is gone.
+    /// The assistant was dropped.
     Closed,
     /// The queue was full.
     Full,
 }
 
-/// Says what becomes of a message that was queued. It stays open from run to run until the message is delivered
-/// or cannot be any more. Dropping it changes nothing.
+/// A receipt for a queued message, which reports its delivery status.
+///
+/// It stays open across runs until the message is delivered or can no longer be. Dropping it has no effect on the message.
 ///
 /// ```
 /// use agent::loop_core::Queue;
@@ -110,19 +111,19 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The message's id: its own, or the one that it was given with its place in the queue.
+    /// Returns the id of the message: its own id, or the one it was given when it was queued.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What is known now; none while the message waits.
+    /// Returns the delivery status, or `None` while the message is still queued.
     pub fn status(&self) -> Option<Delivery> {
         let known = self.state.borrow().clone();
         let closed = || self.state.has_changed().is_err();
         known.or_else(|| closed().then_some(Delivery::NotDelivered(NotDelivered::Closed)))
     }
 
-    /// Waits until the message is delivered, or cannot be any more.
+    /// Waits until the message is delivered or can no longer be.
     pub async fn delivered(&self) -> Delivery {
         let mut state = self.state.clone();
         let known = state.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
@@ -147,7 +148,7 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    /// The message with its id, and what tells what becomes of it.
+    /// The message with its id, and the channel that reports its delivery.
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
         let id: Arc<str> = id.as_str().into();
@@ -171,12 +172,12 @@ impl Queued {
 #[derive(Default)]
 pub(super) struct MessageQueue {
     waiting: VecDeque<Queued>,
-    /// How many of them were there when a turn began: their turn comes later, and they have no say in this one.
+    /// How many of them were queued when the current turn began. They wait for a later turn and do not steer this one.
     left: usize,
 }
 
 impl MessageQueue {
-    /// A message whose id is there already is not queued again.
+    /// Queues a message. A message whose id is already queued is not added again.
     pub(super) fn push(&mut self, message: UserMessage) -> Receipt {
         let twin = message.id.as_deref().and_then(|id| self.waiting.iter().find(|queued| *queued.id == *id));
         if let Some(twin) = twin {
@@ -192,7 +193,7 @@ impl MessageQueue {
         receipt
     }
 
-    /// A message of whatever kind, for which nobody waits.
+    /// Queues a message of any kind, without a receipt.
     pub(super) fn push_message(&mut self, message: Message) {
         match message {
             Message::User(message) => drop(self.push(message)),
@@ -200,7 +201,7 @@ impl MessageQueue {
         }
     }
 
-    /// A message of the run's own, before all others.
+    /// Puts a message of the run itself before all others.
     pub(super) fn push_front(&mut self, message: UserMessage) {
         self.waiting.push_front(Queued::new(message));
         self.left += 1;
@@ -210,17 +211,17 @@ impl MessageQueue {
         self.waiting.is_empty()
     }
 
-    /// Whether a message came since the turn began.
+    /// Whether a message arrived since the turn began.
     pub(super) fn has_news(&self) -> bool {
         self.waiting.len() > self.left
     }
 
-    /// What waits now is heard in a later turn.
+    /// Leaves the messages that are queued now to a later turn.
     pub(super) fn leave(&mut self) {
         self.left = self.waiting.len();
     }
 
-    /// What a turn begins with.
+    /// Takes the messages that a turn begins with.
     pub(super) fn take(&mut self, mode: QueueMode) -> Vec<Queued> {
         let count = match mode {
             QueueMode::OneAtATime => self.waiting.len().min(1),

@@ -1,10 +1,10 @@
-//! What can go wrong with a store.
+//! Errors of stores.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a store did not do what it was asked. It names neither statements nor values.
+/// The error of a store. It contains no statements and no stored values.
 ///
 /// ```
 /// use agent::store::{StoreError, StoreErrorKind};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// assert_eq!(error.to_string(), "the store is busy: somebody else writes");
 /// ```
 ///
-/// A store of one's own has words for what went wrong beneath it:
+/// An implementation of your own can map its errors to these kinds:
 ///
 /// ```
 /// use agent::store::{StoreError, StoreErrorKind};
@@ -41,7 +41,7 @@ pub struct StoreError {
 
 crate::error_text::debug_is_the_sentence!(StoreError);
 
-/// What kind of trouble it is.
+/// The kind of a [`StoreError`].
 ///
 /// ```
 /// use agent::store::{StoreError, StoreErrorKind};
@@ -52,26 +52,26 @@ crate::error_text::debug_is_the_sentence!(StoreError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// It cannot be reached, or the connection was lost.
+    /// The store cannot be reached, or the connection was lost.
     Unavailable,
-    /// Somebody else holds it: a lock, a full pool.
+    /// The store is in use: a lock is held, or the connection pool is exhausted.
     Busy,
-    /// It can be read only.
+    /// The store is read-only.
     ReadOnly,
-    /// There is no room.
+    /// The store has no room left.
     Full,
-    /// Somebody else was there first: a session went on without this writer.
+    /// Another writer continued the session first.
     Conflict,
-    /// What is stored cannot be read, or is not what this version knows.
+    /// The stored data cannot be read, or this version does not know its form.
     Corrupt,
-    /// It did not answer in time. Whether it did what was asked is not known.
+    /// The store did not answer in time. It is unknown whether the request took effect.
     Timeout,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
 impl StoreErrorKind {
-    /// The word.
+    /// Returns the kind as a word, for example `read_only`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
@@ -106,25 +106,25 @@ impl fmt::Display for StoreErrorKind {
 }
 
 impl StoreError {
-    /// The same, with the file that it is about.
+    /// The same error, with the file that it is about.
     #[cfg(feature = "store-sql")]
     pub(super) fn of_file(mut self, path: &str) -> Self {
         self.message = format!("{path}: {}", self.message);
         self
     }
 
-    /// Trouble of this kind; the message says more, without values.
+    /// Creates an error of this kind. The message gives details and must not contain stored values.
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// Adds the error that it came from: its [source](Error::source).
+    /// Sets the underlying error, its [source](Error::source).
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// A conflict: the session is not at the entry where its writer left it.
+    /// Creates a conflict: the session has moved on from the entry that its writer expected.
     pub fn conflict(session: &str, expected: u64) -> Self {
         Self::new(
             StoreErrorKind::Conflict,
@@ -132,27 +132,27 @@ impl StoreError {
         )
     }
 
-    /// What is stored cannot be read: `what` names it, the source says why.
+    /// Creates an error for stored data that cannot be read. `what` names the data, the source says why.
     pub fn corrupt(what: &str, source: impl Error + Send + Sync + 'static) -> Self {
         Self::new(StoreErrorKind::Corrupt, what).with_source(source)
     }
 
-    /// What kind of trouble it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> StoreErrorKind {
         self.kind
     }
 
-    /// What more is known than the kind.
+    /// Returns the details beyond the kind.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same may go well a moment later.
+    /// Returns whether the same request may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Busy | StoreErrorKind::Timeout)
     }
 
-    /// Whether somebody else went on with the session: open it again to go on from there.
+    /// Returns whether another writer continued the session. Open the session again to continue from there.
     pub fn is_conflict(&self) -> bool {
         self.kind == StoreErrorKind::Conflict
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::message::UserMessage;
 use crate::{BoxFuture, StepKey};
 
-/// A store in memory: for tests, and for records that need not outlive their process. Clones are one store.
+/// A store in memory, for tests and for records that need not outlive their process. Clones share their contents.
 ///
 /// ```
 /// use agent::store::{Begin, InvocationStore as _, MemoryStore, NewInvocation};
@@ -28,7 +28,7 @@ use crate::{BoxFuture, StepKey};
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
-    /// How many records and entries it holds at most.
+    /// The maximum number of records and entries.
     room: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub struct MemoryStore {
 struct Inner {
     records: HashMap<StepKey, InvocationRecord>,
     sessions: HashMap<String, Session>,
-    /// All entries of all sessions.
+    /// The number of entries in all sessions.
     entries: usize,
 }
 
@@ -44,20 +44,20 @@ struct Inner {
 struct Session {
     entries: Vec<SessionEntry>,
     inbox: Vec<UserMessage>,
-    /// How many of the inbox were taken.
+    /// How many messages of the inbox were taken.
     taken: usize,
     ids: HashSet<String>,
-    /// Which part of the inbox each key was given.
+    /// The part of the inbox that each key was given.
     given: HashMap<StepKey, std::ops::Range<usize>>,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store that holds so many records and entries at most; then it is [full](StoreErrorKind::Full).
+    /// Creates an empty store that holds at most this many records and entries. Beyond that, it is [full](StoreErrorKind::Full).
     ///
     /// ```
     /// use agent::store::{EntryKind, MemoryStore, SessionEntry, SessionStore as _, StoreErrorKind};
@@ -74,7 +74,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing that can panic runs under it.
+        // Nothing that can panic runs while the lock is held.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -276,14 +276,14 @@ impl SessionStore for MemoryStore {
     }
 }
 
-/// How many messages wait in an inbox; more are refused.
+/// The capacity of an inbox. Further messages are refused.
 pub(super) const MAX_INBOX: usize = 1024;
 
 pub(super) fn full_inbox() -> StoreError {
     StoreError::new(StoreErrorKind::Full, format!("{MAX_INBOX} messages wait in the inbox"))
 }
 
-/// A message without an id cannot be told from another one.
+/// Without an id, a message cannot be distinguished from others.
 pub(super) fn no_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
 }

@@ -1,8 +1,8 @@
-//! What lasts: records of tool calls, and sessions that survive their process.
+//! Durable storage: records of tool calls, and sessions that survive their process.
 //!
-//! Give an assistant a store, and each tool call leaves a record: what was called, with which arguments, what came of
-//! it, when, at which attempt. Give it a session, and its conversation is written down as it becomes final; a process that
-//! is killed at any point is followed by another that opens the same session and goes on.
+//! With a store, an assistant records each tool call: the tool, the arguments, the result, the times and the attempt. With a session, the
+//! conversation is stored as it becomes final. If the process is killed at any point, another process can open the same session and
+//! continue.
 //!
 //! ```
 //! use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
@@ -36,44 +36,40 @@
 //!
 //! # After a crash
 //!
-//! A run that was going on when its process died is found when the session is opened. `continue_run` goes on with it under
-//! its own id: replies that were stored are not asked for again, calls that ended are not run again. A call that had
-//! begun, and whose end was not recorded, depends on what its tool [says](crate::Effect) about itself: `pure` and
-//! `idempotent` ones run again with the same idempotency key, at most [`max_attempts`](crate::ToolPolicy::max_attempts) times
-//! (3 where the tool says nothing); one that must happen `once` is never run again: it ends as interrupted, code `lost`.
-//! Decisions on approvals that were not used are asked for again. `prompt` leaves such a run where it is, gives its open
-//! calls the results that are recorded or say that there is none, and begins another one.
+//! When a session is opened, a run that was active when its process died is found. `continue_run` continues it under its own id: it does
+//! not request stored replies again, and does not run calls again that have ended. If a call began and its end was not recorded, its tool's
+//! [effect](crate::Effect) decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at most
+//! [`max_attempts`](crate::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends as
+//! interrupted, with the code `lost`. Approval decisions that were not used yet are asked for again. `prompt` does not continue such a run.
+//! It gives the open calls their recorded results, or results that say there is none, and begins a new run.
 //!
 //! # When the store fails
 //!
-//! A body whose begin cannot be recorded does not run. Whatever else the store does wrong ends the run with
-//! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and what the run came to all
-//! the same; the conversation in memory is whole, and the next prompt writes down what is missing: messages, and the ends
-//! of calls. Two assistants on one
-//! session do not mix: the one that is late gets a [conflict](StoreErrorKind::Conflict), before its next reply, and has
-//! to open the session again. Times in records are informative: nothing is decided by a clock but
-//! [retention](InvocationStore::delete_finished_before).
+//! A body does not run if its begin cannot be recorded. Any other failure of the store ends the run with
+//! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
+//! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
+//! their messages do not mix. The later one gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session
+//! again. Recorded times are for people; only [retention](InvocationStore::delete_finished_before) depends on them.
 //!
 //! # When the store hangs
 //!
-//! The store has 10 s for one request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). Then the request is an
-//! [error](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is up, a request has 1 s.
-//! A cancelled run whose store hangs therefore ends after 1 s; after 2 s where messages were being written, as the store is
-//! asked once whether they arrived. A running body has its [`cancel_grace`](crate::AssistantBuilder::cancel_grace) before that.
-//! The run's error is [`RunError::Store`](crate::RunError::Store), and the output in it says that the run was aborted.
+//! The store has 10 s to answer each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails with
+//! a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has 1 s. So
+//! a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked once whether
+//! they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
+//! [`RunError::Store`](crate::RunError::Store), whose output says that the run was aborted.
 //!
-//! A call whose begin was not recorded by then does not run, and its result says so. A call that had begun keeps the end it
-//! came to, or is interrupted; where that could not be recorded, its record stays pending until the next prompt of the
-//! assistant ends it. An assistant keeps at most 1,000 such ends. When its process is gone before, the next one that opens the
-//! session decides as [after a crash](#after-a-crash); without a session,
-//! [`pending_before`](InvocationStore::pending_before) finds the record.
+//! A call whose begin was not recorded by then does not run, and its result says so. A call that had begun keeps its end, or is
+//! interrupted. If that end could not be recorded, the record stays pending until the next prompt of the assistant records it. An assistant
+//! keeps at most 1,000 such ends. If its process dies first, the next process that opens the session decides as [after a
+//! crash](#after-a-crash). Without a session, [`pending_before`](InvocationStore::pending_before) finds the record.
 //!
 //! # What is stored
 //!
-//! Arguments that are marked `secret` are not, neither in records nor in messages, unless the application asks for it
-//! ([`AssistantBuilder::store_secrets`](crate::AssistantBuilder::store_secrets)); of a tool that has secret ones, neither
-//! are keys it does not know. A call that has not begun and lacks its secrets after a crash is not run. Results, and what
-//! users and models say, are stored as they are.
+//! Arguments that are marked `secret` are left out of records and messages, unless the application stores them with
+//! [`AssistantBuilder::store_secrets`](crate::AssistantBuilder::store_secrets). For a tool with secret arguments, unknown keys are left out
+//! too. After a crash, a call that has not begun and lacks its secrets is not run. Results, and the messages of users and models, are
+//! stored unchanged.
 
 mod error;
 mod memory;
@@ -98,10 +94,10 @@ pub use sql::SqlStore;
 use crate::message::UserMessage;
 use crate::{BoxFuture, StepKey};
 
-/// Records of tool calls, by the key of their step.
+/// Stores records of tool calls, by the key of their step.
 ///
-/// Each function is one atomic step: when its future is dropped, it has happened or it has not.
-/// `agent::testing::assert_store` (feature `testing`) holds a store of yours against all of this.
+/// Each function is one atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation
+/// with `agent::testing::assert_store` (feature `testing`).
 ///
 /// ```
 /// use agent::store::{InvocationEnd, InvocationStore, MemoryStore, NewInvocation};
@@ -117,7 +113,7 @@ use crate::{BoxFuture, StepKey};
 /// # Ok(()) }
 /// ```
 ///
-/// What an operator asks: which calls were lost, which are waited for, and what may be deleted.
+/// An operator can query which calls were lost, which calls are waited for, and which records may be deleted:
 ///
 /// ```
 /// use agent::store::{InvocationEnd, InvocationQuery, InvocationStore, MemoryStore, NewInvocation};
@@ -140,35 +136,35 @@ use crate::{BoxFuture, StepKey};
 /// # Ok(()) }
 /// ```
 pub trait InvocationStore: Send + Sync {
-    /// Inserts a pending record unless there is one of that key, and says what is there. A pending one that is found has
-    /// its attempt counted up.
+    /// Inserts a pending record unless one with this key exists, and returns what was found. If the record found is pending, its attempt
+    /// count is incremented.
     fn begin(&self, new: NewInvocation) -> BoxFuture<'_, Result<Begin, StoreError>>;
 
-    /// Ends a pending record; false when there is none, or somebody ended it before.
+    /// Ends a pending record. Returns false if there is none, or if it has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Notes that the result of a pending record comes from outside; false when there is no such record.
+    /// Notes that the result of a pending record will come from outside. Returns false if there is no such record.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The record of a key, if there is one.
+    /// Returns the record with this key, if there is one.
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>>;
 
-    /// The records that a query asks for, oldest first, a page at a time.
+    /// Returns the records that match a query, oldest first, one page at a time.
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>>;
 
-    /// The oldest pending records that began before a time (milliseconds since 1970), at most `limit`: what may have been lost.
-    /// Those whose results come from outside are not among them.
+    /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
+    /// lost. Records whose result comes from outside are not included.
     fn pending_before(
         &self,
         at: i64,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
-    /// Deletes the records that ended before a time (milliseconds since 1970), and says how many. Pending ones stay.
+    /// Deletes the records that ended before a time (milliseconds since 1970), and returns their number. Pending records are kept.
     fn delete_finished_before(&self, at: i64) -> BoxFuture<'_, Result<u64, StoreError>>;
 }
 
-/// Sessions: lists of entries that only grow, each with an inbox for messages to a run that goes on elsewhere.
+/// Stores sessions: append-only lists of entries, each with an inbox for messages to a run in another process.
 ///
 /// ```
 /// use agent::message::Message;
@@ -183,7 +179,7 @@ pub trait InvocationStore: Send + Sync {
 /// # Ok(()) }
 /// ```
 ///
-/// The inbox of a session is for messages from other processes:
+/// The inbox of a session takes messages from other processes:
 ///
 /// ```
 /// use agent::message::UserMessage;
@@ -209,9 +205,10 @@ pub trait InvocationStore: Send + Sync {
 /// # Ok(()) }
 /// ```
 pub trait SessionStore: Send + Sync {
-    /// Adds entries behind the entry `expected` (0 for a new session), all or none, and says the number of the last one.
+    /// Appends entries after the entry `expected` (0 for a new session), all or none, and returns the number of the last entry.
     ///
-    /// The error is a [conflict](StoreErrorKind::Conflict) when `expected` is not the last entry.
+    /// # Errors
+    /// Returns a [conflict](StoreErrorKind::Conflict) if `expected` is not the last entry.
     fn append<'a>(
         &'a self,
         session: &'a str,
@@ -219,7 +216,7 @@ pub trait SessionStore: Send + Sync {
         entries: Vec<SessionEntry>,
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// At most `limit` entries behind the entry `after`, in order.
+    /// Returns at most `limit` entries after the entry `after`, in order.
     fn load<'a>(
         &'a self,
         session: &'a str,
@@ -227,15 +224,15 @@ pub trait SessionStore: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<StoredEntry>, StoreError>>;
 
-    /// Puts a message into the inbox; false when one with its id was put there before. The message has an id.
+    /// Puts a message into the inbox. Returns false if a message with the same id was put there before. The message must have an id.
     fn push_steering<'a>(
         &'a self,
         session: &'a str,
         message: UserMessage,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Takes at most `limit` messages out of the inbox, oldest first. Asked again with one key it gives what it gave
-    /// before, nothing included.
+    /// Takes at most `limit` messages out of the inbox, oldest first. A second call with the same key returns the same messages as the
+    /// first, also if there were none.
     fn take_steering<'a>(
         &'a self,
         session: &'a str,
@@ -243,11 +240,11 @@ pub trait SessionStore: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>>;
 
-    /// Deletes a session with its inbox; says how many entries it had. Records of its calls stay.
+    /// Deletes a session and its inbox, and returns the number of its entries. The records of its calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 }
 
-/// What an assistant stores in: both in one.
+/// The storage of an assistant: an [`InvocationStore`] and a [`SessionStore`] in one.
 ///
 /// ```
 /// use agent::store::{MemoryStore, Store};

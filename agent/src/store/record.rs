@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage, whole};
 use crate::{Control, StepKey, ToolOutcome, ToolOutput, ToolResult};
 
-/// A call that is about to run.
+/// A tool call that is about to run.
 ///
 /// ```
 /// use agent::store::NewInvocation;
@@ -21,36 +21,35 @@ use crate::{Control, StepKey, ToolOutcome, ToolOutput, ToolResult};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewInvocation {
-    /// Names the call, the same on every attempt.
+    /// The key of the call, the same on every attempt.
     #[serde(skip, default = "no_key")]
     pub key: StepKey,
     /// The provider's id of the call.
     pub call_id: String,
-    /// The tool's name, as the call had it.
+    /// The tool's name, as in the call.
     pub tool: String,
-    /// Of the tool's parameters when it was called.
+    /// The fingerprint of the tool's parameters at the time of the call.
     #[serde(default, with = "whole")]
     pub fingerprint: u64,
     /// The session that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// On whose behalf it was made: the [label](crate::Source::with_label) of the source.
+    /// The [label](crate::Source::with_label) of the source on whose behalf the call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The checked arguments; of a call that was refused, as the model sent them. Secret ones are
-    /// [left out](Self::is_withheld).
+    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
     #[serde(default)]
     pub args: Value,
     /// Whether secret arguments were left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_withheld: bool,
-    /// What the model said beside the calls of the reply; with the first of them only.
+    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// When it began, in milliseconds since 1970.
+    /// When the call began, in milliseconds since 1970.
     #[serde(skip)]
     pub created_at: i64,
-    /// Stored fields that this version does not know, kept.
+    /// Stored fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -65,7 +64,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl NewInvocation {
-    /// A call with the arguments that it runs with.
+    /// Creates a call with the arguments that it runs with.
     pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
         Self {
             key,
@@ -82,7 +81,7 @@ impl NewInvocation {
         }
     }
 
-    /// Sets when it began, in milliseconds since 1970.
+    /// Sets when the call began, in milliseconds since 1970.
     pub fn at(mut self, created_at: i64) -> Self {
         self.created_at = created_at;
         self
@@ -95,7 +94,7 @@ impl NewInvocation {
     }
 }
 
-/// Without the arguments: this text goes into logs.
+/// Without the arguments, because the `Debug` text is written to logs.
 impl fmt::Debug for NewInvocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewInvocation")
@@ -120,22 +119,22 @@ impl fmt::Debug for NewInvocation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct InvocationEnd {
-    /// How. What is deferred has not ended: see [`InvocationStore::defer`](super::InvocationStore::defer).
+    /// The outcome. A deferred call has not ended: see [`InvocationStore::defer`](super::InvocationStore::defer).
     pub outcome: ToolOutcome,
-    /// Whether the run goes on.
+    /// Whether the run continues.
     pub control: Control,
-    /// When, in milliseconds since 1970.
+    /// When the call ended, in milliseconds since 1970.
     pub at: i64,
 }
 
 impl InvocationEnd {
-    /// An end.
+    /// Creates an end with this outcome. `at` is in milliseconds since 1970.
     pub fn new(outcome: ToolOutcome, at: i64) -> Self {
         let control = outcome.output().map_or(Control::Continue, |output| output.control);
         Self { outcome, control, at }
     }
 
-    /// Whether its record is completed or failed.
+    /// Returns whether the record is completed or failed.
     pub fn status(&self) -> InvocationStatus {
         match self.outcome {
             ToolOutcome::Completed(_) => InvocationStatus::Completed,
@@ -144,7 +143,7 @@ impl InvocationEnd {
     }
 }
 
-/// Where a call stands. It never goes back.
+/// The status of a call. It never goes back to an earlier status.
 ///
 /// ```
 /// use agent::store::InvocationStatus;
@@ -155,16 +154,16 @@ impl InvocationEnd {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InvocationStatus {
-    /// It began and has not ended, as far as is known.
+    /// The call began, and no end is known.
     Pending,
-    /// It gave a result.
+    /// The call returned a result.
     Completed,
-    /// It ended otherwise: failed, denied, interrupted, refused, or asked for a better call.
+    /// The call ended in another way: it failed, was denied, interrupted or refused, or asked for a better call.
     Failed,
 }
 
 impl InvocationStatus {
-    /// The word.
+    /// Returns the status as a word, for example `pending`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -173,7 +172,7 @@ impl InvocationStatus {
         }
     }
 
-    /// The status of this word.
+    /// Returns the status that this word stands for.
     #[cfg(feature = "store-sql")]
     pub(super) fn read(word: &str) -> Option<Self> {
         [Self::Pending, Self::Completed, Self::Failed].into_iter().find(|status| status.as_str() == word)
@@ -186,7 +185,7 @@ impl fmt::Display for InvocationStatus {
     }
 }
 
-/// What is known of one call.
+/// The record of one call.
 ///
 /// ```
 /// use agent::store::{InvocationRecord, NewInvocation};
@@ -203,38 +202,38 @@ impl fmt::Display for InvocationStatus {
 pub struct InvocationRecord {
     /// The call.
     pub call: NewInvocation,
-    /// Where it stands.
+    /// The status of the call.
     pub status: InvocationStatus,
-    /// How often it was begun.
+    /// The number of times that the call was begun.
     pub attempt: u32,
-    /// What its result will be delivered under, where that comes from outside.
+    /// The handle under which a result from outside will be delivered.
     pub handle: Option<String>,
-    /// How it ended.
+    /// How the call ended, if it has.
     pub end: Option<InvocationEnd>,
 }
 
 impl InvocationRecord {
-    /// A call that has begun.
+    /// Creates the record of a call that has begun.
     pub fn begun(call: NewInvocation) -> Self {
         Self { call, status: InvocationStatus::Pending, attempt: 1, handle: None, end: None }
     }
 
-    /// Names the call: the step that it is.
+    /// Returns the key of the call.
     pub fn key(&self) -> &StepKey {
         &self.call.key
     }
 
-    /// How it ended; none while it is pending.
+    /// Returns the outcome, or `None` while the call is pending.
     pub fn outcome(&self) -> Option<&ToolOutcome> {
         self.end.as_ref().map(|end| &end.outcome)
     }
 
-    /// The result of a completed call.
+    /// Returns the result of a completed call.
     pub fn result(&self) -> Option<&ToolOutput> {
         self.outcome()?.output()
     }
 
-    /// The code of a failed one, for example `invalid_arguments`; `retry` where it asked for a better call.
+    /// Returns the code of a failed call, for example `invalid_arguments`, or `retry` if the call asked for a better one.
     pub fn error_code(&self) -> Option<&str> {
         match self.outcome()? {
             ToolOutcome::Retry { .. } => Some("retry"),
@@ -242,22 +241,22 @@ impl InvocationRecord {
         }
     }
 
-    /// What the model was told of a failed one.
+    /// Returns the error text that the model read, if the call failed.
     pub fn error(&self) -> Option<String> {
         self.outcome().filter(|outcome| outcome.is_error()).map(|outcome| outcome.text().into_owned())
     }
 
-    /// What the tool of a completed call said to the application.
+    /// Returns the metadata that the tool of a completed call gave to the application.
     pub fn metadata(&self) -> Option<&Map<String, Value>> {
         self.result().map(|output| &output.metadata)
     }
 
-    /// When it completed, in milliseconds since 1970; none where it did not.
+    /// Returns when the call completed, in milliseconds since 1970, or `None` if it did not.
     pub fn completed_at(&self) -> Option<i64> {
         self.ended(InvocationStatus::Completed)
     }
 
-    /// When it failed, in milliseconds since 1970; none where it did not.
+    /// Returns when the call failed, in milliseconds since 1970, or `None` if it did not.
     pub fn failed_at(&self) -> Option<i64> {
         self.ended(InvocationStatus::Failed)
     }
@@ -266,7 +265,7 @@ impl InvocationRecord {
         self.end.as_ref().filter(|_| self.status == status).map(|end| end.at)
     }
 
-    /// The message that made the call. Of the calls of one reply only the first carries what the model said beside them.
+    /// Returns the message that made the call. Only the first call of a reply carries the text beside the calls.
     pub fn call_message(&self) -> AssistantMessage {
         let call = &self.call;
         let text = Some(Part::text(&*call.text)).filter(|_| !call.text.is_empty());
@@ -278,14 +277,14 @@ impl InvocationRecord {
         AssistantMessage::new(text.into_iter().chain([asks]))
     }
 
-    /// The message that answers it; none while it has not ended.
+    /// Returns the message that answers the call, or `None` if the call has not ended.
     pub fn result_message(&self) -> Option<ToolResultMessage> {
         let outcome = self.outcome()?.clone();
         ToolResult::new(&*self.call.call_id, &*self.call.tool, outcome).to_message()
     }
 }
 
-/// What a call finds that begins.
+/// What [`InvocationStore::begin`](super::InvocationStore::begin) found.
 ///
 /// ```
 /// use agent::store::{Begin, InvocationRecord, InvocationStore as _, MemoryStore, NewInvocation};
@@ -305,18 +304,18 @@ impl InvocationRecord {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Begin {
-    /// It was not begun before.
+    /// The call was not begun before.
     Fresh,
-    /// It was begun and no end was recorded: this is a further attempt.
+    /// The call was begun, and no end was recorded: this is a further attempt.
     Retry(Box<InvocationRecord>),
-    /// It has its result.
+    /// The call has completed. The record has its result.
     Completed(Box<InvocationRecord>),
-    /// It ended otherwise.
+    /// The call has ended in another way.
     Failed(Box<InvocationRecord>),
 }
 
 impl Begin {
-    /// What a store says that found a record.
+    /// Returns the answer of a store that found this record.
     pub fn found(record: InvocationRecord) -> Self {
         match record.status {
             InvocationStatus::Pending => Self::Retry(Box::new(record)),
@@ -326,7 +325,7 @@ impl Begin {
     }
 }
 
-/// Which records to list; by default the first hundred of all.
+/// A query for records. By default it matches all records and returns the first hundred.
 ///
 /// ```
 /// use agent::store::{InvocationQuery, InvocationStatus};
@@ -338,25 +337,25 @@ impl Begin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvocationQuery {
-    /// Of this run.
+    /// Only records of this run.
     pub run: Option<String>,
-    /// Of this session.
+    /// Only records of this session.
     pub session: Option<String>,
-    /// Of this tool.
+    /// Only records of this tool.
     pub tool: Option<String>,
-    /// That stand so.
+    /// Only records with this status.
     pub status: Option<InvocationStatus>,
-    /// That began at or after this time, in milliseconds since 1970.
+    /// Only calls that began at or after this time, in milliseconds since 1970.
     pub from: Option<i64>,
-    /// That began before this time.
+    /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// That come after the [end](InvocationPage::next) of an earlier page.
+    /// Only records after the [end](InvocationPage::next) of an earlier page.
     pub after: Option<String>,
-    /// At most so many; never more than 1,000.
+    /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
 }
 
-/// The most that one page holds.
+/// The maximum size of a page.
 pub(super) const MAX_PAGE: usize = 1000;
 
 impl Default for InvocationQuery {
@@ -375,49 +374,50 @@ impl Default for InvocationQuery {
 }
 
 impl InvocationQuery {
-    /// All, a hundred at a time.
+    /// Creates a query for all records, a hundred per page.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Those of a run.
+    /// Selects the records of a run.
     pub fn run(mut self, run: impl Into<String>) -> Self {
         self.run = Some(run.into());
         self
     }
 
-    /// Those of a session.
+    /// Selects the records of a session.
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// Those of a tool.
+    /// Selects the records of a tool.
     pub fn tool(mut self, tool: impl Into<String>) -> Self {
         self.tool = Some(tool.into());
         self
     }
 
-    /// Those of this status.
+    /// Selects the records with this status.
     pub fn status(mut self, status: InvocationStatus) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Those that began in this time, in milliseconds since 1970, the end not included.
+    /// Selects the calls that began at or after `from` and before `until`, in milliseconds since 1970.
     pub fn between(mut self, from: i64, until: i64) -> Self {
         (self.from, self.until) = (Some(from), Some(until));
         self
     }
 
-    /// Those that come after an earlier page, by its [end](InvocationPage::next). A text that is no such end is an error of
-    /// [`list`](super::InvocationStore::list).
+    /// Selects the records after an earlier page, by its [end](InvocationPage::next).
+    ///
+    /// If the text is not such an end, [`list`](super::InvocationStore::list) returns an error.
     pub fn after(mut self, cursor: impl Into<String>) -> Self {
         self.after = Some(cursor.into());
         self
     }
 
-    /// At most so many on a page, 1 to 1,000; 100 by default.
+    /// Sets the page size, from 1 to 1,000; 100 by default.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
@@ -440,7 +440,7 @@ impl InvocationQuery {
     }
 }
 
-/// Some records, oldest first.
+/// A page of records, oldest first.
 ///
 /// ```
 /// use agent::store::{InvocationQuery, InvocationStore as _, MemoryStore};
@@ -461,14 +461,14 @@ impl InvocationQuery {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct InvocationPage {
-    /// The records.
+    /// The records of this page.
     pub records: Vec<InvocationRecord>,
-    /// What [`InvocationQuery::after`] wants for the next page; none when this was the last one.
+    /// The argument of [`InvocationQuery::after`] for the next page, or `None` if this is the last page.
     pub next: Option<String>,
 }
 
 impl InvocationPage {
-    /// A page of records of which one more was asked for than the page holds.
+    /// Makes a page of records that were queried with one more than the page holds, to know whether there is a next page.
     pub(super) fn of(mut records: Vec<InvocationRecord>, size: usize) -> Self {
         let has_more = records.len() > size;
         records.truncate(size);
@@ -477,7 +477,7 @@ impl InvocationPage {
     }
 }
 
-/// Where a record stands among all: by its time, then by turn and position, then by its name.
+/// The position of a record in the order of all records: by time, then by turn and position, then by key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub(super) created_at: i64,

@@ -1,4 +1,4 @@
-//! What a session is made of.
+//! The entries of a session.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::message::Message;
 
-/// One thing that happened in a session, in its order.
+/// One entry of a session.
 ///
-/// The stored form is one flat object; kinds that this version does not know are read as such, and skipped.
+/// The stored form is a flat object. Kinds that this version does not know are read as [`EntryKind::Unknown`] and skipped.
 ///
 /// ```
 /// use agent::message::Message;
@@ -25,13 +25,13 @@ pub struct SessionEntry {
     /// What happened.
     #[serde(flatten)]
     pub kind: EntryKind,
-    /// The run in which it happened; empty outside of one.
+    /// The run in which it happened, or empty outside of a run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The turn of the run.
     #[serde(default)]
     pub turn: u32,
-    /// Who wrote it: each opening of a session has a name of its own, so that a writer knows what it wrote.
+    /// The name of the writer. Each opening of a session has a name of its own, so that a writer recognizes its own entries.
     #[serde(default)]
     pub writer: String,
     /// When it was written, in milliseconds since 1970.
@@ -39,7 +39,7 @@ pub struct SessionEntry {
     pub at: i64,
 }
 
-/// What happened.
+/// The kind of a [`SessionEntry`].
 ///
 /// ```
 /// use agent::message::Message;
@@ -57,9 +57,9 @@ pub struct SessionEntry {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A run began; what follows is its.
+    /// A run began. The following entries belong to it.
     RunBegin,
-    /// A run that had been left goes on, here.
+    /// An interrupted run continues here.
     RunResume,
     /// A message.
     #[non_exhaustive]
@@ -69,24 +69,24 @@ pub enum EntryKind {
         /// The ids of the calls whose secret arguments were left out.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         withheld: Vec<String>,
-        /// Whether the reply was cut by its token limit, so that none of its calls runs.
+        /// Whether the reply was cut by its token limit. None of its calls runs.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_cut: bool,
     },
-    /// The run ended.
+    /// A run ended.
     #[non_exhaustive]
     RunEnd {
-        /// How, in a word.
+        /// How it ended, as a word.
         stop: String,
     },
-    /// Everything before it is forgotten.
+    /// The conversation was reset: everything before this entry is forgotten.
     Reset,
     /// A kind of a later version.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
-/// What a later version stored is kept; what this version knows and cannot read is an error.
+/// Kinds of a later version are preserved. A known kind that cannot be read is an error.
 impl<'de> Deserialize<'de> for EntryKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -123,25 +123,25 @@ impl<'de> Deserialize<'de> for EntryKind {
 }
 
 impl EntryKind {
-    /// A message.
+    /// Creates an entry for a message.
     pub fn message(message: impl Into<Arc<Message>>) -> Self {
         Self::Message { message: message.into(), withheld: Vec::new(), is_cut: false }
     }
 
-    /// A message of which something was left out: `withheld` are the ids of the calls whose secret arguments are missing, and
-    /// `is_cut` says whether the reply was cut by its token limit.
+    /// Creates an entry for a message that is not stored in full. `withheld` has the ids of the calls whose secret arguments are left out,
+    /// and `is_cut` says whether the reply was cut by its token limit.
     pub fn message_without(message: impl Into<Arc<Message>>, withheld: Vec<String>, is_cut: bool) -> Self {
         Self::Message { message: message.into(), withheld, is_cut }
     }
 
-    /// The end of a run, with how it ended in a word.
+    /// Creates an entry for the end of a run. `stop` says how it ended, as a word.
     pub fn run_end(stop: impl Into<String>) -> Self {
         Self::RunEnd { stop: stop.into() }
     }
 }
 
 impl SessionEntry {
-    /// An entry outside of any run.
+    /// Creates an entry outside of any run.
     pub fn new(kind: EntryKind) -> Self {
         Self { kind, run: String::new(), turn: 0, writer: String::new(), at: 0 }
     }
@@ -152,14 +152,14 @@ impl SessionEntry {
         self
     }
 
-    /// Sets who writes it, and when.
+    /// Sets the writer, and the time in milliseconds since 1970.
     pub fn written_by(mut self, writer: impl Into<String>, at: i64) -> Self {
         (self.writer, self.at) = (writer.into(), at);
         self
     }
 }
 
-/// An entry with its number; the first of a session is 1.
+/// An entry with its number. The first entry of a session has the number 1.
 ///
 /// ```
 /// use agent::store::{EntryKind, SessionEntry, StoredEntry};
@@ -170,14 +170,14 @@ impl SessionEntry {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StoredEntry {
-    /// Its number.
+    /// The number of the entry.
     pub seq: u64,
     /// The entry.
     pub entry: SessionEntry,
 }
 
 impl StoredEntry {
-    /// An entry with its number.
+    /// Creates an entry with its number.
     pub fn new(seq: u64, entry: SessionEntry) -> Self {
         Self { seq, entry }
     }

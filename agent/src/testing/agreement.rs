@@ -1,4 +1,4 @@
-//! The engine, serde and an independent validator, held against each other on values made from the schema.
+//! Compares the engine, serde and an independent validator on values that are generated from a schema.
 
 mod report;
 
@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How a type is held against its schema: how many values, and which.
+/// A configurable proof that a type agrees with its schema.
 ///
-/// [`assert_agrees`] is this with the defaults.
+/// [`assert_agrees`] runs it with the defaults.
 ///
 /// ```
 /// use agent::testing::Agreement;
@@ -46,18 +46,18 @@ impl Default for Agreement {
 }
 
 impl Agreement {
-    /// 200 values, each also with six different faults; the same ones at every run.
+    /// Creates a proof with 200 values and six faulty variants of each, the same in every run.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many values are tried at most; 200 by default.
+    /// Sets the maximum number of values; 200 by default.
     pub fn samples(mut self, samples: usize) -> Self {
         self.samples = samples;
         self
     }
 
-    /// Sets how many texts with a fault are made of each value; 6 by default.
+    /// Sets the number of faulty variants of each value; 6 by default.
     ///
     /// ```
     /// use agent::testing::Agreement;
@@ -74,27 +74,27 @@ impl Agreement {
         self
     }
 
-    /// Sets what the values are made from; 0 by default. Another number gives other values.
+    /// Sets the seed of the values; 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Holds every [`Law`] against a type that is the arguments of a tool.
+    /// Checks every [`Law`] for a type that is the arguments of a tool.
     ///
     /// # Errors
-    /// [`SchemaError`] if the type cannot be the arguments of a tool.
+    /// Returns a [`SchemaError`] if the type cannot be the arguments of a tool.
     pub fn check<T: DeserializeOwned + JsonSchema>(&self) -> Result<AgreementReport, SchemaError> {
         let name = T::schema_name();
         let plans = Plans::new(UnknownKeys::Deny, |options| Plan::for_type::<T>(&name, options))?;
         let schema =
             schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-        // A field may have a policy of its own, so that coercions happen also where the tool allows none.
+        // A field may have its own policy, so coercions are possible even if the tool allows none.
         let own_policies = schema.to_value().to_string().contains("\"x-coerce\"");
         Ok(Run::<T>::new(self, plans, own_policies).run())
     }
 
-    /// Holds every [`Law`] against a schema that was written by hand.
+    /// Checks every [`Law`] for a handwritten schema.
     ///
     /// ```
     /// use agent::testing::Agreement;
@@ -105,17 +105,17 @@ impl Agreement {
     /// ```
     ///
     /// # Errors
-    /// [`SchemaError`] if the schema cannot be that of a tool.
+    /// Returns a [`SchemaError`] if the schema cannot be that of a tool.
     pub fn check_schema(&self, name: &str, schema: &Value) -> Result<AgreementReport, SchemaError> {
         let plans = Plans::new(UnknownKeys::Keep, |options| Plan::compile(name, schema, options))?;
         Ok(Run::<Value>::new(self, plans, false).run())
     }
 }
 
-/// Proves, on a few hundred values and a thousand wrong ones, that the schema that a model is shown, what
-/// [`Plan::parse`](crate::args::Plan::parse) accepts, and what serde reads are the same for `T`.
+/// Proves that the schema a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse) accepts, and the values that serde
+/// reads are the same for `T`, on a few hundred valid values and a thousand faulty ones.
 ///
-/// For a test of your own argument types; nothing is random, so it fails always or never.
+/// Use it in tests of your own argument types. It is not random, so it always fails or always passes.
 ///
 /// ```
 /// use agent::ToolArgs;
@@ -132,7 +132,7 @@ impl Agreement {
 /// assert_agrees::<Search>();
 /// ```
 ///
-/// It notices, for example, a `JsonSchema` that says something else than the `Deserialize` beside it:
+/// It detects, for example, a `JsonSchema` that differs from the `Deserialize` of the same type:
 ///
 /// ```
 /// use agent::testing::{Agreement, Law};
@@ -149,8 +149,8 @@ impl Agreement {
 /// ```
 ///
 /// # Panics
-/// If a [`Law`] does not hold, with the type, the arguments, the policy and the verdicts; and if `T` cannot be the
-/// arguments of a tool.
+/// Panics if a [`Law`] does not hold, with the type, the arguments, the policy and the verdicts, and if `T` cannot be the arguments of a
+/// tool.
 #[track_caller]
 pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
     match Agreement::new().check::<T>() {
@@ -159,7 +159,7 @@ pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
     }
 }
 
-/// The plans of one type, from the narrowest policy to the widest, then those with other treatments of unknown keys.
+/// The plans of one type, from the narrowest policy to the widest, then those that treat unknown keys differently.
 struct Plans {
     by_policy: [Plan; 3],
     others: [Plan; 2],
@@ -169,7 +169,7 @@ const POLICIES: [CoercionPolicy; 3] =
     [CoercionPolicy::exact(), CoercionPolicy::strict(), CoercionPolicy::lenient()];
 
 impl Plans {
-    /// `unknown`: the treatment of unknown keys under which the plan says what its schema says.
+    /// `unknown` is the treatment of unknown keys under which the plan agrees with its schema.
     fn new(
         unknown: UnknownKeys,
         plan: impl Fn(PlanOptions) -> Result<Plan, SchemaError>,
@@ -190,7 +190,7 @@ struct Run<'a, T> {
     how: &'a Agreement,
     plans: Plans,
     own_policies: bool,
-    /// A schema that closes what the plan closes, and its independent reader.
+    /// A schema that is closed where the plan is, compiled by the independent validator.
     closed: Option<jsonschema::Validator>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,
@@ -238,7 +238,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         self.report
     }
 
-    /// Holds every law against one text.
+    /// Checks every law for one text.
     fn text(&mut self, text: &str) {
         let plans: Vec<Plan> = self.plans.all().cloned().collect();
         for plan in &plans {
@@ -253,8 +253,8 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // In a value of any type nobody looks for keys that are there twice: the last one counts. But where one of
-            // several alternatives has to fit they are refused.
+            // In a value of any type, repeated keys are not detected, and the last one counts. But if one of several alternatives must fit,
+            // they are refused.
             Some(key) => sent.filter(|sent| !is_told_twice(&read[0]) && self.takes_anything(sent, &key)),
             None => sent,
         };
@@ -272,7 +272,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         self.coerced(text, &read);
     }
 
-    /// Does the schema take whatever stands in place of the object that has this key?
+    /// Whether the schema accepts any value in place of the object with this key.
     fn takes_anything(&self, sent: &Value, key: &str) -> bool {
         let Some(closed) = &self.closed else { return false };
         let object = key.rsplit_once('/').map_or("", |(object, _)| object);
@@ -302,7 +302,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         }
     }
 
-    /// A text that the schema accepts.
+    /// Checks a text that the schema accepts.
     fn fitting(&mut self, text: &str, read: &[Read<T>; 3]) {
         let serde = serde_json::from_str::<T>(text);
         let mut by_type = false;
@@ -337,12 +337,12 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         }
     }
 
-    /// A text that the schema refuses, or that is no JSON.
+    /// Checks a text that the schema refuses, or that is not JSON.
     fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[Read<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions.is_empty();
-            // The exact policy allows no change, and a change of 1.0 to 1 makes nothing fit that did not.
+            // The exact policy allows no change, and changing 1.0 to 1 makes nothing fit that did not fit before.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }
@@ -354,10 +354,10 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         }
     }
 
-    /// What came out after coercions fits the schema.
+    /// Checks that coerced arguments fit the schema.
     fn coerced(&mut self, text: &str, read: &[Read<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
-            // What a `Value` cannot hold it keeps as text.
+            // A `Value` keeps what it cannot hold as text.
             if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions.is_empty()) {
                 continue;
             }
@@ -378,19 +378,19 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
     }
 }
 
-/// The numbers of a text, as tokens; digits inside strings may be among them.
+/// Returns the numbers of a text as tokens. Digits inside strings may be among them.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'))
         .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Is there a number above what floats hold exactly? Readers of JSON Schema differ about those, and bounds beyond are
-/// not in the schema.
+/// Whether there is a number above what floats hold exactly. Readers of JSON Schema differ about those, and such bounds are not in the
+/// schema.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
 
-/// 3.0 for 3: one number to JSON Schema, and a record of how the tool got it.
+/// Whether the change is like 3.0 to 3: the same number for JSON Schema, recorded because the tool got it differently.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::ToClosedNumber
@@ -398,20 +398,20 @@ fn is_same_number(change: &Coercion) -> bool {
             && change.from.as_f64() == change.to.as_f64()
 }
 
-/// Is there an integer key with zeros before it, like `"007":`? It is one to JSON Schema and to the engine, not to serde.
+/// Whether there is an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, serde does not.
 fn has_long_key(text: &str) -> bool {
     let texts = text.split('"').filter(|text| text.len() > 1);
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Is there a whole number written like a float? It is an integer to JSON Schema and to the engine, not to serde.
+/// Whether there is a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)
     })
 }
 
-/// Was a key refused because it is there twice?
+/// Whether a repeated key was refused.
 fn is_told_twice<T>(read: &Read<T>) -> bool {
     read.as_ref()
         .is_err_and(|refusal| refusal.issues().iter().any(|issue| issue.code == IssueCode::Duplicate))

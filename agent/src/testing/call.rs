@@ -1,4 +1,4 @@
-//! The laws that can be held against a single call, with nothing but its plan.
+//! The laws that can be checked for a single call, with only its plan.
 
 use super::law::{Disagreement, Law};
 use crate::args::proof::{diagnosis, repeated_key};
@@ -6,17 +6,17 @@ use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Pl
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The longest report there may be, in characters.
+/// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
-/// Pointers are cut above this many bytes, so longer ones cannot be followed.
+/// Pointers longer than this many bytes are cut, so they cannot be followed.
 const MAX_POINTER: usize = 4_000;
-/// Above this many bytes a text goes to the stream in larger pieces.
+/// Texts longer than this many bytes are streamed in larger pieces.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Holds every [`Law`] that needs no schema against one call: arguments, as text, for a `T` or a
-/// [`Value`](serde_json::Value). The call may be accepted or refused; what matters is that the engine agrees with itself.
+/// Checks every [`Law`] that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
 ///
-/// For a log of calls that real models made, or for a fuzzer.
+/// The call may be accepted or refused; the check is whether the engine is consistent. Use it for a log of calls of real models, or in a
+/// fuzzer.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -33,7 +33,7 @@ const BYTE_BY_BYTE: usize = 2_000;
 /// ```
 ///
 /// # Errors
-/// The first law that does not hold.
+/// Returns the first law that does not hold.
 pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<Disagreement>> {
     let typed = plan.parse::<T>(text);
     let whole = plan.parse::<Value>(text);
@@ -66,7 +66,7 @@ fn paths_agree<T: DeserializeOwned>(
     match (typed, whole, &explained) {
         (Ok(_), _, Err(issues)) => fail(format!("read as the type: accepts\nexplained: {}", lines(issues))),
         (Err(refusal), Ok(whole), Ok(())) => {
-            // The plan has nothing against it, so this must be the type, and serde alone must say the same.
+            // The plan accepts it, so the type must have refused it, and serde alone must refuse it too.
             let own = refusal.issues().iter().all(|issue| is_own(issue.code));
             match serde_json::from_str::<T>(&whole.value.to_string()) {
                 Err(_) if own => Ok(()),
@@ -83,7 +83,7 @@ fn paths_agree<T: DeserializeOwned>(
     }
 }
 
-/// Is it a mistake that the type finds, and not its schema?
+/// Whether the mistake is found by the type and not by its schema.
 pub(super) fn is_own(code: IssueCode) -> bool {
     matches!(code, IssueCode::Value | IssueCode::Format)
 }
@@ -103,7 +103,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
     if repeated_key(text).is_none() {
-        // Null stands for no arguments, where it is allowed.
+        // Null stands for no arguments, where that is allowed.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
         if let Some(issue) = refusal.issues().iter().find(|issue| !leads_into(&sent, issue)) {
@@ -122,8 +122,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Does the path of the issue lead to a value, or to a key that its object lacks? Text may be JSON that was decoded, and
-/// one value may stand for a list of it.
+/// Whether the path of the issue leads to a value, or to a key that its object lacks. Strings may contain JSON that was decoded, and a
+/// single value may stand for a list of it.
 fn leads_into(sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -207,7 +207,7 @@ fn stream_agrees(
         None => fail(format!("stream: {early}\nwhole: accepts")),
         Some(whole) if ended.is_ok() && json.is_ok_and(|json| json.is_object()) => {
             let listed = whole.issues().len() < whole.count();
-            // What is given twice is not looked at any more by the whole.
+            // Values under repeated keys are not checked further by the complete pass.
             let told = |early: &Issue, issue: &Issue| {
                 issue.path == early.path
                     || issue.code == IssueCode::Duplicate && early.path.starts_with(&issue.path)
@@ -221,22 +221,22 @@ fn stream_agrees(
     }
 }
 
-/// Streams take no numbers above 400 bytes.
+/// Streams accept no numbers longer than 400 bytes.
 fn long_number(text: &str) -> bool {
     text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).any(|token| token.len() > 400)
 }
 
-/// Has the text an integer that a [`Value`] cannot hold, or that it would round?
+/// Whether the text has an integer that a [`Value`] cannot hold or would round.
 fn beyond_values(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18)
 }
 
-/// The next place at or after `at` where the text can be cut.
+/// Returns the next place at or after `at` where the text can be cut.
 fn boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Issues, one a line, the first few.
+/// Returns the first few issues as text.
 pub(super) fn lines(issues: &[Issue]) -> String {
     let shown: Vec<String> = issues.iter().take(5).map(ToString::to_string).collect();
     let more = issues.len() - shown.len();

@@ -1,28 +1,28 @@
-//! Decisions, made by a script, by chance, or not at all, and remembered, so that each can be made the other way.
+//! Recorded choices, made by a script, at random or by default, so that each can be made differently in a later pass.
 
-/// A source of decisions that gives the same ones again for the same script and seed.
+/// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {
     script: Vec<usize>,
-    /// How many ways each decision had.
+    /// The number of options of each choice.
     ways: Vec<usize>,
     random: Option<Random>,
 }
 
-/// Enough for any sample; a schema that asks for more is sampled coarsely.
+/// Enough for any sample. A schema with more choices is sampled coarsely.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {
-    /// The script's decisions; after its end the first way, always.
+    /// Makes the choices of a script. After its end, always the first option.
     pub(super) fn scripted(script: Vec<usize>) -> Choices {
         Choices { script, ways: Vec::new(), random: None }
     }
 
-    /// Decisions by chance.
+    /// Makes random choices.
     pub(super) fn random(seed: u64) -> Choices {
         Choices { script: Vec::new(), ways: Vec::new(), random: Some(Random(seed)) }
     }
 
-    /// One of `ways` ways, from 0; 0 where there is nothing to decide.
+    /// Chooses one of `ways` options, counted from 0. Returns 0 if there is nothing to choose.
     pub(super) fn pick(&mut self, ways: usize) -> usize {
         if ways <= 1 {
             return 0;
@@ -38,13 +38,13 @@ impl Choices {
         way.min(ways - 1)
     }
 
-    /// How many ways each decision had, in order.
+    /// Returns the number of options of each choice, in order.
     pub(super) fn ways(&self) -> &[usize] {
         &self.ways
     }
 }
 
-/// A small generator of random numbers (SplitMix64): the same ones on every machine.
+/// A small random number generator (SplitMix64), the same on every machine.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -56,7 +56,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// Returns a number below `end`, or 0 if there is none.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX);
         usize::try_from(self.next().checked_rem(end).unwrap_or(0)).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! A clock that a test moves.
+//! A clock that a test controls.
 
 use crate::{BoxFuture, Executor};
 use std::fmt;
@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A clock that stands still until a test moves it: an [`Executor`] for calls of tools, whose timeouts and grace periods are
-/// measured by it. Blocking bodies run where they are awaited. Clones are one clock.
+/// A clock that stands still until a test advances it.
 ///
-/// An [`Assistant`](crate::Assistant) waits by tokio's clock: in its tests write `#[tokio::test(start_paused = true)]`.
+/// It is an [`Executor`] for calls of tools, and measures their timeouts and grace periods. Blocking bodies run where they are awaited.
+/// Clones share their time.
+///
+/// An [`Assistant`](crate::Assistant) uses tokio's clock. In its tests, use `#[tokio::test(start_paused = true)]`.
 ///
 /// ```
 /// use agent::testing::FakeClock;
@@ -46,22 +48,22 @@ pub struct FakeClock {
 #[derive(Default)]
 struct State {
     now: Duration,
-    /// Who waits, and until when.
+    /// The waiting tasks, each with the time until which it waits.
     sleepers: Vec<(Duration, Waker)>,
 }
 
 impl FakeClock {
-    /// A clock at zero.
+    /// Creates a clock at zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How far it was moved since it was made.
+    /// Returns how far the clock was advanced since it was created.
     pub fn now(&self) -> Duration {
         self.lock().now
     }
 
-    /// Moves it, and wakes those whose time has come.
+    /// Advances the clock, and wakes the tasks whose time has come.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         state.now = state.now.saturating_add(by);

@@ -1,15 +1,14 @@
-//! What happened in a run, as lines to read and to compare.
+//! Logs of events, as lines to read and compare.
 
 use crate::loop_core::{Event, EventKind};
 use crate::message::Message;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How much of a text is shown.
+/// The maximum length of a shown text, in characters.
 const SHOWN: usize = 60;
 
-/// Keeps the events of a run, and says them in a line each: for snapshots, and to assert what came after what. Clones share
-/// the events.
+/// Keeps the events of runs and shows each as a line, for snapshots and to assert their order. Clones share the events.
 ///
 /// ```
 /// use agent::testing::EventLog;
@@ -65,33 +64,33 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// A log without events.
+    /// Creates an empty log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What keeps the events: for [`AssistantBuilder::on_event`](crate::AssistantBuilder::on_event).
+    /// Returns a listener that adds events to this log, for [`AssistantBuilder::on_event`](crate::AssistantBuilder::on_event).
     pub fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let log = self.clone();
         move |event| log.push(event.clone())
     }
 
-    /// Keeps one more event, behind the others.
+    /// Appends an event.
     pub fn push(&self, event: Event) {
         self.lock().push(event);
     }
 
-    /// The events so far, oldest first, also those that have no line in the [outline](Self::outline).
+    /// Returns the events so far, oldest first, including those without a line in the [outline](Self::outline).
     pub fn events(&self) -> Vec<Event> {
         self.lock().clone()
     }
 
-    /// Forgets the events, so that the next run stands alone.
+    /// Removes all events, so that the next run can be examined alone.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
-    /// One line for each event, but for those that tell how something grows. Texts are cut at 60 characters.
+    /// Returns one line for each event, except for the start and the updates of messages. Texts are cut after 60 characters.
     pub fn outline(&self) -> String {
         self.lines().join("\n")
     }
@@ -100,10 +99,10 @@ impl EventLog {
         self.lock().iter().filter_map(line).collect()
     }
 
-    /// Each of these is the beginning of a line of the [outline](Self::outline), in this order; other lines may stand between.
+    /// Asserts that lines of the [outline](Self::outline) begin with these texts, in this order. Other lines may be between them.
     ///
     /// # Panics
-    /// With the outline, the lines that were found, and the first that was not.
+    /// Panics with the outline, the lines that were found, and the first text that was not found.
     #[track_caller]
     pub fn assert_sequence(&self, wanted: &[&str]) {
         let mut found = 0;
@@ -119,10 +118,10 @@ impl EventLog {
         }
     }
 
-    /// No line of the [outline](Self::outline) begins like this.
+    /// Asserts that no line of the [outline](Self::outline) begins with this text.
     ///
     /// # Panics
-    /// With the outline, if one does.
+    /// Panics with the outline if a line does.
     #[track_caller]
     pub fn assert_never(&self, unwanted: &str) {
         let lines = self.lines();
@@ -138,7 +137,7 @@ impl EventLog {
     }
 }
 
-/// The event in a line; none for what only tells how something grows.
+/// Returns the line of an event, or `None` for the start and the updates of a message.
 fn line(event: &Event) -> Option<String> {
     let turn = event.turn;
     Some(match &event.kind {
@@ -206,7 +205,7 @@ fn said(message: &Message) -> String {
     line
 }
 
-/// The first line, not too much of it.
+/// Returns the first line, shortened.
 fn cut(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     match first.char_indices().nth(SHOWN) {

@@ -1,4 +1,4 @@
-//! A tool's arguments, as a careless model would write them.
+//! Sends a tool arguments as a careless model would write them.
 
 use super::call::{MAX_TEXT, lines};
 use super::sample::samples;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Right calls that the slips are made in.
+/// The number of correct calls that are altered.
 const MAX_SAMPLES: usize = 6;
-/// Calls of one kind of slip.
+/// The maximum number of calls with one kind of mistake.
 const MAX_CALLS: usize = 60;
-/// Findings that are kept.
+/// The maximum number of findings that are kept.
 const MAX_KEPT: usize = 20;
 
-/// Sends a tool the slips that real models make, and reports what became of them: numbers as text, keys in
-/// camelCase, `null` where something is required, lists as text, JSON that was cut short, and some fifty more.
+/// Sends a tool the mistakes that real models make, and reports the results: numbers as text, keys in camelCase, `null` for required
+/// values, lists as text, truncated JSON, and about fifty more.
 ///
-/// The tool is not run; its arguments are checked by [`Tool::validate`].
+/// The tool is not run. Its arguments are checked with [`Tool::validate`].
 ///
 /// ```
 /// use agent::testing::fuzz_tool;
@@ -45,7 +45,7 @@ pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
     let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), Verdict::Accepted(coercions) if coercions.is_empty());
     let right: Vec<Value> =
         samples(schema, 60, 0).into_iter().filter(Value::is_object).filter(is_right).collect();
-    // The first has everything; the others are taken from all over, since neighbours differ little.
+    // The first has all parameters. The others are taken at regular distances, because neighbours differ little.
     let apart = right.len().div_ceil(MAX_SAMPLES).max(1);
     let right: Vec<Value> = right.into_iter().step_by(apart).collect();
     let mut report = FuzzReport {
@@ -67,7 +67,7 @@ pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
     report
 }
 
-/// [`fuzz_tool`] for each tool of a list; [`tools!`](crate::tools) makes one.
+/// Runs [`fuzz_tool`] for each tool of a set. Create the set with [`tools!`](crate::tools).
 ///
 /// ```
 /// use agent::testing::fuzz_tools;
@@ -86,7 +86,7 @@ pub fn fuzz_tool(tool: &dyn Tool) -> FuzzReport {
 /// ```
 ///
 /// # Errors
-/// [`DefinitionError`] if one of them cannot be a tool.
+/// Returns a [`DefinitionError`] if one of them cannot be a tool.
 pub fn fuzz_tools(tools: ToolSet) -> Result<Vec<FuzzReport>, DefinitionError> {
     tools
         .into_entries()
@@ -112,7 +112,7 @@ fn validate(tool: &dyn Tool, text: &str) -> Verdict {
     }
 }
 
-/// What became of the slips. `Display` is a table.
+/// The result of fuzzing a tool. `Display` shows a table.
 ///
 /// ```
 /// # /// Doubles a number.
@@ -129,19 +129,19 @@ fn validate(tool: &dyn Tool, text: &str) -> Verdict {
 #[non_exhaustive]
 #[must_use = "a test fails by `assert_safe`"]
 pub struct FuzzReport {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Right calls, made from the schema, that the slips were made in.
+    /// The number of correct calls, generated from the schema, that the mistakes were made in.
     pub samples: usize,
-    /// Each kind of slip that can be made in a call of this tool.
+    /// The result for each kind of mistake that is possible for this tool.
     pub slips: Vec<SlipReport>,
-    /// The longest report, in characters.
+    /// The length of the longest report, in characters.
     pub longest_report: usize,
-    /// What should not have happened.
+    /// Results that should not have happened.
     pub findings: Vec<Finding>,
 }
 
-/// What became of one kind of slip.
+/// The result for one kind of mistake.
 ///
 /// ```
 /// # /// Doubles a number.
@@ -156,23 +156,23 @@ pub struct FuzzReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SlipReport {
-    /// The slip in words, for example `a number as text`.
+    /// The mistake in words, for example `a number as text`.
     pub slip: &'static str,
-    /// Calls with this slip.
+    /// The number of calls with this mistake.
     pub sent: usize,
-    /// Those that were accepted as they are: there it was no mistake.
+    /// The number that was accepted unchanged, because it was no mistake there.
     pub as_is: usize,
-    /// Those that were accepted with a coercion.
+    /// The number that was accepted with a coercion.
     pub coerced: usize,
-    /// Those that were refused.
+    /// The number that was refused.
     pub refused: usize,
-    /// By which rules they were coerced, and how often.
+    /// The rules that coerced them, and how often.
     pub rules: Vec<(CoercionRule, usize)>,
-    /// Refusals that offered a corrected call.
+    /// The number of refusals that offered a corrected call.
     pub corrected: usize,
 }
 
-/// Something that makes a tool unsafe to call, or a report useless.
+/// A result that makes a tool unsafe to call, or a report useless.
 ///
 /// ```
 /// # /// Doubles a number.
@@ -189,15 +189,15 @@ pub struct SlipReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The slip in words.
+    /// The mistake in words.
     pub slip: &'static str,
-    /// The arguments as they were sent, cut.
+    /// The arguments as they were sent, shortened.
     pub arguments: String,
     /// What happened.
     pub kind: FindingKind,
 }
 
-/// What should not have happened.
+/// The kind of a [`Finding`].
 ///
 /// ```
 /// use agent::testing::{Finding, FindingKind};
@@ -210,9 +210,9 @@ pub struct Finding {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// The check of the arguments panicked.
+    /// The validation of the arguments panicked.
     Panicked(String),
-    /// Text that is no JSON, or has a key twice, was accepted.
+    /// Text that is not JSON, or has a repeated key, was accepted.
     Accepted,
     /// No issue of the report is at the place of the mistake.
     Elsewhere {
@@ -228,16 +228,16 @@ pub enum FindingKind {
 }
 
 impl FuzzReport {
-    /// What became of the slip of this name, if it can be made in a call of this tool.
+    /// Returns the result for the mistake with this name, if it is possible for this tool.
     pub fn slip(&self, name: &str) -> Option<&SlipReport> {
         self.slips.iter().find(|report| report.slip == name)
     }
 
-    /// Nothing panicked, nothing was accepted that is no JSON, each refusal names the place of the mistake in a
-    /// bounded report, and each corrected call that was offered is right.
+    /// Asserts that the tool is safe: nothing panicked, nothing was accepted that is not JSON, each refusal names the place of the mistake
+    /// in a bounded report, and each corrected call that was offered is accepted.
     ///
     /// # Panics
-    /// With the table and what was found, if that is not so; also if no right call could be made from the schema.
+    /// Panics with the table and the findings otherwise, and if no correct call could be generated from the schema.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(self.samples > 0, "no right call of `{}` could be made from its schema", self.tool);
@@ -307,15 +307,15 @@ impl FuzzReport {
     }
 }
 
-/// Is there an issue at the place of the mistake, inside it, or at what it is a part of? If a key is wrong, it will do to
-/// name the key that is missing instead.
+/// Whether there is an issue at the place of the mistake, inside it, or at a parent. For a wrong key, the missing correct key may be named
+/// instead.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     refusal.issues().len() < refusal.count()
         || refusal.issues().iter().any(|issue| match issue.code {
-            // No place can be named in what is no JSON, and a type may say no place.
+            // No place can be named in text that is not JSON, and a type may report no place.
             IssueCode::Json | IssueCode::Value if issue.path.is_empty() => true,
             IssueCode::Missing if parent(&issue.path) == parent(place) => true,
             _ => inside(place, &issue.path) || (!issue.path.is_empty() && inside(&issue.path, place)),
@@ -347,7 +347,7 @@ impl fmt::Display for FuzzReport {
         writeln!(f)?;
         let width = self.slips.iter().map(|s| s.slip.len()).max().unwrap_or(0).max(4);
         writeln!(f, "{:width$}  sent  as is  coerced  refused  how", "slip")?;
-        // Nothing is easier to read past than a column of zeros.
+        // Dots are easier to skip when reading than zeros.
         let or_dot = |n: usize| if n == 0 { "·".to_owned() } else { n.to_string() };
         for s in &self.slips {
             let mut how: Vec<String> = s.rules.iter().map(|(rule, n)| format!("{rule} {n}")).collect();

@@ -1,9 +1,9 @@
-//! What must hold, and what is said when it does not.
+//! The laws, and the report of a violation.
 
 use crate::args::{CoercionPolicy, Plan, UnknownKeys};
 use std::fmt;
 
-/// Something that must hold for every call of every tool.
+/// A property that must hold for every call of every tool.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -22,17 +22,17 @@ use std::fmt;
 pub enum Law {
     /// What the schema accepts is accepted without a coercion, or refused by the type itself.
     FittingIsAccepted,
-    /// What is accepted without a coercion, the schema accepts.
+    /// What is accepted without a coercion fits the schema.
     AcceptedFits,
-    /// What was coerced fits the schema afterwards.
+    /// Coerced arguments fit the schema.
     CoercedFits,
-    /// What the schema accepts, plain serde reads.
+    /// What the schema accepts, serde reads.
     SerdeReads,
-    /// What was coerced is accepted again, without a coercion and with the same result.
+    /// Coerced arguments are accepted again, without a coercion and with the same result.
     CoercionEnds,
-    /// What `exact` accepts `strict` does, and what `strict` accepts `lenient` does.
+    /// `strict` accepts what `exact` accepts, and `lenient` accepts what `strict` accepts.
     PoliciesWiden,
-    /// The pass that reads the arguments and the one that explains what is wrong with them agree.
+    /// The pass that reads the arguments and the pass that explains mistakes agree.
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
@@ -42,9 +42,9 @@ pub enum Law {
     ReportsAreBounded,
     /// A corrected call that is offered is accepted.
     CorrectionsAreAccepted,
-    /// What a stream refuses early, the whole is refused for, at the same place; a stream ends where JSON does.
+    /// What a stream refuses early is also refused as a whole, at the same place, and a stream ends where the JSON ends.
     StreamsAgree,
-    /// The proof has something to prove: a value was found that the schema accepts.
+    /// The proof is not empty: a value was found that the schema accepts.
     SamplesExist,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Law {
     }
 }
 
-/// A call for which a [`Law`] does not hold.
+/// A call that violates a [`Law`].
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -92,17 +92,17 @@ impl fmt::Display for Law {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Disagreement {
-    /// What should hold.
+    /// The law that does not hold.
     pub law: Law,
-    /// The type or the tool.
+    /// The name of the type or the tool.
     pub name: String,
-    /// Under which coercion policy.
+    /// The coercion policy.
     pub coercion: CoercionPolicy,
-    /// Under which treatment of unknown keys.
+    /// The treatment of unknown keys.
     pub unknown: UnknownKeys,
     /// The arguments as they were sent.
     pub arguments: String,
-    /// Who says what.
+    /// The conflicting verdicts.
     pub verdicts: String,
 }
 

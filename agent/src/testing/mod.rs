@@ -1,34 +1,35 @@
-//! Tests for tools and for agents (feature `testing`, for dev-dependencies).
+//! Tests for tools and agents. Requires the feature `testing`, which is meant for dev-dependencies.
 //!
 //! | to | use |
 //! | --- | --- |
-//! | prove that a type's schema, the engine and serde agree about it | [`assert_agrees`], [`Agreement`] |
-//! | see what a tool does with the slips that real models make | [`fuzz_tool`], [`fuzz_tools`] |
-//! | hold the engine's own laws against a call, for logs and fuzzers | [`verify_call`] |
-//! | drive an agent by replies that are known | [`ScriptedModel`](crate::ScriptedModel) |
-//! | drive it by a closure | [`FunctionModel`] |
-//! | try every tool of it, rightly and wrongly | [`SchemaModel`] |
-//! | record what a real model says, and play it ever after | [`Cassette`] |
-//! | read and assert what happened in a run | [`EventLog`] |
-//! | hold a store of yours against its contract | [`assert_store`] |
-//! | let time pass | [`FakeClock`], and `#[tokio::test(start_paused = true)]` for whole runs |
-//! | know what a model would miss, or is shown otherwise | [`Registry::lint`](crate::Registry::lint), [`ToolManifest::drift`](crate::ToolManifest::drift), [`Registry::check_examples`](crate::Registry::check_examples), [`Registry::check_dialect`](crate::Registry::check_dialect) |
+//! | prove that the schema of a type, the engine and serde agree | [`assert_agrees`], [`Agreement`] |
+//! | see how a tool handles the mistakes that real models make | [`fuzz_tool`], [`fuzz_tools`] |
+//! | check the engine's laws against a call, for logs and fuzzers | [`verify_call`] |
+//! | drive an agent with known replies | [`ScriptedModel`](crate::ScriptedModel) |
+//! | drive it with a closure | [`FunctionModel`] |
+//! | call each of its tools with correct and incorrect arguments | [`SchemaModel`] |
+//! | record the replies of a real model and replay them | [`Cassette`] |
+//! | read and assert the events of a run | [`EventLog`] |
+//! | check your own store against its contract | [`assert_store`] |
+//! | control time | [`FakeClock`], and `#[tokio::test(start_paused = true)]` for whole runs |
+//! | find unclear definitions, and changes to what a model sees | [`Registry::lint`](crate::Registry::lint), [`ToolManifest::drift`](crate::ToolManifest::drift), [`Registry::check_examples`](crate::Registry::check_examples), [`Registry::check_dialect`](crate::Registry::check_dialect) |
 //!
 //! # Testing an agent
 //!
-//! Four tests say most of what there is to know, none of them needs a key or a network:
+//! Four kinds of tests cover most of an agent. None of them needs a key or a network:
 //!
-//! 1. **What the code does when the model does this**: a scripted model, real tools, and the sequence of events.
-//! 2. **What a real model makes of the prompt**: recorded once in a [`Cassette`], played ever after. It fails when the prompt, a
-//!    tool or a result has changed, and shows where.
-//! 3. **What the tools do with what models send**: a [`SchemaModel`] calls each rightly, at its edges, and carelessly.
-//! 4. **What a model would miss**: [`Registry::lint`](crate::Registry::lint).
+//! 1. **How the code reacts to the model**: a scripted model, real tools, and the sequence of events.
+//! 2. **How a real model reacts to the prompt**: recorded once in a [`Cassette`] and replayed afterwards. The test fails when the prompt,
+//!    a tool or a result has changed, and shows where.
+//! 3. **How the tools react to the calls of models**: a [`SchemaModel`] makes correct calls, calls at the limits of the schema, and
+//!    careless calls.
+//! 4. **What a model would misunderstand**: [`Registry::lint`](crate::Registry::lint).
 //!
 //! ## Sequences of events
 //!
-//! The model is played, the tools are real, and every event can be looked at. [`EventLog`] keeps the events of all runs, and says
-//! them in lines; [`assert_sequence`](EventLog::assert_sequence) names the beginnings of lines that have to come in this
-//! order, whatever stands between:
+//! The model is scripted, the tools are real, and every event can be inspected. [`EventLog`] keeps the events of all runs and shows them as
+//! lines. [`assert_sequence`](EventLog::assert_sequence) takes the beginnings of lines that must occur in this order, with any lines
+//! between:
 //!
 //! ```
 //! use agent::testing::EventLog;
@@ -59,9 +60,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! What is asserted is what happened, not how it is worded: `completed`, codes such as `invalid_arguments`, `unknown_tool`, `denied`
-//! or `timeout`, and texts that are the test's own. Time is virtual where it matters: `#[tokio::test(start_paused = true)]`
-//! lets a tool that sleeps an hour end at once, in the right order.
+//! Assert what happened and not how it is worded: `completed`, codes such as `invalid_arguments`, `unknown_tool`, `denied` or `timeout`,
+//! and texts of the test itself. Use virtual time where time matters: with `#[tokio::test(start_paused = true)]`, a tool that sleeps for an
+//! hour ends at once, in the right order.
 //!
 //! ## Recorded models, and all tools at once
 //!
@@ -100,8 +101,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Everything here is deterministic: a test that uses it fails always or never. The independent opinion about schemas is
-//! that of the crate [`jsonschema`](https://docs.rs/jsonschema).
+//! Everything here is deterministic: a test always fails or always passes. The independent reader of schemas is the crate
+//! [`jsonschema`](https://docs.rs/jsonschema).
 
 mod agreement;
 mod call;

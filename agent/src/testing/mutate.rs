@@ -1,22 +1,22 @@
-//! Values changed in one place, in the ways in which calls are wrong.
+//! Changes values in one place, in the ways in which calls are wrong.
 
 use super::choices::Random;
 use serde_json::{Map, Value, json};
 
-/// One step of the way to a place in a value.
+/// A step on the path to a place in a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Key(String),
     Index(usize),
 }
 
-/// The way to a place in a value.
+/// The path to a place in a value.
 pub(super) type Place = Vec<Step>;
 
-/// Places that are looked at in one value.
+/// The maximum number of places in one value.
 const MAX_PLACES: usize = 200;
 
-/// Every place in a value but the whole, outer ones first within each branch.
+/// Returns every place in a value except the root, outer places before inner ones in each branch.
 pub(super) fn places(value: &Value) -> Vec<Place> {
     fn visit(value: &Value, here: &mut Place, out: &mut Vec<Place>) {
         let mut below = |step: Step, value: &Value| {
@@ -40,7 +40,7 @@ pub(super) fn places(value: &Value) -> Vec<Place> {
     out
 }
 
-/// What stands at a place.
+/// Returns the value at a place.
 pub(super) fn at<'v>(value: &'v Value, place: &[Step]) -> Option<&'v Value> {
     place.iter().try_fold(value, |value, step| match step {
         Step::Key(key) => value.get(key),
@@ -48,7 +48,7 @@ pub(super) fn at<'v>(value: &'v Value, place: &[Step]) -> Option<&'v Value> {
     })
 }
 
-/// The value with something else at a place; nothing to remove it.
+/// Returns the value with a replacement at a place. `None` removes it.
 pub(super) fn with(value: &Value, place: &[Step], new: Option<Value>) -> Value {
     let mut out = value.clone();
     if let Some((last, above)) = place.split_last() {
@@ -79,7 +79,7 @@ pub(super) fn with(value: &Value, place: &[Step], new: Option<Value>) -> Value {
     out
 }
 
-/// The object at a place with one of its keys called otherwise, in the same position.
+/// Returns the value with a key of the object at a place renamed, in the same position.
 pub(super) fn renamed(value: &Value, parent: &[Step], key: &str, new: &str) -> Value {
     let Some(Value::Object(map)) = at(value, parent) else { return value.clone() };
     let map = map
@@ -89,7 +89,7 @@ pub(super) fn renamed(value: &Value, parent: &[Step], key: &str, new: &str) -> V
     with(value, parent, Some(Value::Object(map)))
 }
 
-/// The place as a JSON pointer.
+/// Returns the place as a JSON pointer.
 pub(super) fn pointer(place: &[Step]) -> String {
     let mut out = String::new();
     for step in place {
@@ -102,7 +102,7 @@ pub(super) fn pointer(place: &[Step]) -> String {
     out
 }
 
-/// The arguments as text with the key at `place` given twice.
+/// Returns the arguments as text, with the key at `place` repeated.
 pub(super) fn with_key_twice(value: &Value, place: &[Step]) -> String {
     fn write(value: &Value, place: &[Step], out: &mut String) {
         match (value, place.split_first()) {
@@ -142,7 +142,7 @@ pub(super) fn with_key_twice(value: &Value, place: &[Step]) -> String {
     out
 }
 
-/// `count` texts, each the value with one fault; some happen to be none.
+/// Returns `count` texts, each of the value with one fault. Some may happen to be valid.
 pub(super) fn mutants(value: &Value, count: usize, random: &mut Random) -> Vec<String> {
     let mut all = Vec::new();
     let places = places(value);
@@ -170,7 +170,7 @@ pub(super) fn mutants(value: &Value, count: usize, random: &mut Random) -> Vec<S
     out
 }
 
-/// The text without its end, or with something in it.
+/// Returns the text without its end, or with something inserted.
 fn torn(text: &str, random: &mut Random) -> String {
     let place = (0..=random.below(text.len() + 1)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let (before, after) = text.split_at(place);
@@ -178,7 +178,7 @@ fn torn(text: &str, random: &mut Random) -> String {
     if insert.is_empty() { before.to_owned() } else { format!("{before}{insert}{after}") }
 }
 
-/// What may stand in place of a value.
+/// Returns replacements for a value.
 fn instead(old: &Value) -> Vec<Value> {
     let mut out = vec![
         json!(null),

@@ -1,13 +1,13 @@
-//! Text that matches a regular expression.
+//! Generates text that matches a regular expression.
 
 use super::choices::Choices;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Repetitions beyond the least number of them.
+/// How many repetitions are added to the minimum.
 const MORE: u32 = 3;
 const MAX_LENGTH: usize = 2_000;
 
-/// A text that matches `pattern`, mostly: assertions inside it are not looked at, so what comes out is to be checked.
+/// Returns a text that usually matches `pattern`. Assertions in the pattern are ignored, so the result must be checked.
 pub(super) fn matching(pattern: &str, choices: &mut Choices) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern).ok()?;
     let mut out = String::new();
@@ -26,7 +26,7 @@ fn push(hir: &Hir, choices: &mut Choices, out: &mut String) -> Option<()> {
         HirKind::Repetition(repetition) => {
             let most = repetition.max.unwrap_or(u32::MAX).min(repetition.min.saturating_add(MORE));
             let spread = usize::try_from(most.saturating_sub(repetition.min)).ok()?;
-            // One more than the least comes first: it says more than an empty text.
+            // One more than the minimum comes first, because it is more useful than an empty text.
             let more = match choices.pick(spread + 1) {
                 0 => spread.min(1),
                 1 => 0,
@@ -56,7 +56,7 @@ fn member(class: &Class, choices: &mut Choices) -> Option<char> {
             class.ranges().iter().map(|r| (u32::from(r.start()), u32::from(r.end()))).collect()
         }
     };
-    // Of large classes the first ranges: those of ASCII, which every reading of `\w` has.
+    // Only the first ranges of large classes: they are ASCII, which every reading of `\w` includes.
     let (start, end) = *ranges.get(choices.pick(ranges.len().min(6)))?;
     // Printable characters are easier to read in a report.
     let start = if (start..=end).contains(&u32::from('a')) { u32::from('a') } else { start };

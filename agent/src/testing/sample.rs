@@ -1,4 +1,4 @@
-//! Values that a schema takes, probably: whoever needs to know asks the schema.
+//! Generates values that a schema probably accepts. To be certain, validate them.
 
 mod scalar;
 
@@ -7,19 +7,19 @@ use super::pattern;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// Values nest no deeper; what recurs ends before.
+/// The maximum nesting. Recursive schemas end before.
 const MAX_DEPTH: usize = 24;
-/// From here on the shortest way is taken.
+/// From this depth on, the shortest option is taken.
 const SHORT_FROM: usize = 5;
-/// Optional parts of a schema that are followed in one value.
+/// The maximum number of optional parts that are followed in one value.
 const MAX_STEPS: usize = 3_000;
-/// Entries made where a schema asks for more.
+/// The maximum number of entries, if a schema asks for more.
 const MAX_MADE: u64 = 300;
-/// The last integer up to which every integer is a float.
+/// The last integer up to which every integer is exact as a float.
 const SAFE: i64 = 1 << 53;
 
-/// `count` different values for `schema`, the same ones at every call: first one with all that is optional and the
-/// first of all alternatives, then each decision of it made the other ways, then random ones.
+/// Returns `count` different values for `schema`, the same in every call. The first has all optional parts and the first of all
+/// alternatives. Then each choice is made differently, and then choices are random.
 pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
     let mut told = HashSet::new();
     let mut values = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
         script.push(way);
         add(Choices::scripted(script));
     }
-    // Small schemas have fewer values than were asked for.
+    // Small schemas have fewer values than requested.
     for turn in 0..u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(2) {
         if add(Choices::random(seed.wrapping_mul(1_000_003).wrapping_add(turn))).1 >= count {
             break;
@@ -96,7 +96,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// The schema with its reference followed and its `allOf` merged. A boolean schema stays one.
+    /// Returns the schema with its reference resolved and its `allOf` merged. A boolean schema stays one.
     fn plain(&self, schema: &Value, depth: usize) -> Option<Value> {
         let Value::Object(map) = schema else { return Some(schema.clone()) };
         if depth > MAX_DEPTH {
@@ -115,7 +115,8 @@ impl Sampler<'_> {
         Some(Value::Object(map))
     }
 
-    /// One of the alternatives, with what stands beside them. Deep down the first that comes to an end.
+    /// Returns a value for one of the alternatives, together with the keywords beside them. In deep values, the first alternative that
+    /// ends.
     fn branch(&mut self, schema: &Map<String, Value>, branches: &[Value], depth: usize) -> Option<Value> {
         let mut base = schema.clone();
         if base.remove("anyOf").is_none() {
@@ -123,7 +124,7 @@ impl Sampler<'_> {
         }
         let first = if depth < SHORT_FROM { self.choices.pick(branches.len()) } else { 0 };
         let in_turn = branches.iter().cycle().skip(first).take(branches.len());
-        // The shortest one first: a null, a word, a number.
+        // The shortest first: a null, a word, a number.
         let mut in_turn: Vec<&Value> = in_turn.collect();
         if depth >= SHORT_FROM {
             in_turn.sort_by_key(|branch| branch.to_string().contains("$ref"));
@@ -262,7 +263,7 @@ impl Sampler<'_> {
         Some(Value::Object(out))
     }
 
-    /// Entries that are no properties, where the schema describes some.
+    /// Adds entries that are not properties, if the schema describes some.
     fn entries(
         &mut self,
         schema: &Map<String, Value>,
@@ -297,7 +298,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Both at once, as far as a sampler needs to know. Nothing satisfies `false`.
+/// Merges two schemas, as far as a sampler needs it. Nothing satisfies `false`.
 fn merged(mut base: Map<String, Value>, other: Value) -> Option<Map<String, Value>> {
     let other = match other {
         Value::Object(other) => other,

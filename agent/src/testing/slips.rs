@@ -1,36 +1,36 @@
-//! The mistakes that models make when they write arguments, made on purpose.
+//! The mistakes that models make in arguments, made on purpose.
 
 use super::mutate::{Place, Step, at, places, pointer, renamed, with, with_key_twice};
 use serde_json::{Map, Value, json};
 
-/// A wrong call, or one that is only oddly written.
+/// A wrong call, or one that is only written unusually.
 pub(super) struct Slipped {
     pub(super) text: String,
-    /// Where the mistake is, as a JSON pointer.
+    /// The place of the mistake, as a JSON pointer.
     pub(super) place: String,
 }
 
 /// One kind of mistake.
 pub(super) struct Slip {
     pub(super) name: &'static str,
-    /// There is no right reading of it: it must be refused.
+    /// Whether there is no correct reading, so that it must be refused.
     pub(super) never: bool,
     make: Make,
 }
 
 enum Make {
-    /// At each place: what may stand there instead.
+    /// For each place: the values that may replace it.
     Value(fn(&Value) -> Vec<Value>),
-    /// At each key: what it may be called instead.
+    /// For each key: its new name.
     Key(fn(&str) -> String),
-    /// From the whole arguments and the schema: other arguments, and where the mistake is in them.
+    /// From the whole arguments and the schema: other arguments, and the place of the mistake in them.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// From the whole arguments: other text. What happens to be JSON is not sent.
+    /// From the whole arguments: other text. Text that happens to be JSON is not sent.
     Text(fn(&Value) -> Vec<String>),
 }
 
 impl Slip {
-    /// The calls that come of making this mistake in `arguments`, at each place where it can be made.
+    /// Returns the calls with this mistake in `arguments`, for each place where it is possible.
     pub(super) fn of(&self, arguments: &Value, schema: &Value) -> Vec<Slipped> {
         match self.make {
             Make::Value(change) => places(arguments)
@@ -59,7 +59,7 @@ impl Slip {
         }
     }
 
-    /// A key that is there twice is JSON to most readers.
+    /// Handled separately, because most readers accept text with a repeated key as JSON.
     fn twice(&self, arguments: &Value) -> Vec<Slipped> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {
@@ -100,7 +100,7 @@ const fn text(name: &'static str, change: fn(&Value) -> Vec<String>) -> Slip {
     Slip { name, never: true, make: Make::Text(change) }
 }
 
-/// All of them.
+/// All kinds of mistakes.
 pub(super) static SLIPS: &[Slip] = &[
     value("a number as text", |v| number(v, |n| vec![json!(n.to_string()), json!(format!(" {n} "))])),
     value("a number with separators", |v| {
@@ -229,7 +229,7 @@ fn whole_float(v: i64) -> Value {
     json!(v as f64)
 }
 
-/// At each required, or optional, top-level parameter of an object: something else, or nothing.
+/// Replaces or removes each required, or each optional, top-level parameter of an object.
 fn at_top(
     v: &Value,
     schema: &Value,
@@ -260,7 +260,7 @@ fn camel(key: &str) -> String {
     words.fold(first, |out, word| out + &capitalised(word))
 }
 
-/// The text with two letters in the middle the other way round.
+/// Returns the text with two letters in the middle swapped.
 fn swapped(text: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let middle = chars.len() / 2;
@@ -283,7 +283,7 @@ fn nested(v: &Value, depth: usize) -> Value {
     (0..depth).fold(v.clone(), |inner, _| json!([inner]))
 }
 
-/// The text of an object with another end.
+/// Returns the text of an object with another end.
 fn replaced_end(v: &Value, end: &str) -> String {
     let text = v.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);
@@ -291,7 +291,7 @@ fn replaced_end(v: &Value, end: &str) -> String {
     format!("{open}{end}")
 }
 
-/// Cut at eight places, and just before the end.
+/// Returns the text cut at eight places, and just before the end.
 fn cut_short(v: &Value) -> Vec<String> {
     let text = v.to_string();
     let places = (1..8).map(|eighth| text.len() * eighth / 8).chain([text.len() - 1]);

@@ -1,4 +1,4 @@
-//! What every store has to do.
+//! The contract of stores.
 
 use crate::message::{Message, UserMessage};
 use crate::store::{
@@ -7,9 +7,10 @@ use crate::store::{
 };
 use crate::{Control, FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, json};
 
-/// Holds a store against everything that [`InvocationStore`](crate::store::InvocationStore) and
-/// [`SessionStore`](crate::store::SessionStore) promise. It may hold other things; what this leaves there is named by
-/// `name`, which is used once for each store.
+/// Checks a store against the contract of [`InvocationStore`](crate::store::InvocationStore) and
+/// [`SessionStore`](crate::store::SessionStore).
+///
+/// The store may have other contents. What the check leaves in it is named after `name`, which can be used only once per store.
 ///
 /// ```
 /// use agent::store::MemoryStore;
@@ -21,7 +22,7 @@ use crate::{Control, FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, js
 /// ```
 ///
 /// # Panics
-/// The store does something else.
+/// Panics if the store violates the contract.
 pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     records(store, name).await;
     ends(store, name).await;
@@ -52,7 +53,7 @@ async fn found(store: &(impl Store + ?Sized), key: &StepKey) -> InvocationRecord
     ok(store.get(key).await, "get").unwrap_or_else(|| panic!("get: there is no record {key}"))
 }
 
-/// A record is inserted once; who begins again is told, and counted.
+/// A record is inserted once. Beginning again finds it and counts the attempt.
 async fn records(store: &(impl Store + ?Sized), name: &str) {
     let key = key(name, "begin", 1, 0);
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");
@@ -80,7 +81,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(found(store, &key).await.handle.as_deref(), Some("job-5"));
 }
 
-/// A record ends once, and never goes back.
+/// A record ends once, and its status never goes back.
 async fn ends(store: &(impl Store + ?Sized), name: &str) {
     let done = key(name, "finish", 1, 0);
     let end = InvocationEnd::new(output().into(), 2_000);
@@ -116,7 +117,7 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Records are listed by what they are, in their order, page by page.
+/// Records are listed by their properties, in order, page by page.
 async fn lists(store: &(impl Store + ?Sized), name: &str) {
     let run = format!("{name}/list");
     for ord in 0..5_u32 {
@@ -153,7 +154,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert!(error.is_err(), "a page of nobody");
 }
 
-/// What may have been lost is found; what is over long enough is deleted, and nothing else.
+/// Calls that may have been lost are found. Records that ended long enough ago are deleted, and no others.
 async fn retention(store: &(impl Store + ?Sized), name: &str) {
     let old = |ord| key(name, "old", 1, ord);
     for ord in 0..4 {
@@ -180,7 +181,7 @@ async fn retention(store: &(impl Store + ?Sized), name: &str) {
     assert!(ok(store.delete_finished_before(0).await, "delete") >= 3);
 }
 
-/// A session grows at its end only, by who knows where that is.
+/// A session grows only at its end, by writers who know where that is.
 async fn entries(store: &(impl Store + ?Sized), name: &str) {
     let (session, other) = (format!("{name} é '\"%"), format!("{name}-other"));
     let entry = |text: &str| {
@@ -213,7 +214,7 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
 }
 
-/// A message is put into an inbox once and taken out once, and a key is given the same again.
+/// A message is put into an inbox once and taken out once, and a key always gets the same messages.
 async fn inbox(store: &(impl Store + ?Sized), name: &str) {
     let session = format!("{name}-inbox");
     let message = |id: &str| {

@@ -1,4 +1,4 @@
-//! Requests to the engine.
+//! HTTP requests to the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::durable::ClientError;
 
-/// The engine's own limit of a message.
+/// The engine's own limit for a message.
 const MAX_BODY: usize = 64 << 20;
 
-/// How long the engine may take for what does not wait for a run.
+/// How long the engine may take for a request that does not wait for a run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Http {
@@ -54,7 +54,7 @@ impl Http {
         answer(request.body(body)).await
     }
 
-    /// Waits for the answer as long as the connection lasts.
+    /// Waits for the answer for as long as the connection lasts.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
         answer(self.client.get(self.url(path))).await
     }

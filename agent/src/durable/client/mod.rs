@@ -1,4 +1,4 @@
-//! What applications say to runs, through the engine.
+//! The client of durable runs.
 
 mod http;
 
@@ -17,7 +17,7 @@ use crate::loop_core::{ApprovalRequest, Queue};
 use crate::message::UserMessage;
 use crate::{Decision, ToolOutcome};
 
-/// Starts runs and talks to them, through the engine's ingress. Clones are one client.
+/// A client that starts runs and talks to them, through the ingress of the engine. Clones share their connections.
 ///
 /// ```no_run
 /// use agent::Decision;
@@ -41,18 +41,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the engine whose ingress has this address, by default `http://127.0.0.1:8080`.
+    /// Creates a client for the engine whose ingress has this address, by default `http://127.0.0.1:8080`.
     ///
     /// # Errors
-    /// It is no address.
+    /// Returns an error if the address is not an HTTP URL.
     pub fn new(ingress: &str) -> Result<Self, ClientError> {
         Ok(Self { http: Arc::new(Http::new(ingress)?) })
     }
 
-    /// Starts a run, or finds the one of this name. It goes on whatever becomes of this process.
+    /// Starts a run, or finds the existing run with this name. The run continues whatever happens to this process.
     ///
     /// # Errors
-    /// The engine cannot be reached, or refuses.
+    /// Returns an error if the engine cannot be reached, or refuses the request.
     pub async fn start(
         &self,
         run: impl Into<String>,
@@ -61,7 +61,7 @@ impl Client {
         self.start_request(&RunRequest::new(run, prompt)).await
     }
 
-    /// Starts a run as [`start`](Self::start) does, with whatever a request may have.
+    /// Like [`start`](Self::start), with all options of a request.
     ///
     /// ```no_run
     /// use agent::durable::{Client, RunRequest};
@@ -75,13 +75,13 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// Returns the errors of [`start`](Self::start).
     pub async fn start_request(&self, request: &RunRequest) -> Result<DurableRun, ClientError> {
         let _: Value = self.http.post(&[AGENT, &request.run, "run", "send"], None, request).await?;
         Ok(self.run(&*request.run))
     }
 
-    /// A run that was started before, here or elsewhere, by its name. The engine is not asked whether there is one.
+    /// Returns the handle of a run that was started before, by its name. The engine is not asked whether the run exists.
     ///
     /// ```
     /// use agent::durable::Client;
@@ -101,7 +101,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A run on the engine. Dropping it changes nothing.
+/// A handle to a run on the engine. Dropping it has no effect on the run.
 ///
 /// ```no_run
 /// use agent::durable::{Client, DurableRun, PendingAsk};
@@ -131,23 +131,23 @@ pub struct DurableRun {
 }
 
 impl DurableRun {
-    /// Its name, as it was given when it was started.
+    /// Returns the name of the run.
     pub fn name(&self) -> &str {
         &self.run
     }
 
-    /// A message for the next turn. What is taken is heard, unless the run fails, is cancelled or reaches a limit before.
+    /// Sends a message for the next turn. An accepted message is delivered, unless the run fails, is cancelled or reaches a limit first.
     ///
     /// # Errors
-    /// The run is over, or too many messages wait, or the engine cannot be reached.
+    /// Returns an error if the run is over, if too many messages wait, or if the engine cannot be reached.
     pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), ClientError> {
         self.push(Queue::Steering, message.into()).await
     }
 
-    /// A message for when the run would end.
+    /// Sends a message that is delivered when the run would otherwise end.
     ///
     /// # Errors
-    /// As [`steer`](Self::steer).
+    /// Returns the errors of [`steer`](Self::steer).
     pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), ClientError> {
         self.push(Queue::FollowUp, message.into()).await
     }
@@ -162,40 +162,42 @@ impl DurableRun {
     }
 
     async fn ask<T: DeserializeOwned>(&self, handler: &str, question: Value) -> Result<T, ClientError> {
-        // Sent again under the same key, it is the same.
+        // If the request is sent again, the engine recognizes it by this key.
         let key = crate::runtime::new_id("ask");
         self.client.http.post(&[AGENT, &self.run, handler], Some(&key), &question).await
     }
 
-    /// Ends the run: tools that run in the process that is asked are told at once, the conversation stays sound, and there is an outcome.
-    /// False when it is over. A run that has not begun ends behind its first step.
+    /// Cancels the run, and returns false if it is over.
+    ///
+    /// The tools that run in the process which receives the request are cancelled at once. The conversation stays sound, and the run has an
+    /// outcome. A run that has not begun ends after its first step.
     ///
     /// # Errors
-    /// The engine cannot be reached, or refuses.
+    /// Returns an error if the engine cannot be reached, or refuses the request.
     pub async fn cancel(&self, reason: &str) -> Result<bool, ClientError> {
         self.ask("cancel", json!({"reason": reason})).await
     }
 
-    /// What the run waits for.
+    /// Returns the decisions and results that the run waits for.
     ///
     /// # Errors
-    /// The engine cannot be reached, or refuses.
+    /// Returns an error if the engine cannot be reached, or refuses the request.
     pub async fn pending(&self) -> Result<Vec<PendingAsk>, ClientError> {
         self.client.http.post(&[AGENT, &self.run, "pending"], None, &()).await
     }
 
-    /// Decides on a call, once. [`Decision::Later`] is none.
+    /// Decides on a call, once. [`Decision::Later`] counts as no decision.
     ///
     /// # Errors
-    /// The run does not wait for it (any more), or the engine cannot be reached.
+    /// Returns an error if the run does not wait for the decision (any more), or if the engine cannot be reached.
     pub async fn decide(&self, request: &ApprovalRequest, decision: Decision) -> Result<(), ClientError> {
         self.answer(&request.request_id, json!(decision)).await
     }
 
-    /// Brings the result of a call whose tool said that it comes later, by the handle that it gave.
+    /// Delivers the result of a deferred call, by the handle that its tool gave.
     ///
     /// # Errors
-    /// As [`decide`](Self::decide).
+    /// Returns the errors of [`decide`](Self::decide).
     pub async fn deliver(&self, handle: &str, outcome: impl Into<ToolOutcome>) -> Result<(), ClientError> {
         self.answer(handle, json!(outcome.into())).await
     }
@@ -205,11 +207,11 @@ impl DurableRun {
         if is_taken { Ok(()) } else { Err(ClientError::NotTaken) }
     }
 
-    /// Waits for the run's end, however long that takes. An engine that cannot be reached for two minutes is an error;
-    /// the run goes on all the same.
+    /// Waits for the end of the run, however long that takes.
     ///
     /// # Errors
-    /// There is no such run, it was killed, or the engine cannot be reached.
+    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. The run itself
+    /// continues.
     pub async fn outcome(&self) -> Result<Outcome, ClientError> {
         let path = ["restate", "workflow", AGENT, &*self.run, "attach"];
         let mut pause = Duration::from_millis(200);
@@ -218,7 +220,7 @@ impl DurableRun {
             let begun = tokio::time::Instant::now();
             match self.client.http.get(&path).await {
                 Err(error @ ClientError::Unreachable { .. }) => {
-                    // A connection that was held for long and broke is no sign of an engine that is gone.
+                    // A connection that broke after a long time does not mean that the engine is gone.
                     if begun.elapsed() > Duration::from_secs(30) {
                         (pause, waited) = (Duration::from_millis(200), Duration::ZERO);
                     }

@@ -1,4 +1,4 @@
-//! What the engine calls.
+//! The handlers that the engine calls.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::loop_core::{CallEnd, Queue};
 use crate::message::Message;
 use crate::steps::StepError;
 
-/// The runs, and what can be said to them.
+/// The runs, and the requests to them.
 pub(super) struct AgentHandlers {
     pub(super) served: Arc<Served>,
 }
@@ -54,10 +54,10 @@ struct Answer {
     value: Value,
 }
 
-/// The longest name of a run.
+/// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// An engine that failed tries again; all else ends the invocation.
+/// An engine that failed tries again. All other errors end the invocation.
 fn handler_error(error: StepError) -> HandlerError {
     match error {
         StepError::Engine { message } => HandlerError::from(message),
@@ -65,7 +65,7 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// Each key is a run: `run` runs once, the others at any time beside it.
+/// Each key is a run. `run` runs once; the other handlers run at any time beside it.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Runs to the end.
@@ -92,7 +92,7 @@ impl AgentHandlers {
         Ok(Json(outcome.map_err(handler_error)?))
     }
 
-    /// A message for a run.
+    /// Takes a message for a run.
     #[handler]
     async fn push(
         &self,
@@ -104,7 +104,7 @@ impl AgentHandlers {
         Ok(asked.await?)
     }
 
-    /// Ends a run: what runs here hears it at once, the run itself when it comes to the end of a step.
+    /// Cancels a run. What runs in this process is cancelled at once, the run itself when it reaches the end of a step.
     #[handler]
     async fn cancel(
         &self,
@@ -112,14 +112,14 @@ impl AgentHandlers {
         cancel: Json<Cancel>,
     ) -> Result<Json<bool>, HandlerError> {
         let reason = cancel.0.reason.unwrap_or_else(|| "cancelled".into());
-        // Before anything that waits: the run may be over by the time its inbox is asked.
+        // Before anything that waits: the run may be over by the time its inbox answers.
         let runs_here = self.served.running.cancel(context.key(), &reason);
         let asked = context.request::<_, Json<bool>>(inbox(context.key(), "cancel"), Json(reason)).call();
         let Json(is_told) = asked.await?;
         Ok(Json(runs_here || is_told))
     }
 
-    /// What a run waits for.
+    /// Returns what a run waits for.
     #[handler]
     async fn pending(
         &self,
@@ -129,7 +129,7 @@ impl AgentHandlers {
         Ok(context.request(inbox(context.key(), "pending"), nothing).call().await?)
     }
 
-    /// What a run waited for.
+    /// Answers what a run waits for.
     #[handler]
     async fn answer(
         &self,
@@ -146,7 +146,8 @@ impl AgentHandlers {
         Ok(Json(is_taken))
     }
 
-    /// The run's inbox has something for it; whether the run hears it. The first who fills a slot does: the inbox, or the run that closes.
+    /// Tells the run about news in its inbox, and returns whether the run receives it. A slot belongs to whoever fills it first: the inbox,
+    /// or the run when it closes.
     #[handler]
     async fn tell(
         &self,
@@ -184,7 +185,7 @@ impl ToolHandlers {
     }
 }
 
-/// The inbox of each run that was told anything, or asks anything. The run empties it at its end.
+/// The inbox of each run that was sent something or asks something. The run clears it at its end.
 pub(super) struct InboxHandlers;
 
 /// A handler of a run's inbox.
@@ -192,7 +193,7 @@ pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
     RequestTarget::object(INBOX, run, handler)
 }
 
-/// Where it is kept.
+/// The key of the inbox in the engine's state.
 const STATE: &str = "inbox";
 
 /// Changes the inbox.
@@ -207,7 +208,7 @@ async fn change<T>(
     Ok(answer)
 }
 
-/// Tells the run, if there is anything to tell. False when the run is over: then there is no inbox either.
+/// Tells the run, if there is news. Returns false if the run is over; then the inbox is cleared too.
 async fn tell(context: &ObjectContext<'_>, number: Option<u32>, what: What) -> Result<bool, TerminalError> {
     let Some(number) = number else { return Ok(true) };
     let news = News { what, by: context.invocation_id().to_owned() };
@@ -282,7 +283,7 @@ impl InboxHandlers {
         Ok(Json(change(&context, |inbox| inbox.answer(&id.0)).await?))
     }
 
-    /// The run is over.
+    /// The run is over: clears its inbox.
     #[handler]
     #[expect(clippy::unused_async, reason = "the engine's macro wants it")]
     async fn forget(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {

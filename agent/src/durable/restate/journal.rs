@@ -38,34 +38,36 @@ pub(super) struct RunInvocation<'c> {
     context: &'c WorkflowContext<'c>,
     served: Arc<Served>,
     run: Arc<str>,
-    /// Taken while they are at work.
+    /// What the run listens with. Taken out while it is in use.
     ears: Mutex<Option<Ears<'c>>>,
 }
 
-/// Something that the engine waits for.
+/// A future that the engine completes.
 type Waiting<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
 
-/// The engine hands over what is said in the order of the journal: what stands before the end of a step is there when the step is, and
-/// what stands behind it is not, in this process as in any that replays it. So to hear is to look whether something is there, beside
-/// `begun`, which is there from the beginning and never taken.
+/// Receives what is sent to the run.
+///
+/// The engine delivers what was sent in the order of the journal: what was recorded before the end of a step is ready once the step is
+/// done, and what was recorded after it is not, in this process and in any that replays it. To receive is therefore to check whether `news`
+/// is ready, in a race with `begun`, which is ready from the beginning and never taken.
 struct Ears<'c> {
     slot: &'c Slot,
     news: Waiting<'c, News>,
     begun: Waiting<'c, ()>,
     heard: Heard,
-    /// Whether the run had a step: before that nothing is there, and to look would be to wait.
+    /// Whether the run has taken a step. Before that nothing is ready, and checking would wait.
     has_stepped: bool,
-    /// Whether there is an inbox.
+    /// Whether the run has an inbox.
     has_inbox: bool,
 }
 
-/// What is there.
+/// Whether something was sent.
 enum Said {
     News,
     Nothing,
 }
 
-/// A future of the engine that is looked at and not taken: `select!` awaits the one that is there, and this one is done then.
+/// A future of the engine that is checked and not taken: `select!` awaits whichever is ready, and this wrapper is done then.
 struct Look<'f, F>(&'f mut F);
 
 impl<F> Deref for Look<'_, F> {
@@ -92,7 +94,7 @@ impl<'c> Ears<'c> {
         })
     }
 
-    /// Hears what is there.
+    /// Receives everything that is ready.
     async fn listen(&mut self, context: &'c WorkflowContext<'c>) -> Result<(), TerminalError> {
         if self.has_stepped {
             while let Said::News = self.next().await? {
@@ -102,7 +104,7 @@ impl<'c> Ears<'c> {
         Ok(())
     }
 
-    /// What the slot holds, which is there or waited for. True when the run closed it.
+    /// Takes what the slot holds, waiting for it if necessary. Returns true if the run closed the slot.
     async fn take(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
         let news = (&mut self.news).await?;
         match news.what {
@@ -133,7 +135,7 @@ impl<'c> RunInvocation<'c> {
         let ears = Ears {
             slot,
             news: news_of(context, slot),
-            // The cheapest that the engine has.
+            // The cheapest future that the engine offers.
             begun: Box::pin(context.sleep(Duration::ZERO)),
             heard: Heard::default(),
             has_stepped: false,
@@ -146,7 +148,7 @@ impl<'c> RunInvocation<'c> {
         lock(&self.ears)
     }
 
-    /// A step is taken.
+    /// Notes that a step is taken.
     fn steps(&self, asks_inbox: bool) {
         if let Some(ears) = &mut *self.ears() {
             ears.has_stepped = true;
@@ -154,14 +156,14 @@ impl<'c> RunInvocation<'c> {
         }
     }
 
-    /// Asks the run's inbox.
+    /// Sends a request to the run's inbox.
     async fn inbox<Q: Kept, A: Kept>(&self, handler: &str, question: Q) -> Result<A, StepError> {
         self.steps(true);
         let asked = self.context.request::<_, Json<A>>(inbox(&self.run, handler), Json(question)).call();
         asked.await.map(|Json(answer)| answer).map_err(step_error)
     }
 
-    /// What is said next: beside the ears, which hear it later.
+    /// Waits for the next news, without taking it from the ears, which receive it later.
     fn said<T: 'c>(&self, after: Option<&'c Slot>) -> Option<(&'c Slot, Waiting<'c, Came<T>>)> {
         let slot = match after {
             Some(slot) => slot.next(),
@@ -178,7 +180,7 @@ impl<'c> RunInvocation<'c> {
         let (target, key) = (RequestTarget::service(TOOLS, "call"), request.key.to_string());
         let called = self.context.request::<_, Json<Stepped<CallEnd>>>(target, Json(request));
         let called = called.idempotency_key(key).call();
-        // Whatever became of it, its siblings go on.
+        // Whatever happens to this call, the other calls of the batch continue.
         Box::pin(called.map(move |ended| {
             Ok(Came::Here(
                 at,
@@ -194,16 +196,16 @@ impl<'c> RunInvocation<'c> {
     }
 }
 
-/// What comes first of what is waited for.
+/// What happened first, of everything that is waited for.
 enum Came<T> {
     Here(usize, Option<T>),
     TimeIsUp,
     Stop(Arc<str>),
-    /// Something that does not end the wait.
+    /// Something arrived that does not end the wait.
     Mail,
 }
 
-/// A step of either. What this process made is not read again from what the engine remembers of it.
+/// A step of either kind of invocation. A value made by this process is used directly, not decoded from what the engine recorded.
 macro_rules! step {
     ($context:expr, $name:expr, $tries:expr, $work:expr) => {{
         let (name, tries, work) = ($name, $tries, $work);
@@ -230,11 +232,11 @@ macro_rules! step {
 }
 
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic runs under these.
+    // Nothing that can panic runs while these locks are held.
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Another version of the program may have written it: one that can read it goes on.
+/// Another version of the program may have written it. The engine retries, until a version that can read it takes over.
 fn read<T: Kept>(name: &str, remembered: &[u8]) -> Result<T, StepError> {
     let read = serde_json::from_slice(remembered);
     read.map_err(|error| StepError::engine(format!("what is remembered of {name} cannot be read: {error}")))
@@ -283,7 +285,7 @@ impl RunJournal for RunInvocation<'_> {
                             waiting.push(self.call(at, call));
                         }
                     }
-                    // Those that run are told by their token, and get a while to end by themselves.
+                    // Running calls are cancelled by their token, and get some time to end by themselves.
                     Came::Stop(reason) => {
                         stop = Some(reason);
                         left -= calls.len();
@@ -308,7 +310,7 @@ impl RunJournal for RunInvocation<'_> {
             let Some(mut ears) = self.ears().take() else { return Ok(Heard::default()) };
             let listened = ears.listen(self.context).await;
             let heard = if listened.is_ok() { std::mem::take(&mut ears.heard) } else { Heard::default() };
-            // Whatever came of it: at its end the run closes what they wait for.
+            // Put back in any case: the run closes the slot at its end.
             *self.ears() = Some(ears);
             listened.map(|()| heard).map_err(step_error)
         })
@@ -373,7 +375,7 @@ impl RunJournal for RunInvocation<'_> {
                     Came::TimeIsUp => break,
                 }
             }
-            // Nobody is asked any more.
+            // Nothing is asked any more.
             let nothing: Vec<(PendingAsk, String)> = Vec::new();
             let () = self.inbox("ask", nothing).await?;
             Ok(Waited { answers, stop })
@@ -381,10 +383,10 @@ impl RunJournal for RunInvocation<'_> {
     }
 }
 
-/// The status that the engine gives to what it cancelled.
+/// The status of invocations that the engine cancelled.
 const CANCELLED: u16 = 409;
 
-/// What the engine says for good. What it says for now does not get here: the invocation ends, and comes back.
+/// Converts a permanent error of the engine. Temporary errors do not get here: the invocation ends and is retried.
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
 fn step_error(error: TerminalError) -> StepError {
     if error.code() == CANCELLED {

@@ -1,4 +1,4 @@
-//! Runs on Restate: the only place that names its SDK.
+//! Runs on Restate. This is the only module that names its SDK.
 
 mod handlers;
 mod journal;
@@ -17,24 +17,24 @@ use super::steps::Served;
 use super::{ServeError, ServiceError};
 use crate::CancelToken;
 
-/// How it is served.
+/// How the service is served.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) identity_key: Option<String>,
     pub(super) retention: Duration,
 }
 
-/// What is asked from outside: each run is a workflow of this name, with a key of its own.
+/// The service for requests from outside: each run is a workflow of this name, with its own key.
 pub(super) const AGENT: &str = "Agent";
 
-/// Calls with invocations of their own, and the inbox of each run. The names stand in `handlers` once more.
+/// The service for calls with invocations of their own, and that for the inbox of each run. `handlers` repeats these names.
 const TOOLS: &str = "ToolRunner";
 const INBOX: &str = "Inbox";
 
-/// What engine and network need beyond the longest step.
+/// The time that engine and network need beyond the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// The engine goes on trying for about a quarter of an hour, and then leaves the rest to an operator.
+/// The engine retries for about a quarter of an hour, and then leaves the invocation to an operator.
 const ATTEMPTS: u64 = 100;
 
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
@@ -55,7 +55,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// What is said to a run is said again within minutes, or not at all.
+/// Requests to a run are repeated within minutes or not at all.
 fn asked(options: ServiceOptions) -> ServiceOptions {
     let short = HandlerOptions::new()
         .idempotency_retention(Duration::from_secs(600))
@@ -67,7 +67,7 @@ fn asked(options: ServiceOptions) -> ServiceOptions {
 }
 
 fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
-    // A step that takes longer than both together would be thrown away at its end, and begin again.
+    // A step that takes longer than both timeouts together would be discarded at its end and begin again.
     let patience = served.steps.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()
@@ -95,6 +95,6 @@ fn endpoint(served: &Arc<Served>, settings: &Settings) -> Endpoint {
         None => Ok(builder),
         Some(key) => builder.identity_key(key),
     };
-    // The key was read before.
+    // The key was checked before.
     keyed.unwrap_or_default().build()
 }

@@ -1,14 +1,14 @@
-//! What is said to a run, in the order of slots that are filled once.
+//! Notices to a run, in numbered slots that are filled once.
 //!
-//! A slot is a promise of the workflow that the run is. The run waits for one after the other; its inbox fills them, and at its end the
-//! run fills the next one itself. Who comes first is the engine's decision, so nothing is said behind the end, and nothing is lost
-//! before it, and a run that nobody talks to asks nobody.
+//! A slot is a promise of the workflow that is the run. The run waits for one slot after the other. Its inbox fills the slots, and at its
+//! end the run fills the next one itself. The engine decides who comes first, so nothing arrives after the end and nothing is lost before
+//! it. A run that receives nothing makes no requests.
 
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// What a slot holds, and who put it there: the same words of two are two things.
+/// What a slot holds, and who filled it: equal notices of two senders are two notices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct News {
     pub(super) what: What,
@@ -20,18 +20,18 @@ pub(super) struct News {
 pub(super) enum What {
     /// Messages wait in the inbox.
     Mail,
-    /// The run is to end, for this reason.
+    /// The run is cancelled, for this reason.
     Stop(Arc<str>),
-    /// The run takes nothing any more.
+    /// The run takes nothing more.
     Closed,
 }
 
-/// The promise's name.
+/// Returns the name of the promise.
 pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// The slots of a run, as it comes to them: the engine's futures borrow their names.
+/// The slots of a run, created as the run reaches them. The engine's futures borrow their names.
 #[derive(Debug)]
 pub(super) struct Slot {
     number: u32,
@@ -54,13 +54,13 @@ impl Slot {
         &self.name
     }
 
-    /// The one behind it.
+    /// Returns the next slot.
     pub(super) fn next(&self) -> &Self {
         self.next.get_or_init(|| Box::new(Self::new(self.number.wrapping_add(1))))
     }
 }
 
-/// One after the other: a run that was told very often has a long chain.
+/// Dropped in a loop, because a run that received many notices has a long chain.
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut next = self.next.take();

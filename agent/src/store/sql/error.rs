@@ -1,4 +1,4 @@
-//! Errors of a database in the words of a store.
+//! Maps database errors to store errors.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::io;
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// What a database said, without the statement and its values, which it may quote in details.
+/// The error text of a database, without the statement and its values, which its details may quote.
 #[derive(Debug)]
 struct Said(String);
 
@@ -45,7 +45,7 @@ pub(super) fn of(error: sqlx::Error) -> StoreError {
         | sqlx::Error::AnyDriverError(_) => {
             (Kind::Corrupt, "a row is not of the form this version knows".to_owned())
         }
-        // Of what it says, nothing is shown: it may quote the address, and so a password.
+        // Its text is not shown, because it may quote the address, and with it a password.
         sqlx::Error::Configuration(_) => (Kind::Other, "the address of the database is wrong".to_owned()),
         _ => (Kind::Other, "the database's client failed".to_owned()),
     };
@@ -65,8 +65,8 @@ fn of_io(error: &io::Error) -> StoreErrorKind {
     }
 }
 
-/// SQLite: <https://www.sqlite.org/rescode.html>; extended codes have the primary one in their low byte. Postgres:
-/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>, five characters, of which two name the class.
+/// SQLite codes are numbers, and extended codes have the primary code in their low byte: <https://www.sqlite.org/rescode.html>. Postgres
+/// codes have five characters, of which the first two are the class: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn of_code(code: &str, message: &str) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if code.len() == 5 {
@@ -86,18 +86,18 @@ fn of_code(code: &str, message: &str) -> StoreErrorKind {
         Ok(13) => Kind::Full,
         Ok(11 | 26) => Kind::Corrupt,
         Ok(3 | 10 | 14) => Kind::Unavailable,
-        // A table that is not there.
+        // A missing table.
         Ok(1) if message.starts_with("no such") => Kind::Corrupt,
         _ => Kind::Other,
     }
 }
 
-/// Whether a row is there already.
+/// Whether the error is a violation of a unique constraint.
 pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// What was stored is no JSON that this version knows. The error of serde quotes values; where it was is enough.
+/// Stored JSON that this version cannot read. The serde error quotes values, so only its position is reported.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn unreadable(what: &str, error: serde_json::Error) -> StoreError {
     let place = format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column());

@@ -1,4 +1,4 @@
-//! Records in a database.
+//! Records of calls in a database.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::store::{
 };
 use crate::{BoxFuture, Control, StepKey, ToolOutcome};
 
-/// How a call ended, as it is stored.
+/// The stored form of an [`InvocationEnd`].
 #[derive(Serialize, Deserialize)]
 struct StoredEnd {
     outcome: ToolOutcome,
@@ -103,7 +103,7 @@ impl SqlStore {
         if self.insert(&new, &id).await? {
             return Ok(Begin::Fresh);
         }
-        // Counted and read as one, so that two who begin at once are two attempts.
+        // In one transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
         sqlx::query("update agent_invocation set attempt = attempt + 1 where id = $1 and status = 'pending'")
             .bind(&*id)

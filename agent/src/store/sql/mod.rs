@@ -1,4 +1,4 @@
-//! A store in a database: SQLite or Postgres.
+//! A store in an SQLite or Postgres database.
 
 mod error;
 mod invocations;
@@ -16,15 +16,13 @@ use sqlx::{Any, AnyConnection, ConnectOptions as _, Connection as _, Executor as
 use super::{StoreError, StoreErrorKind};
 use crate::BoxFuture;
 
-/// A store in a database: a file of SQLite, or Postgres. Clones are one store, with one pool of connections.
+/// A store in an SQLite file or a Postgres database (feature `store-sql`). Clones share one connection pool.
 ///
-/// Feature `store-sql`; it stands on sqlx, which needs Rust 1.94. One build can have only one crate that links SQLite: an
-/// application that uses another one (`rusqlite`, for example) has to take a version of it with the same
-/// `libsqlite3-sys`, or bring a store of its own.
+/// It is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses another one,
+/// such as `rusqlite`, must use a version of it with the same `libsqlite3-sys`, or implement its own store.
 ///
-/// The tables are made, and brought up to date, when the store is opened: `agent_invocation`, `agent_session_entry`,
-/// `agent_steering`, `agent_steering_taken`, `agent_schema`. SQLite runs in WAL mode with full sync: what was stored
-/// survives a power cut.
+/// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_schema`) are created and
+/// migrated when the store is opened. SQLite runs in WAL mode with full sync, so stored data survives a power failure.
 ///
 /// ```
 /// use agent::store::{SessionStore as _, SqlStore};
@@ -51,14 +49,14 @@ pub struct SqlStore {
 /// How long a statement waits for a lock, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Connections to Postgres. SQLite has one: it has one writer.
+/// The number of connections to Postgres. SQLite has one, because it has only one writer.
 const CONNECTIONS: u32 = 16;
 
 impl SqlStore {
-    /// A file of SQLite; made when there is none.
+    /// Opens an SQLite file, and creates it if it does not exist.
     ///
     /// # Errors
-    /// The file cannot be opened, made or brought up to date.
+    /// Returns an error if the file cannot be opened, created or migrated.
     pub async fn sqlite(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path =
             std::path::absolute(path).map_err(|error| error::unusable("there is no such place", error))?;
@@ -69,7 +67,7 @@ impl SqlStore {
         connected.map_err(|error| error.of_file(path))
     }
 
-    /// A database by its URL: `postgres://…`, or `sqlite://…` with the options of SQLite's URIs (`?mode=ro`).
+    /// Opens a database by its URL: `postgres://…`, or `sqlite://…` with the options of SQLite URIs (`?mode=ro`).
     ///
     /// ```
     /// use agent::store::{SessionStore as _, SqlStore};
@@ -91,7 +89,7 @@ impl SqlStore {
     /// ```
     ///
     /// # Errors
-    /// The database cannot be reached or brought up to date. The URL is in no error.
+    /// Returns an error if the database cannot be reached or migrated. The URL appears in no error.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
@@ -106,11 +104,11 @@ impl SqlStore {
             let message = "a database in memory goes with its connection; take a `MemoryStore`";
             return Err(StoreError::new(StoreErrorKind::Other, message));
         }
-        // Statements are not logged: their values are the application's.
+        // Statements are not logged, because they contain values of the application.
         let options: AnyConnectOptions = url.parse().map_err(error::of)?;
         let options = options.disable_statement_logging();
         let settings = if is_postgres { POSTGRES } else { SQLITE };
-        // A pool tries again and says at last that it has no connection; one alone says why.
+        // A pool retries, and in the end reports only that it has no connection. A single connection reports the reason.
         let mut first = AnyConnection::connect_with(&options).await.map_err(error::of)?;
         first.execute(sqlx::raw_sql(settings)).await.map_err(error::of)?;
         first.close().await.map_err(error::of)?;
@@ -120,7 +118,7 @@ impl SqlStore {
             .after_connect(move |connection, _| {
                 Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
             });
-        // Said that it is `Send`, which the compiler does not see by itself where a store is opened in a task.
+        // Boxed with `Send` stated, because the compiler does not infer it when a store is opened in a task.
         let connecting: BoxFuture<'_, Result<Pool<Any>, sqlx::Error>> = Box::pin(pool.connect_with(options));
         let pool = connecting.await.map_err(error::of)?;
         let store = Self { pool, is_postgres };
@@ -128,13 +126,13 @@ impl SqlStore {
         Ok(store)
     }
 
-    /// Closes all connections and waits until that is done; whoever has the store gets errors from then on.
+    /// Closes all connections and waits until that is done. After that, every use of the store returns an error.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 
     async fn begin_transaction(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        // Who begins by reading and then writes would find a lock that nobody waits for.
+        // A SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it.
         let begin = if self.is_postgres { "begin" } else { "begin immediate" };
         self.pool.begin_with(begin).await.map_err(error::of)
     }
@@ -144,7 +142,7 @@ impl SqlStore {
     }
 }
 
-/// What holds for each connection. A file that is opened for reading keeps the journal it has.
+/// Settings of each connection. A file that is opened read-only keeps its journal mode.
 const SQLITE: &str = "pragma busy_timeout = 5000; pragma journal_mode = wal; pragma synchronous = full;";
 const POSTGRES: &str =
     "set lock_timeout = '5s'; set statement_timeout = '30s'; set client_min_messages = 'warning';";
@@ -157,14 +155,14 @@ fn encoded(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            // Writing to a text does not fail.
+            // Writing to a String cannot fail.
             let _ = write!(out, "%{byte:02X}");
         }
     }
     out
 }
 
-/// A number as the database has it.
+/// Converts a number to the integer type of the database.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -177,7 +175,7 @@ fn from_sql(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// Without the address: it may hold a password.
+/// Without the address, because it may contain a password.
 impl fmt::Debug for SqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = if self.is_postgres { "postgres" } else { "sqlite" };

@@ -1,12 +1,12 @@
-//! The tables, and how a store of an earlier version becomes one of this version.
+//! The tables, and their migration from earlier versions.
 
 use sqlx::Row as _;
 
 use super::{SqlStore, error};
 use crate::store::{StoreError, StoreErrorKind};
 
-/// One after the other: what each version adds. Only what SQLite and Postgres have in common. A list of its own: the
-/// table in which sqlx notes migrations belongs to the application.
+/// The statements that each version adds, in order, in SQL that SQLite and Postgres share. The versions are kept in a table of our own,
+/// because sqlx's table of migrations belongs to the application.
 const VERSIONS: [&[&str]; 1] = [&[
     "create table agent_invocation (
         id text not null primary key,
@@ -49,10 +49,10 @@ const VERSIONS: [&[&str]; 1] = [&[
     )",
 ]];
 
-/// Any number that nobody else uses for a lock in the database.
+/// An arbitrary number for an advisory lock that nobody else uses.
 const LOCK: &str = "select pg_advisory_xact_lock(4713590021)";
 
-/// Makes the tables what this version wants.
+/// Creates or migrates the tables.
 pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     if let Ok(Some(version)) = version(&mut *store.connection().await?).await {
         check(version)?;
@@ -62,7 +62,7 @@ pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     }
     let mut transaction = store.begin_transaction().await?;
     if store.is_postgres {
-        // Two processes that make one table at once would fail.
+        // Two processes that create one table at the same time would fail.
         sqlx::query(LOCK).execute(&mut *transaction).await.map_err(error::of)?;
     }
     sqlx::query("create table if not exists agent_schema (version bigint not null)")

@@ -8,7 +8,7 @@ use crate::store::memory::{MAX_INBOX, full_inbox, no_id};
 use crate::store::{SessionEntry, SessionStore, StoreError, StoredEntry};
 use crate::{BoxFuture, StepKey};
 
-/// The first of some entries: only where the session is what its writer takes it for.
+/// Inserts the first of several entries, only if the session is at the entry that its writer expects.
 const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
     where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $4";
 
@@ -25,10 +25,10 @@ const TAKE: &str =
 
 const WAITS: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// How often an inbox is asked again that others use at the same time.
+/// How often an inbox is queried again when others use it at the same time.
 const TRIES: usize = 20;
 
-/// Marks messages as taken. Others may take some of them at the same time: then there are further ones.
+/// Marks messages as taken. If others take some of them at the same time, it tries again with the remaining ones.
 async fn take(
     connection: &mut sqlx::AnyConnection,
     session: &str,

@@ -1,9 +1,9 @@
-//! What is said about a type that was held against its schema.
+//! The report of an agreement proof.
 
 use super::super::law::Disagreement;
 use std::fmt;
 
-/// What came of holding a type against its schema. `Display` says it in full.
+/// The result of an [`Agreement`](super::Agreement) proof. `Display` shows it in full.
 ///
 /// ```
 /// use agent::testing::Agreement;
@@ -18,29 +18,29 @@ use std::fmt;
 #[non_exhaustive]
 #[must_use = "a test fails by `holds`"]
 pub struct AgreementReport {
-    /// The type or the tool.
+    /// The name of the type or the tool.
     pub name: String,
-    /// Values that the schema accepts.
+    /// The number of values that the schema accepts.
     pub fitting: usize,
-    /// Other texts: the values with one fault each.
+    /// The number of other texts: values with one fault each.
     pub faulty: usize,
     /// How many of all texts the exact, the strict and the lenient policy accepted.
     pub accepted: [usize; 3],
-    /// Fitting values that the type itself refuses, as serde alone does: a `TryFrom`, a format, a check.
+    /// The number of fitting values that the type itself refuses, as serde alone does: by a `TryFrom`, a format or a check.
     pub refused_by_type: usize,
-    /// Verdicts that were not compared, because a number is beyond what JSON Schema readers agree about (2^53).
+    /// The number of verdicts that were not compared, because readers of JSON Schema differ about numbers beyond 2^53.
     pub not_compared: usize,
     pub(super) disagreements: Vec<Disagreement>,
     pub(super) count: usize,
 }
 
 impl AgreementReport {
-    /// Whether every law holds.
+    /// Returns whether every law holds.
     pub fn holds(&self) -> bool {
         self.count == 0
     }
 
-    /// The first calls for which a law does not hold, the shortest one of each law first.
+    /// Returns the calls for which a law does not hold: the shortest one for each law.
     pub fn disagreements(&self) -> &[Disagreement] {
         &self.disagreements
     }

@@ -1,16 +1,16 @@
-//! Where two requests differ.
+//! Compares requests.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Differences that are shown.
+/// The maximum number of differences that are shown.
 const SHOWN: usize = 12;
-/// What is shown of a text around the place where it differs.
+/// How much of a text is shown around a difference, in characters.
 const AROUND: usize = 40;
-/// Differences that are counted when requests are compared.
+/// The maximum number of differences that are counted when requests are compared.
 const COUNTED: usize = 400;
 
-/// One place, and what stands there.
+/// A place where two requests differ, with both values.
 struct Difference<'v> {
     path: String,
     recorded: Option<&'v Value>,
@@ -18,7 +18,7 @@ struct Difference<'v> {
 }
 
 impl Difference<'_> {
-    /// How much differs, from 10 to 100: texts that begin and end alike are near.
+    /// Returns how much differs, from 10 to 100. Texts with the same beginning and end are close.
     fn distance(&self) -> usize {
         let (Some(Value::String(one)), Some(Value::String(other))) = (self.recorded, self.asked) else {
             return 100;
@@ -32,7 +32,7 @@ impl Difference<'_> {
     }
 }
 
-/// The request that differs least, with its number from 1.
+/// Returns the request with the smallest difference, and its number counted from 1.
 pub(super) fn nearest<'v>(
     recorded: impl Iterator<Item = &'v Value>,
     asked: &Value,
@@ -45,7 +45,7 @@ pub(super) fn nearest<'v>(
     })
 }
 
-/// The differences as lines.
+/// Returns the differences as lines.
 pub(super) fn differences(recorded: &Value, asked: &Value) -> String {
     let mut found = Vec::new();
     collect("", recorded, asked, &mut found);
@@ -94,7 +94,7 @@ fn collect<'v>(path: &str, recorded: &'v Value, asked: &'v Value, found: &mut Ve
     }
 }
 
-/// Both values; of long texts the part where they begin to differ.
+/// Returns both values as text. Long texts are shown from where they begin to differ.
 fn shown(recorded: Option<&Value>, asked: Option<&Value>) -> (String, String) {
     let text = |value: Option<&Value>| match value {
         None => None,

@@ -1,4 +1,4 @@
-//! The file of a cassette.
+//! The file format of a cassette.
 //!
 //! ```json
 //! {"cassette": 1, "model": {"provider", "api", "model", "images", …},
@@ -7,7 +7,7 @@
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
 //!
-//! `continues` is the number of an earlier exchange, from 1: its messages come before those that are written.
+//! `continues` is the number of an earlier exchange, counted from 1. Its messages come before those of this exchange.
 
 use super::CassetteError;
 use super::scrub::Scrubber;
@@ -19,13 +19,13 @@ use std::path::Path;
 
 const VERSION: u64 = 1;
 
-/// What stands in the file.
+/// The content of the file.
 pub(super) struct Tape {
     model: Value,
     pub(super) exchanges: Vec<Exchange>,
 }
 
-/// A request and what came of it. The request is whole here.
+/// A request and its reply or error. The request is complete here.
 pub(super) struct Exchange {
     pub(super) request: Value,
     pub(super) reply: Option<Value>,
@@ -97,7 +97,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// Writes out what stands elsewhere in the file.
+    /// Expands what the file keeps in one place only.
     fn expand(&self, request: &mut Value, tools: &Map<String, Value>) -> Result<(), String> {
         let Some(request) = request.as_object_mut() else { return Err("`request` is no object".to_owned()) };
         if let Some(number) = request.shift_remove("continues") {
@@ -134,7 +134,7 @@ impl Tape {
             file["tools"] = tools.into();
         }
         file["exchanges"] = exchanges.into();
-        // Whole or not at all: a reader never sees half of it.
+        // Written to a temporary file and renamed, so that a reader never sees half of it.
         let beside = path.with_extension("json.part");
         std::fs::write(&beside, format!("{file:#}\n"))?;
         std::fs::rename(beside, path)
@@ -173,7 +173,7 @@ impl Tape {
     }
 }
 
-/// Tells definitions of one name apart. FNV-1a.
+/// Distinguishes definitions with the same name. FNV-1a.
 fn fingerprint(value: &Value) -> u64 {
     value
         .to_string()
@@ -181,7 +181,7 @@ fn fingerprint(value: &Value) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Everything of a request that a provider could answer otherwise for, as far as it is said.
+/// Returns everything in a request that could change the reply of a provider, if it is set.
 pub(super) fn request_json(request: &ModelRequest) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -227,7 +227,7 @@ pub(super) fn request_json(request: &ModelRequest) -> Value {
 
 fn message_json(message: &Message) -> Value {
     let mut value = serde_json::to_value(message).unwrap_or_default();
-    // Made by the application, never sent, and other ones in each run.
+    // Created by the application, never sent, and different in each run.
     if let Some(message) = value.as_object_mut() {
         for key in ["id", "metadata"] {
             message.shift_remove(key);

@@ -1,4 +1,4 @@
-//! Answers of a model, recorded once and played again.
+//! Recorded replies of models.
 
 mod compare;
 mod file;
@@ -20,11 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// The variable of the environment that makes [`Cassette::open`] record.
+/// The environment variable that makes [`Cassette::open`] record.
 const VARIABLE: &str = "AGENT_CASSETTES";
 
-/// Where answers of a model are kept: a JSON file in neutral words, whoever the provider is, made to be read and to stand in a
-/// repository. Record a conversation with a real model once, and the test plays it again, offline and always the same.
+/// A file with recorded replies of a model.
+///
+/// The JSON file is independent of the provider, readable, and meant to be committed to a repository. Record a conversation with a real
+/// model once, and the test replays it offline, with the same result every time.
 ///
 /// ```
 /// use agent::testing::Cassette;
@@ -61,16 +63,16 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// # fn main() {}
 /// ```
 ///
-/// # What is kept
-/// Of each request the system prompt, messages, tools and settings, as far as they are said; of each reply the whole message
-/// with its usage, or the error. Messages that an exchange has in common with an earlier one are written once. Replies are
-/// played whole: how they were cut into pieces is not kept.
+/// # Contents
+/// For each request, the system prompt, messages, tools and settings that are set. For each reply, the complete message with its usage, or
+/// the error. Messages that an exchange shares with an earlier one are written once. Replies are replayed whole: the pieces in which they
+/// arrived are not recorded.
 ///
 /// # Secrets
-/// Keys in headers are never seen by a cassette. What looks like a key in a text (`sk-…`, `Bearer …`, a JWT and the like), values of
-/// fields with names such as `api_key` or `password`, and the values of variables of the environment whose names end in `_KEY`,
-/// `_TOKEN`, `_SECRET` or `_PASSWORD` are replaced by `[scrubbed]` before anything is written or compared; add your own by
-/// [`secret`](Self::secret) and [`scrub`](Self::scrub). A tool that is called with such a value when played gets the replacement.
+/// A cassette never sees keys in headers. The following is replaced by `[scrubbed]` before anything is written or compared: text that looks
+/// like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values of
+/// environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own with [`secret`](Self::secret) and
+/// [`scrub`](Self::scrub). On replay, a tool that was called with such a value gets the replacement.
 #[derive(Clone, Debug)]
 #[must_use = "call `open`, `play` or `record`"]
 pub struct Cassette {
@@ -79,12 +81,12 @@ pub struct Cassette {
 }
 
 impl Cassette {
-    /// The cassette in this file.
+    /// Creates a cassette for this file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), scrubber: Scrubber::new() }
     }
 
-    /// Replaces this text by `[scrubbed]` wherever it stands, in requests and in replies.
+    /// Replaces this text with `[scrubbed]` in all requests and replies.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -106,8 +108,8 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared: for dates, paths, names of machines, whatever
-    /// differs from run to run. Doing it again has to change nothing more. Replies are kept as they came.
+    /// Changes every text of a request before it is written or compared, for example dates, paths, host names and whatever else differs
+    /// between runs. Applying the change twice must give the same result as once. Replies are kept unchanged.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -136,11 +138,11 @@ impl Cassette {
         self
     }
 
-    /// Plays the file; or records it anew with the model that `make` gives, when the variable `AGENT_CASSETTES` of the
-    /// environment is `record`.
+    /// Replays the file, or records it again with the model that `make` creates if the environment variable `AGENT_CASSETTES` is `record`.
     ///
     /// # Errors
-    /// There is no such file, it is no cassette, the variable has another value, or the model could not be made.
+    /// Returns an error if the file does not exist or is not a cassette, if the variable has another value, or if the model cannot be
+    /// created.
     pub fn open<M, E>(self, make: impl FnOnce() -> Result<M, E>) -> Result<CassetteModel, CassetteError>
     where
         M: Model + 'static,
@@ -155,10 +157,10 @@ impl Cassette {
         }
     }
 
-    /// Plays the file.
+    /// Replays the file.
     ///
     /// # Errors
-    /// There is no such file, or it is no cassette.
+    /// Returns an error if the file does not exist or is not a cassette.
     pub fn play(self) -> Result<CassetteModel, CassetteError> {
         let tape = Tape::read(&self.path)?;
         let info = tape.info();
@@ -166,7 +168,7 @@ impl Cassette {
         Ok(self.model(info, State { tape, played, source: None }))
     }
 
-    /// Asks `model`, and writes each exchange to the file when it is over. What was in the file is lost.
+    /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
     pub fn record(self, model: impl Model + 'static) -> CassetteModel {
         let info = model.info().clone();
         let tape = Tape::new(&info);
@@ -178,10 +180,10 @@ impl Cassette {
     }
 }
 
-/// A model that plays a [`Cassette`], or records one. Clones share what was played.
+/// A model that replays or records a [`Cassette`]. Clones share which replies were played.
 ///
-/// Each recorded reply is played once, to the request that it was the reply to, whatever the order. Any other request is an
-/// error, which shows the nearest one that was recorded and where the two differ.
+/// Each recorded reply is played once, for the request it was recorded with, in any order. Any other request is an error, which shows the
+/// most similar recorded request and where the two differ.
 ///
 /// ```
 /// use agent::ScriptedModel;
@@ -212,30 +214,30 @@ pub struct CassetteModel {
 struct State {
     tape: Tape,
     played: Vec<bool>,
-    /// Who is asked while recording.
+    /// The model that is asked while recording.
     source: Option<Arc<dyn Model>>,
 }
 
 impl CassetteModel {
-    /// How many exchanges there are in the cassette, played or not.
+    /// Returns the number of exchanges in the cassette, played or not.
     pub fn len(&self) -> usize {
         self.lock().tape.exchanges.len()
     }
 
-    /// Whether there are no exchanges in the cassette.
+    /// Returns whether the cassette has no exchanges.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a model is asked and its replies are written, instead of played.
+    /// Returns whether a model is asked and its replies are recorded.
     pub fn is_recording(&self) -> bool {
         self.lock().source.is_some()
     }
 
-    /// Everything that was recorded was asked for.
+    /// Asserts that every recorded reply was requested. While recording, it asserts nothing.
     ///
     /// # Panics
-    /// With the exchanges that were not, by number, from 1. While recording there is nothing to assert.
+    /// Panics with the numbers of the exchanges that were not requested, counted from 1.
     #[track_caller]
     pub fn assert_played(&self) {
         let state = self.lock();
@@ -253,7 +255,7 @@ impl CassetteModel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The recorded reply.
+    /// Returns the recorded reply.
     fn play(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
         let State { tape, played, .. } = &mut *state;
@@ -303,7 +305,7 @@ impl Model for CassetteModel {
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
             Some(source) => {
-                // What is told of arguments is told once, below.
+                // Argument events are emitted once, below.
                 let plain = ModelRequest { argument_events: false, ..request.clone() };
                 let events = source.stream(cx, &plain);
                 ModelStream::new(
@@ -330,10 +332,10 @@ impl fmt::Debug for CassetteModel {
     }
 }
 
-/// A reply that is kept when it is whole.
+/// A reply that is recorded when it is complete.
 struct Recording {
     events: ModelStream,
-    /// None when it is kept.
+    /// `None` once it is recorded.
     request: Option<Value>,
     model: CassetteModel,
 }
@@ -371,7 +373,7 @@ impl Stream for Recording {
 }
 
 impl Exchange {
-    /// What the model said.
+    /// Returns the reply of the model.
     fn reply(&self) -> Result<AssistantMessage, ModelError> {
         if let Some(error) = &self.error {
             let text = |key: &str| error.get(key).and_then(Value::as_str);
@@ -413,7 +415,7 @@ impl Exchange {
     }
 }
 
-/// A cassette that cannot be used.
+/// The error of a cassette that cannot be used.
 ///
 /// ```
 /// use agent::testing::{Cassette, CassetteError};
@@ -425,15 +427,15 @@ impl Exchange {
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
-    /// The file is not there, or cannot be read.
+    /// The file does not exist or cannot be read.
     #[error("cassette `{}` cannot be read: {source}; record it with {VARIABLE}=record", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file is no cassette.
+    /// The file is not a cassette.
     #[error("`{}` is no cassette: {reason}", path.display())]
     Format {
         /// The file.
@@ -441,16 +443,16 @@ pub enum CassetteError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The variable of the environment has another value than `record` and `play`.
+    /// The environment variable is neither `record` nor `play`.
     #[error("{VARIABLE} is `{value}`: write `record`, or leave it away")]
     Variable {
         /// The value.
         value: String,
     },
-    /// There is no model to record.
+    /// The model to record could not be created.
     #[error("the model to record could not be made: {source}")]
     Model {
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -1,4 +1,4 @@
-//! Secrets taken out of what is written.
+//! Removes secrets from what is written.
 
 use regex::Regex;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use std::sync::{Arc, LazyLock};
 
 const SCRUBBED: &str = "[scrubbed]";
 
-/// Shorter values of the environment are no secrets, but words.
+/// Shorter environment values are taken for words, not secrets.
 const SHORTEST: usize = 12;
 
-/// What keys look like: those of model providers, clouds and code hosts, and what authorises a request.
+/// Patterns of keys of model providers, clouds and code hosts, and of request authorization.
 static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let forms = [
         r"\bsk-[A-Za-z0-9_-]{16,}",
@@ -27,16 +27,16 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 type Change = dyn Fn(&str) -> String + Send + Sync;
 
-/// Takes secrets out of JSON.
+/// Removes secrets from JSON.
 #[derive(Clone)]
 pub(super) struct Scrubber {
-    /// The longest first: one may be part of another.
+    /// The longest first, because one may be part of another.
     secrets: Vec<String>,
     changes: Vec<Arc<Change>>,
 }
 
 impl Scrubber {
-    /// Knows the keys in the environment.
+    /// Creates a scrubber that knows the keys in the environment.
     pub(super) fn new() -> Self {
         let is_key =
             |name: &str| ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
@@ -65,17 +65,17 @@ impl Scrubber {
         self.secrets.dedup();
     }
 
-    /// Every text in a request: secrets, then the changes that make runs comparable.
+    /// Cleans every text in a request: removes secrets, then applies the changes that make runs comparable.
     pub(super) fn clean(&self, request: &mut Value) {
         self.walk(request, true);
     }
 
-    /// Every text in what came back: secrets alone, since it is played, names of tools and ids of calls with it.
+    /// Cleans every text in a reply. Only secrets are removed, because the reply is replayed, including tool names and call ids.
     pub(super) fn clean_reply(&self, reply: &mut Value) {
         self.walk(reply, false);
     }
 
-    /// Values are no deeper than messages are.
+    /// Values nest no deeper than messages do.
     fn walk(&self, value: &mut Value, changes: bool) {
         match value {
             Value::String(text) => *text = self.text(text, changes),
@@ -108,7 +108,7 @@ impl Scrubber {
     }
 }
 
-/// Whether a field of this name holds a secret.
+/// Whether a field with this name holds a secret.
 fn names_secret(key: &str) -> bool {
     let key: String =
         key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

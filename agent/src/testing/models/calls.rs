@@ -1,4 +1,4 @@
-//! The calls that a tool is tried with.
+//! The calls to try a tool with.
 
 use super::schema::CallKind;
 use crate::ToolDefinition;
@@ -8,7 +8,7 @@ use crate::testing::slips::SLIPS;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// How many calls of each kind a tool gets.
+/// The number of calls of each kind per tool.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     pub(super) valid: usize,
@@ -16,11 +16,11 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// The longest text that is made to be too long, and the most items.
+/// The maximum length of texts, and number of items, that are made to exceed a limit.
 const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 
-/// Calls for one tool, each once: what its schema takes, what lies at its edges, what careless models write.
+/// Returns calls for one tool, without duplicates: valid calls, calls at the limits of the schema, and the mistakes of careless models.
 pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKind, String)> {
     let (plan, schema) = (definition.plan(), definition.parameters());
     let is_right = |value: &Value| {
@@ -40,7 +40,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         is_new
     };
-    // Neighbours differ little: they are taken from all over.
+    // Neighbours differ little, so they are taken at regular distances.
     let apart = right.len().div_ceil(wanted).max(1);
     for value in right.iter().step_by(apart).take(counts.valid) {
         add(CallKind::Valid, value.to_string());
@@ -54,7 +54,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         left -= usize::from(add(kind, edge.to_string()));
     }
-    // One of each kind before a second of any.
+    // One of each kind before a second of any kind.
     let mut slips: Vec<(&'static str, Vec<String>)> = SLIPS
         .iter()
         .map(|slip| (slip.name, slip.of(first, schema).into_iter().map(|slipped| slipped.text).collect()))
@@ -74,7 +74,7 @@ fn fits(plan: &Plan, value: &Value) -> bool {
     plan.parse::<Value>(&value.to_string()).is_ok()
 }
 
-/// The right call with one parameter at an edge of what it takes, or just beyond.
+/// Returns the correct call with one parameter at a limit of the schema or just beyond it.
 fn edges(schema: &Value, right: &Value) -> Vec<Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! A closure as a model.
+//! A model that calls a closure.
 
 use crate::BoxFuture;
 use crate::model::{Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, Reply, StepCx};
@@ -8,11 +8,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// A model that is an asynchronous closure, with the requests that it was given.
+/// A model that answers with an asynchronous closure and records its requests. Clones share the requests.
 ///
-/// Its replies come in pieces and with call ids, as those of [`ScriptedModel`](crate::ScriptedModel) do, which is the one to
-/// take when replies are known beforehand. Here each may depend on anything: the request, a file, another model. Clones share
-/// the requests.
+/// Its replies are streamed in pieces and have call ids, like those of [`ScriptedModel`](crate::ScriptedModel). Use `ScriptedModel` if the
+/// replies are known in advance; here each reply can depend on the request, a file or another model.
 ///
 /// ```
 /// use agent::model::{ModelRequest, reply};
@@ -55,12 +54,12 @@ type Answer = dyn Fn(ModelRequest) -> BoxFuture<'static, Reply> + Send + Sync;
 #[derive(Default)]
 struct State {
     requests: Vec<ModelRequest>,
-    /// How many calls were made, for their ids.
+    /// The number of calls so far, for their ids.
     calls: usize,
 }
 
 impl FunctionModel {
-    /// A model that answers each request by this closure: with a [`reply`](crate::model::reply), text, or a
+    /// Creates a model that answers each request with this closure, which returns a [`reply`](crate::model::reply), text, or a
     /// [`ModelError`].
     pub fn new<F, Fut>(answer: F) -> Self
     where
@@ -75,7 +74,7 @@ impl FunctionModel {
         Self { info, answer: Arc::new(answer), state: Arc::default() }
     }
 
-    /// Sets who the model says it is; provider, api and model are `function` by default.
+    /// Sets the model's information. Provider, API and model are `function` by default.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelInfo, ModelRequest};
@@ -89,13 +88,13 @@ impl FunctionModel {
         self
     }
 
-    /// The requests so far, oldest first.
+    /// Returns the requests so far, oldest first.
     pub fn requests(&self) -> Vec<ModelRequest> {
         lock(&self.state).requests.clone()
     }
 }
 
-/// Nothing panics under these locks.
+/// Nothing that can panic runs while these locks are held.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -125,7 +124,7 @@ impl fmt::Debug for FunctionModel {
     }
 }
 
-/// A reply that is not there yet, as a stream.
+/// A reply that is not available yet, as a stream.
 enum Later {
     Answering { answering: BoxFuture<'static, Reply>, request: Box<ModelRequest>, state: Arc<Mutex<State>> },
     Playing(Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>),

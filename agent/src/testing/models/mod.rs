@@ -1,4 +1,4 @@
-//! Models that need no provider: a closure, and one that tries every tool.
+//! Models without a provider: a closure, and a model that tries every tool.
 
 mod calls;
 mod function;

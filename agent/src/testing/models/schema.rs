@@ -8,21 +8,21 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Calls in one reply.
+/// The number of calls in one reply.
 const AT_ONCE: usize = 8;
 
-/// A model that calls every tool it is shown with arguments made from their schemas: right ones, those at the edges of what is
-/// taken and just beyond, and those that careless models write. Then it says that it is done.
+/// A model that calls every tool it is shown with arguments generated from the schemas: valid ones, values at the limits of the schema and
+/// just beyond them, and the mistakes of careless models. Then it finishes.
 ///
-/// It is for the tools of an application as a whole: nothing may panic, no right call may be refused. The tools are **run**,
-/// so give them a world of their own. Everything is made the same way each time.
+/// Use it to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give them
+/// state that is safe to change. The calls are the same every time.
 ///
 #[doc = include_str!("../../docs/schema_model.md")]
 #[derive(Clone)]
 pub struct SchemaModel {
     info: ModelInfo,
     counts: Counts,
-    /// The tools that are tried; all if none are named.
+    /// The tools to try, or all if empty.
     only: Vec<String>,
     text: String,
     state: Arc<Mutex<State>>,
@@ -32,7 +32,7 @@ pub struct SchemaModel {
 struct State {
     known: HashSet<String>,
     left: VecDeque<SchemaCall>,
-    /// Those that were asked for; their ids are their numbers.
+    /// The calls that were made. Their ids are their positions.
     made: Vec<SchemaCall>,
 }
 
@@ -43,7 +43,7 @@ impl Default for SchemaModel {
 }
 
 impl SchemaModel {
-    /// A model that tries each tool with 4 right calls, 12 at the edges and 12 careless ones.
+    /// Creates a model that tries each tool with 4 valid calls, 12 at the limits and 12 careless ones.
     pub fn new() -> Self {
         Self {
             info: ModelInfo::new("schema", "schema", "schema"),
@@ -54,7 +54,7 @@ impl SchemaModel {
         }
     }
 
-    /// Sets how many right calls each tool gets, at most; 4 by default.
+    /// Sets the maximum number of valid calls of each tool; 4 by default.
     ///
     /// ```
     /// use agent::testing::SchemaModel;
@@ -89,31 +89,31 @@ impl SchemaModel {
         self
     }
 
-    /// Sets how many calls at the edges of its schema each tool gets, at most, just beyond them included; 12 by default.
+    /// Sets the maximum number of calls at and just beyond the limits of each tool's schema; 12 by default.
     pub fn with_boundaries(mut self, calls: usize) -> Self {
         self.counts.boundary = calls;
         self
     }
 
-    /// Sets how many careless calls each tool gets, at most; 12 by default.
+    /// Sets the maximum number of careless calls of each tool; 12 by default.
     pub fn with_slips(mut self, calls: usize) -> Self {
         self.counts.slips = calls;
         self
     }
 
-    /// Tries the tools of these names and no others; all by default.
+    /// Tries only the tools with these names. By default it tries all.
     pub fn only<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.only = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets what it says when every tool was tried.
+    /// Sets the text of the final reply.
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
     }
 
-    /// What became of its calls, as far as it was told.
+    /// Returns the results of its calls, as far as the model was sent them.
     pub fn report(&self) -> SchemaReport {
         SchemaReport { calls: self.state().made.clone() }
     }
@@ -159,7 +159,7 @@ fn id(number: usize) -> String {
 }
 
 impl State {
-    /// What became of the calls so far.
+    /// Reads the results of the calls so far.
     fn learn(&mut self, request: &ModelRequest) {
         for message in request.messages.iter().rev().take(AT_ONCE * 2) {
             let Message::ToolResult(result) = &**message else { continue };
@@ -193,7 +193,7 @@ impl fmt::Debug for SchemaModel {
     }
 }
 
-/// What kind of call it is.
+/// The kind of a [`SchemaCall`].
 ///
 /// ```
 /// use agent::testing::CallKind;
@@ -203,13 +203,13 @@ impl fmt::Debug for SchemaModel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
-    /// Its schema takes it.
+    /// The schema accepts it.
     Valid,
-    /// It lies at an edge of what is taken.
+    /// It is at a limit of the schema.
     Boundary,
-    /// It lies just beyond, and has to be refused.
+    /// It is just beyond a limit, and must be refused.
     Beyond,
-    /// As a careless model writes it; the slip in words, for example `a number as text`.
+    /// It has a mistake of a careless model, in words, for example `a number as text`.
     Slip(&'static str),
 }
 
@@ -224,7 +224,7 @@ impl fmt::Display for CallKind {
     }
 }
 
-/// One call of a [`SchemaModel`].
+/// A call of a [`SchemaModel`].
 ///
 /// ```
 /// use agent::testing::{CallKind, SchemaCall, SchemaModel};
@@ -256,32 +256,32 @@ impl fmt::Display for CallKind {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SchemaCall {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What kind of call.
+    /// The kind of the call.
     pub kind: CallKind,
     /// The arguments as they were sent.
     pub arguments: String,
-    /// How it ended; none if the model was not told.
+    /// How the call ended, or `None` if the model was not sent the result.
     pub outcome: Option<OutcomeKind>,
-    /// More exactly, for example `invalid_arguments`.
+    /// The code of the outcome, for example `invalid_arguments`.
     pub code: Option<String>,
-    /// What the model was told.
+    /// The text of the result.
     pub text: String,
 }
 
 impl SchemaCall {
-    /// Whether the body returned a value.
+    /// Returns whether the body returned a value.
     pub fn is_completed(&self) -> bool {
         self.outcome == Some(OutcomeKind::Completed)
     }
 
-    /// Whether its arguments were refused.
+    /// Returns whether the arguments were refused.
     pub fn is_refused(&self) -> bool {
         self.code.as_deref().is_some_and(|code| code == "invalid_arguments" || code == "retries_exhausted")
     }
 
-    /// What should not have happened, in words.
+    /// Returns what should not have happened, if anything.
     fn fault(&self) -> Option<&'static str> {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),
@@ -297,7 +297,7 @@ impl SchemaCall {
     }
 }
 
-/// What became of the calls of a [`SchemaModel`]. `Display` is a table.
+/// The results of the calls of a [`SchemaModel`]. `Display` shows a table.
 ///
 /// ```
 /// use agent::testing::SchemaModel;
@@ -327,15 +327,15 @@ pub struct SchemaReport {
 }
 
 impl SchemaReport {
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub fn calls(&self) -> &[SchemaCall] {
         &self.calls
     }
 
-    /// No tool panicked or was late, none refused what its schema takes, and none took what lies beyond it.
+    /// Asserts that no tool panicked or timed out, that none refused what its schema accepts, and that none accepted what is beyond it.
     ///
     /// # Panics
-    /// With the table and the calls, if that is not so; also when nothing was called.
+    /// Panics with the table and the calls otherwise, and if nothing was called.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(!self.calls.is_empty(), "nothing was called: the model was shown no tools");

@@ -1,4 +1,4 @@
-//! Numbers and text: common ones, and those at the edges of what a schema takes.
+//! Numbers and text: common ones, and those at the limits of a schema.
 
 use super::super::pattern;
 use super::{MAX_MADE, SAFE, Sampler};
@@ -109,7 +109,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Texts of a format that many readers check.
+/// Returns texts of a format that many validators check.
 fn formatted(format: &str) -> Option<&'static [&'static str]> {
     Some(match format {
         "date" => &["2026-11-21", "2024-02-29", "1970-01-01"],
