@@ -122,20 +122,21 @@ impl AssistantBuilder {
     /// ```
     /// use agent::{Assistant, ScriptedModel};
     ///
-    /// struct Customer {
-    ///     name: &'static str,
-    /// }
+    /// struct Bank(&'static str);
+    /// struct Customer(&'static str);
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new(["Hello, Ann!"]);
     /// let assistant = Assistant::builder(model.clone())
+    ///     .state(Bank("Lutetia"))
     ///     .before_request_in(|request, context| async move {
-    ///         let name = context.get::<Customer>().map_or("unknown", |customer| customer.name);
-    ///         Ok(request.with_system(format!("You work for a bank. The customer is {name}.")))
+    ///         let bank = context.get::<Bank>().ok_or("there is no bank")?;
+    ///         let customer = context.get::<Customer>().ok_or("there is no customer")?;
+    ///         Ok(request.with_system(format!("You work for {}. The customer is {}.", bank.0, customer.0)))
     ///     })
     ///     .build()?;
-    /// assistant.prompt("Hi").with_state(Customer { name: "Ann" }).await?;
-    /// assert_eq!(model.requests()[0].system.as_deref(), Some("You work for a bank. The customer is Ann."));
+    /// assistant.prompt("Hi").with_state(Customer("Ann")).await?;
+    /// assert_eq!(model.requests()[0].system.as_deref(), Some("You work for Lutetia. The customer is Ann."));
     /// # Ok(()) }
     /// ```
     pub fn before_request_in<F, Fut>(self, hook: F) -> Self

@@ -273,7 +273,7 @@ impl Stepwise {
         messages: MessageList,
         cancel: &CancelToken,
     ) -> Result<ModelRequest, HookError> {
-        let context = self.context(run, cancel);
+        let context = self.config.registry.context(&self.context(run, cancel));
         let recipient = self.config.model.info().recipient();
         let mut messages = messages;
         for tool_hook in &self.config.hooks {
