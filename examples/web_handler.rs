@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut stream = TcpStream::connect(address).await?;
     let question = "Is it warm in Rome?";
     let request = format!(
-        "POST /chat HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{question}",
+        "POST /chat HTTP/1.0\r\nhost: {address}\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{question}",
         question.len()
     );
     stream.write_all(request.as_bytes()).await?;

@@ -19,7 +19,7 @@ mod sample;
 use agent::args::Plan;
 use agent::schema::{Dialect, render, restore_nulls};
 use agent::{Registry, Value, json, tools};
-use options::{Input, Options, Report};
+use options::{Input, Options, Report, USAGE};
 use sample::book_room;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -47,6 +47,10 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
             return Ok(ExitCode::SUCCESS);
         }
         Input::Schema => return show(&options),
+        Input::Help => {
+            until_closed(writeln!(io::stdout().lock(), "{USAGE}"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Input::Text(text) => text.clone(),
         Input::Stdin => read(io::stdin().lock(), "standard input")?,
     };

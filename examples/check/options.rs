@@ -5,7 +5,7 @@ use agent::schema::Dialect;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-const USAGE: &str = "\
+pub(crate) const USAGE: &str = "\
 usage: check [options] '<json>'     check this JSON text
        check [options] -            check standard input
        check [options] --batch      answer each line of standard input:
@@ -16,7 +16,8 @@ options: --schema FILE              any JSON Schema, instead of the sample tool
          --dialect canonical|plain|openai-strict|anthropic-strict|gemini-json-schema|gemini-legacy|llama-cpp
                                     with JSON text: it is a reply to that form of the schema
          --unknown deny|strip|keep
-         --report text|json";
+         --report text|json
+         --help                     this text";
 
 /// Where the arguments come from.
 #[derive(Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub(crate) enum Input {
     Batch,
     /// None: the schema is shown.
     Schema,
+    /// None: how the command is written.
+    Help,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +82,7 @@ impl Options {
                     };
                 }
                 _ if input.is_some() => return Err(format!("one input at a time\n{USAGE}")),
+                "--help" | "-h" => input = Some(Input::Help),
                 "--batch" => input = Some(Input::Batch),
                 "-" => input = Some(Input::Stdin),
                 unknown if unknown.starts_with("--") => {

@@ -109,7 +109,10 @@ async fn state_can_be_promised_for_every_prompt() {
         .unwrap();
     assert_eq!(assistant.prompt("who?").with_state(User("bo")).await.unwrap().text(), "bo in main");
     let error = assistant.prompt("who?").await.unwrap_err();
-    assert!(matches!(error, RunError::MissingState(_)) && error.to_string().contains("User"), "{error}");
+    assert!(matches!(error, RunError::MissingState(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("the prompt lacks state: tool `look_up` needs state `"), "{text}");
+    assert!(text.ends_with("User`: add it to the prompt with `.with_state(…)`"), "{text}");
     assert_eq!(assistant.messages().len(), 4, "nothing began");
 }
 

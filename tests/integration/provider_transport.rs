@@ -283,18 +283,23 @@ fn sign_in(user: String, #[arg(secret)] pin: u32) -> String {
 async fn secrets_that_a_person_gives_a_call_do_not_reach_the_model() {
     use agent::message::{Conversation, OutcomeKind, Part, ToolResultMessage};
     let stream = answer(200, &["content-type: text/event-stream"], anthropic_stream());
-    let server = Server::new([stream]).await;
+    let chat = answer(200, &["content-type: text/event-stream"], CHAT);
+    let server = Server::new([stream, chat]).await;
     let call = Part::tool_call("call_1", "sign_in", r#"{"user": "ann", "pin": 1}"#);
     let mut result = ToolResultMessage::new("call_1", "sign_in", OutcomeKind::Completed).with_content("In.");
     result.edited_args = Some(r#"{"user": "bob", "pin": 4711}"#.into());
     let said = [Message::user("go"), AssistantMessage::new([call]).into(), result.into()];
-    let assistant = agent::Assistant::builder(server.anthropic().build().unwrap())
-        .tools(tools![sign_in])
-        .conversation(said.into_iter().collect::<Conversation>())
-        .build()
-        .unwrap();
-    assistant.prompt("And?").await.unwrap();
-    let sent = server.requests().remove(0);
-    assert!(sent.contains(r#"it ran with {\"user\":\"bob\",\"pin\":\"[secret]\"}"#), "{sent}");
-    assert!(!sent.contains("4711"), "{sent}");
+    for model in [server.anthropic(), server.openai()] {
+        let assistant = agent::Assistant::builder(model.build().unwrap())
+            .tools(tools![sign_in])
+            .conversation(said.iter().cloned().collect::<Conversation>())
+            .build()
+            .unwrap();
+        assistant.prompt("And?").await.unwrap();
+    }
+    for sent in server.requests() {
+        // One text, not a list of two: older servers take nothing else in a result.
+        assert!(sent.contains(r#"it ran with {\"user\":\"bob\",\"pin\":\"[secret]\"}]\nIn.""#), "{sent}");
+        assert!(!sent.contains("4711"), "{sent}");
+    }
 }

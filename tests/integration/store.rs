@@ -105,6 +105,9 @@ async fn in_a_file_of_sqlite() {
     store.close().await;
     let error = store.load("x", 0, 1).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    let nowhere = folder.path("no/such/folder/x.db");
+    let error = SqlStore::sqlite(&nowhere).await.err().unwrap();
+    assert!(error.message().starts_with(&format!("{}: ", nowhere.display())), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! The steps of a run on an engine that records them.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -186,7 +187,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
     /// Takes a step in this process. Whether the run was cancelled by then is recorded with it.
     async fn step<T: Kept>(
         &self,
-        key: &StepKey,
+        name: impl fmt::Display,
         tries: Tries,
         work: impl Future<Output = Result<T, Again>> + Send + 'static,
     ) -> Result<T, StepError> {
@@ -195,7 +196,7 @@ impl<J: RunJournal> RunSteps<'_, J> {
             let value = work.await?;
             Ok(Stepped { value, stop: cancel.reason() })
         });
-        let Stepped { value, stop } = self.journal.run(key.to_string(), tries, work).await?;
+        let Stepped { value, stop } = self.journal.run(name.to_string(), tries, work).await?;
         self.stop(stop);
         // A cancelled run takes no further step.
         self.listen().await?;
@@ -324,8 +325,21 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
                     *decision = answers.next().unwrap_or_else(decision_of_nobody);
                 }
             }
-            let decided = requests.iter().zip(decisions);
-            Ok(decided.map(|((_, request), decision)| self.served.steps.decided(request, decision)).collect())
+            let key = requests.first().map(|(key, _)| key.clone());
+            let decided = requests.into_iter().zip(decisions).map(|((_, request), decision)| {
+                let decided = self.served.steps.decided(&request, decision);
+                (request, decided)
+            });
+            let decided: Vec<_> = decided.collect();
+            let is_edited = decided.iter().any(|(_, one)| matches!(one, Decided::Allow(Some(_))));
+            let Some(key) = key.filter(|_| is_edited && self.served.steps.has_hooks()) else {
+                return Ok(decided.into_iter().map(|(_, one)| one).collect());
+            };
+            let (served, reply, cancel) =
+                (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
+            let name = format!("{key}/edited");
+            let work = async move { Ok(served.steps.guarded(&key.run, decided, reply, cancel).await) };
+            self.step(name, Tries::ONE, work).await
         })
     }
 

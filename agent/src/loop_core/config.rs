@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::whole;
+
 /// The configuration of a run. All of it is part of a snapshot.
 ///
 /// ```
@@ -160,5 +162,6 @@ pub struct ToolEntry {
     /// The maximum size of the text of a result in the conversation, in bytes.
     pub max_result_bytes: Option<usize>,
     /// A fingerprint of the tool's schema. An approval that was given for another fingerprint is stale.
+    #[serde(with = "whole")]
     pub fingerprint: u64,
 }

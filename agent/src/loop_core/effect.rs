@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::End;
 use crate::StepKey;
-use crate::message::{MessageList, StopReason, ToolCall, Usage};
+use crate::message::{MessageList, StopReason, ToolCall, Usage, whole};
 
 /// What has to happen next. The documentation of each variant names its [`Answer`](super::Answer).
 ///
@@ -129,6 +129,7 @@ pub struct ApprovalRequest {
     /// The call, with the validated arguments.
     pub call: ToolCall,
     /// The fingerprint of the tool's schema at the time of the request.
+    #[serde(with = "whole")]
     pub fingerprint: u64,
     /// Binds the request to its call, if the assistant has a key for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]

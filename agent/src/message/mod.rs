@@ -31,6 +31,7 @@ mod part;
 mod repair;
 mod roles;
 mod usage;
+pub(crate) mod whole;
 mod words;
 
 pub use arguments::{ToolArguments, ToolCall};

@@ -278,10 +278,13 @@ impl ToolResultMessage {
     /// ```
     pub fn told(&self) -> Cow<'_, [Part]> {
         let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
-        let (what, text) = (
-            if self.code.as_deref() == Some("invalid_arguments") { "was refused" } else { "ran" },
-            args.text(),
-        );
+        let what = match (self.code.as_deref(), &self.outcome) {
+            (Some("invalid_arguments" | "blocked"), _) => "was refused",
+            // It may have begun or not.
+            (Some("hook_error" | "retries_exhausted"), _) | (_, OutcomeKind::Interrupted) => "was to run",
+            _ => "ran",
+        };
+        let text = args.text();
         let line =
             Part::text(format!("[a person changed the arguments of this call; it {what} with {text}]"));
         std::iter::once(line).chain(self.content.iter().cloned()).collect()

@@ -17,7 +17,7 @@ use std::time::Duration;
 ///     .with_code("rate_limit_error")
 ///     .with_retry_after(std::time::Duration::from_secs(2));
 /// assert!(error.is_rate_limit() && error.is_retryable());
-/// let text = "rate limit: too many requests (status 429, code rate_limit_error, wants a pause of 2s)";
+/// let text = "rate limit: too many requests (status 429, code rate_limit_error, retry after 2s)";
 /// assert_eq!(error.to_string(), text);
 /// ```
 ///
@@ -246,6 +246,19 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
+    /// Names what was asked, where the answer says that nobody there knows what was asked for: usually the address is wrong.
+    #[cfg(feature = "http")]
+    pub(crate) fn asked_at(self, place: &str) -> Self {
+        let is_page = self.body().is_some_and(|body| body.starts_with('<'));
+        let hint = match self.status() {
+            Some(404) => "check `base_url` and the name of the model",
+            Some(405) => "check `base_url`",
+            None | Some(..=403) if is_page => "check `base_url`",
+            _ => return self,
+        };
+        self.edit(|inner| inner.message = format!("{}, from {place}: {hint}", inner.message))
+    }
+
     /// Removes secrets from everything that it shows: message, code, body.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
@@ -436,7 +449,7 @@ impl fmt::Display for ModelError {
             status.map(|status| format!("status {status}")),
             code.as_ref().map(|code| format!("code {code}")),
             request_id.as_ref().map(|id| format!("request {id}")),
-            retry_after.map(|pause| format!("wants a pause of {pause:?}")),
+            retry_after.map(|pause| format!("retry after {pause:?}")),
         ];
         let details: Vec<String> = details.into_iter().flatten().collect();
         if details.is_empty() { Ok(()) } else { write!(f, " ({})", details.join(", ")) }

@@ -198,7 +198,8 @@ impl Driver {
         let messages = HandOff::of(&changed, config.model.info().recipient()).messages().clone();
         let tools = self.tools_shown(tools)?;
         let request = ModelRequest { messages: self.config.shown(messages), tools, ..config.request.clone() };
-        fold(self, request, |hook, request| hook.before_request(request)).await
+        let context = self.config.registry.context(&self.context);
+        fold(self, request, |hook, request| hook.before_request_in(request, context.clone())).await
     }
 }
 

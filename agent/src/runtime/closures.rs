@@ -4,7 +4,7 @@ use super::{AfterCall, AssistantBuilder, BeforeCall, HookError, Hooks, ToolCallI
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, MessageList, Part};
 use crate::model::ModelRequest;
-use crate::{BoxFuture, CancelToken, ToolOutcome};
+use crate::{BoxFuture, CancelToken, ToolContext, ToolOutcome};
 
 macro_rules! closures {
     ($($name:ident: $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
@@ -25,6 +25,7 @@ macro_rules! closures {
 closures! {
     TransformContext: transform_context(messages: MessageList, cancel: CancelToken) -> MessageList;
     BeforeRequest: before_request(request: ModelRequest) -> ModelRequest;
+    BeforeRequestIn: before_request_in(request: ModelRequest, context: ToolContext) -> ModelRequest;
     BeforeToolCall: before_tool_call(call: ToolCallInfo) -> BeforeCall;
     AfterToolCall: after_tool_call(call: ToolCallInfo, outcome: ToolOutcome) -> AfterCall;
     OnTurnEnd: on_turn_end(summary: TurnSummary) -> Option<bool>;
@@ -113,6 +114,37 @@ impl AssistantBuilder {
         Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
     {
         self.hooks(BeforeRequest(hook))
+    }
+
+    /// Adds a hook that changes a request, given the context of the run: [`Hooks::before_request_in`]. Instructions that depend
+    /// on the state of a prompt are written here.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// struct Bank(&'static str);
+    /// struct Customer(&'static str);
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new(["Hello, Ann!"]);
+    /// let assistant = Assistant::builder(model.clone())
+    ///     .state(Bank("Lutetia"))
+    ///     .before_request_in(|request, context| async move {
+    ///         let bank = context.get::<Bank>().ok_or("there is no bank")?;
+    ///         let customer = context.get::<Customer>().ok_or("there is no customer")?;
+    ///         Ok(request.with_system(format!("You work for {}. The customer is {}.", bank.0, customer.0)))
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Hi").with_state(Customer("Ann")).await?;
+    /// assert_eq!(model.requests()[0].system.as_deref(), Some("You work for Lutetia. The customer is Ann."));
+    /// # Ok(()) }
+    /// ```
+    pub fn before_request_in<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ModelRequest, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ModelRequest, HookError>> + Send + 'static,
+    {
+        self.hooks(BeforeRequestIn(hook))
     }
 
     /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].

@@ -11,6 +11,8 @@ use crate::{DuplicateState, RegistryError};
 /// In every case the conversation is sound: each call in it has a result, and the next prompt continues from there. A tool that fails is
 /// not an error of the run, because the model reads the failure.
 ///
+/// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
+///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind, reply};
 /// use agent::{Assistant, ScriptedModel};
@@ -36,7 +38,7 @@ pub enum RunError {
     #[error("there is nothing to continue: the last message is the assistant's and no message is queued")]
     LastMessageIsAssistant,
     /// Tools need state that neither the assistant nor the prompt provides.
-    #[error("the prompt lacks state: {0}")]
+    #[error("the prompt lacks state: {}", .0.of_a_prompt())]
     MissingState(#[source] RegistryError),
     /// The prompt was given two state values of the same type.
     #[error(transparent)]

@@ -86,8 +86,22 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(request)))
     }
 
+    /// Changes a request like [`before_request`](Self::before_request), and also receives the context of the run: the state of the prompt
+    /// and of the assistant, the source and the ids. A run calls this method, and its default calls `before_request`.
+    fn before_request_in(
+        &self,
+        request: ModelRequest,
+        context: ToolContext,
+    ) -> BoxFuture<'_, Result<ModelRequest, HookError>> {
+        self.before_request(request)
+    }
+
     /// Decides whether a validated call may run, and with which arguments. An error becomes the result of the call, with the code
     /// `hook_error`.
+    ///
+    /// The hook is called before a person is asked for approval. If that person changes the arguments, the hook is called again with the
+    /// changed ones. In this second call only [`BeforeCall::Block`] and an error count, because the person approved exactly these
+    /// arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] have no effect. To enforce a rule in every case, block the call.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::approval::decided;
+use super::approval::{Edited, decided};
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
 use super::hooks::{BeforeCall, HookError, ToolCallInfo};
@@ -194,7 +194,7 @@ impl Stepwise {
             let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
             Ok(Reply::new(failed(partial, &ModelError::aborted(&*reason))))
         };
-        let request = match until(&cancel, self.request(messages, &cancel)).await {
+        let request = match until(&cancel, self.request(&key.run, messages, &cancel)).await {
             None => return aborted(nothing()),
             Some(Ok(request)) => request,
             Some(Err(error)) => {
@@ -267,7 +267,13 @@ impl Stepwise {
     }
 
     /// The request, changed by every hook.
-    async fn request(&self, messages: MessageList, cancel: &CancelToken) -> Result<ModelRequest, HookError> {
+    async fn request(
+        &self,
+        run: &Arc<str>,
+        messages: MessageList,
+        cancel: &CancelToken,
+    ) -> Result<ModelRequest, HookError> {
+        let context = self.config.registry.context(&self.context(run, cancel));
         let recipient = self.config.model.info().recipient();
         let mut messages = messages;
         for tool_hook in &self.config.hooks {
@@ -282,7 +288,7 @@ impl Stepwise {
         let mut request =
             ModelRequest { messages: self.shown(messages), tools, ..self.config.request.clone() };
         for hook in &self.config.hooks {
-            request = asked(|| hook.before_request(request)).await?;
+            request = asked(|| hook.before_request_in(request, context.clone())).await?;
         }
         Ok(request)
     }
@@ -402,6 +408,40 @@ impl Stepwise {
     /// What a decision comes to now.
     pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
         decided(&self.config, &ToolContext::new(), request, decision)
+    }
+
+    /// Asks the hooks about calls whose arguments a person changed.
+    pub(crate) async fn guarded(
+        &self,
+        run: &Arc<str>,
+        decided: Vec<(ApprovalRequest, Decided)>,
+        reply: Option<Arc<Message>>,
+        cancel: CancelToken,
+    ) -> Vec<Decided> {
+        let context = self.context(run, &cancel);
+        let mut all = Vec::with_capacity(decided.len());
+        for (request, mut one) in decided {
+            if let Decided::Allow(Some(args)) = &one {
+                let edited = Edited::new(&self.config, &context, request, args, reply.clone());
+                for hook in &self.config.hooks {
+                    let info = edited.info.clone();
+                    let said = until(&cancel, asked(|| hook.before_tool_call(info))).await;
+                    let end = said.map_or_else(
+                        || {
+                            let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
+                            Some(CallEnd::new(ToolOutcome::aborted(&reason)))
+                        },
+                        |said| edited.end(said),
+                    );
+                    if let Some(end) = end {
+                        one = Decided::AllowEnded(end);
+                        break;
+                    }
+                }
+            }
+            all.push(one);
+        }
+        all
     }
 
     /// What the hooks say at the end of a turn.

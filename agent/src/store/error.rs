@@ -106,6 +106,13 @@ impl fmt::Display for StoreErrorKind {
 }
 
 impl StoreError {
+    /// The same error, with the file that it is about.
+    #[cfg(feature = "store-sql")]
+    pub(super) fn of_file(mut self, path: &str) -> Self {
+        self.message = format!("{path}: {}", self.message);
+        self
+    }
+
     /// Creates an error of this kind. The message gives details and must not contain stored values.
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage};
+use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage, whole};
 use crate::{Control, StepKey, ToolOutcome, ToolOutput, ToolResult};
 
 /// A tool call that is about to run.
@@ -29,7 +29,7 @@ pub struct NewInvocation {
     /// The tool's name, as in the call.
     pub tool: String,
     /// The fingerprint of the tool's parameters at the time of the call.
-    #[serde(default)]
+    #[serde(default, with = "whole")]
     pub fingerprint: u64,
     /// The session that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]

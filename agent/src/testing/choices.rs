@@ -44,7 +44,7 @@ impl Choices {
     }
 }
 
-/// A small random number generator (SplitMix64), the same on every machine.
+/// A small random number generator (`SplitMix64`), the same on every machine.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

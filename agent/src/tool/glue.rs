@@ -186,7 +186,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
             tracing::error!(
                 tool = cx.tool(),
                 state = StateKey::of::<T>().name(),
-                "the application gives no such state"
+                "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
             );
             ToolOutcome::failed(
                 FailureCode::TOOL_ERROR,

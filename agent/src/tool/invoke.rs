@@ -32,7 +32,11 @@ pub(super) async fn invoke(tool: &dyn Tool, arguments: &str, cx: &ToolContext) -
         Err(payload) => return panicked(cx, &panic_text(payload)),
     };
     if let Some(missing) = missing {
-        tracing::error!(tool = cx.tool(), state = missing.name(), "the application gives no such state");
+        tracing::error!(
+            tool = cx.tool(),
+            state = missing.name(),
+            "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
+        );
         return failed(FailureCode::TOOL_ERROR, "The tool cannot run: the application did not set it up.");
     }
     let prepared = match prepared(tool, arguments) {

@@ -108,6 +108,19 @@ impl RegistryError {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
+    /// The same for somebody who prompts an assistant, which has everything but what a prompt brings.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn of_a_prompt(&self) -> String {
+        let problem = |problem: &RegistryProblem| match problem {
+            RegistryProblem::MissingState { tool, state, given_as_arc } => {
+                let cure = how_to_give(state, *given_as_arc, true);
+                format!("tool `{tool}` needs state `{state}`: {cure}")
+            }
+            other => other.to_string(),
+        };
+        self.problems.iter().map(problem).collect::<Vec<_>>().join("\n")
+    }
+
     /// Returns everything that is wrong.
     pub fn problems(&self) -> &[RegistryProblem] {
         &self.problems
@@ -169,7 +182,7 @@ pub enum RegistryProblem {
         source: DefinitionError,
     },
     /// A tool needs state that nothing provides.
-    #[error("tool `{tool}` needs state `{state}`: {}", how_to_give(state, *given_as_arc))]
+    #[error("tool `{tool}` needs state `{state}`: {}", how_to_give(state, *given_as_arc, false))]
     MissingState {
         /// The name of the tool.
         tool: String,
@@ -225,12 +238,13 @@ fn cut(name: &str) -> String {
     }
 }
 
-fn how_to_give(state: &StateKey, given_as_arc: bool) -> &'static str {
-    if given_as_arc {
-        "an `Arc` of it was given as a value; write `.shared_state(arc)`"
-    } else if state.name().starts_with("dyn ") {
-        "add it with `.shared_state(arc)`"
-    } else {
-        "add it with `.state(…)`"
+fn how_to_give(state: &StateKey, given_as_arc: bool, by_prompt: bool) -> &'static str {
+    match (given_as_arc, state.name().starts_with("dyn "), by_prompt) {
+        (true, _, false) => "an `Arc` of it was given as a value; write `.shared_state(arc)`",
+        (true, _, true) => "an `Arc` of it was given as a value; write `.with_shared_state(arc)`",
+        (false, true, false) => "add it with `.shared_state(arc)`",
+        (false, true, true) => "add it to the prompt with `.with_shared_state(arc)`",
+        (false, false, false) => "add it with `.state(…)`",
+        (false, false, true) => "add it to the prompt with `.with_state(…)`",
     }
 }

@@ -172,16 +172,18 @@ fn value(text: &str) -> (String, &str) {
 
 impl std::fmt::Display for Challenge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts =
-            [("error", &self.error), ("scope", &self.scope), ("resource metadata", &self.resource_metadata)];
-        let mut told = parts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).peekable();
-        if told.peek().is_none() {
+        let error = self.error.as_deref().map(|error| match error {
+            "invalid_token" => "the token was refused (invalid_token)".to_owned(),
+            "insufficient_scope" => "the token does not allow it (insufficient_scope)".to_owned(),
+            other => format!("error {other}"),
+        });
+        let scope = self.scope.as_ref().map(|scope| format!("scope {scope}"));
+        let metadata = self.resource_metadata.as_ref().map(|url| format!("resource metadata {url}"));
+        let told: Vec<String> = [error, scope, metadata].into_iter().flatten().collect();
+        if told.is_empty() {
             return f.write_str("give a token by `ClientConfig::bearer_token`, or another one");
         }
-        for (n, (name, value)) in told.enumerate() {
-            write!(f, "{}{name} {value}", if n == 0 { "" } else { ", " })?;
-        }
-        Ok(())
+        f.write_str(&told.join(", "))
     }
 }
 
@@ -202,5 +204,9 @@ mod tests {
         }
         assert!(Challenge::default().to_string().starts_with("give a token by `ClientConfig::bearer_token`"));
         assert_eq!(Challenge::parse("Bearer scope=a").to_string(), "scope a");
+        assert_eq!(
+            Challenge::parse("Bearer error=invalid_token, scope=a").to_string(),
+            "the token was refused (invalid_token), scope a"
+        );
     }
 }

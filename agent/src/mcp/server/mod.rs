@@ -295,6 +295,9 @@ impl Server {
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
     ///
+    /// It prints nothing, but logs the address (`tracing`, level `INFO`) when it takes connections. A program that says so
+    /// itself calls [`bind`](Self::bind), which also tells the port that port 0 has become.
+    ///
     /// # Errors
     /// Fails as [`into_service`](Self::into_service) does, and when the address cannot be bound. An address that other machines
     /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::options::{HttpOptions, Proxy};
-use super::secret::Secret;
+use super::secret::{Secret, searched};
 use super::traffic::Tap;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::provider::HttpRequest;
@@ -339,8 +339,7 @@ fn transport_error(error: reqwest::Error, place: &str, secrets: &[Secret]) -> Mo
     } else {
         (ModelErrorKind::Connection, format!("the connection to {place} broke{}", because(&error)))
     };
-    let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
-    ModelError::new(kind, message).with_source(error).without_secrets(&secrets)
+    ModelError::new(kind, message).with_source(error).without_secrets(&searched(secrets))
 }
 
 /// The system's message, at the end of the chain of sources: `: Connection refused (os error 111)`.

@@ -8,12 +8,12 @@ use futures_core::Stream;
 use futures_util::stream::unfold;
 use tokio::time::Instant;
 
-use super::client::HttpAnswer;
+use super::client::{HttpAnswer, shown};
 use super::model::Inner;
 use super::options::{Retry, UsageReport};
 use super::restore::NullRestorer;
 use super::retry;
-use super::secret::Secret;
+use super::secret::{Secret, searched};
 use crate::message::Usage;
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::{HttpRequest, ReplyReader};
@@ -155,8 +155,8 @@ impl Exchange {
         self.phase = match end {
             Ok(()) => Phase::Complete,
             Err(error) => {
-                let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
-                self.failed(error.without_secrets(&secrets))
+                let place = shown(&self.request.url(&self.model.base_url));
+                self.failed(error.asked_at(&place).without_secrets(&searched(&secrets)))
             }
         };
     }

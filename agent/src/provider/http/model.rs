@@ -12,7 +12,7 @@ use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
 use crate::Value;
-use crate::message::{Message, ToolResultMessage};
+use crate::message::{Message, Part, ToolResultMessage};
 use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
@@ -350,12 +350,24 @@ fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
                 result.edited_args = Some(shown.into());
             }
             let content = result.told().into_owned();
-            Arc::new(result.with_content(content).into())
+            Arc::new(result.with_content(joined(content)).into())
         }
         _ => message.clone(),
     });
     request.messages = written.collect();
     Cow::Owned(request)
+}
+
+/// Plain texts as one text, a line each: not every server takes a list in a result.
+fn joined(content: Vec<Part>) -> Vec<Part> {
+    let is_plain =
+        |part: &Part| part.provider_data.is_none() && part.cache.is_none() && part.extra.is_empty();
+    let texts: Option<Vec<&str>> =
+        content.iter().map(|part| part.as_text().filter(|_| is_plain(part))).collect();
+    match texts {
+        Some(texts) => vec![Part::text(texts.join("\n"))],
+        None => content,
+    }
 }
 
 /// Returns the arguments that a person set for a call without the secret ones, which the model must not see. `None` if its tool

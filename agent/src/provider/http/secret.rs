@@ -25,6 +25,14 @@ impl Secret {
     }
 }
 
+/// A shorter text stands in ordinary words: taken out of texts, it would only spoil them.
+const MIN_SEARCHED: usize = 8;
+
+/// The secrets that are searched for in texts, to take them out.
+pub(super) fn searched(secrets: &[Secret]) -> Vec<&str> {
+    secrets.iter().map(Secret::expose).filter(|secret| secret.chars().count() >= MIN_SEARCHED).collect()
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
@@ -47,6 +55,10 @@ type Callback =
     dyn Fn() -> BoxFuture<'static, Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + Sync;
 
 /// The source of a request's key.
+///
+/// A key is in no log, `Debug` text or URL. Where a server repeats it in an answer, it is taken out of errors and of what
+/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) is told. Keys of fewer than eight characters, as local servers
+/// have them (`x`, `none`), are not searched for in texts; the headers that hold them are hidden all the same.
 ///
 /// ```
 /// use agent::provider::http::ApiKey;

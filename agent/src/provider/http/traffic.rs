@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Secret;
+use super::secret::searched;
 use crate::model::ModelError;
 
 /// A part of an HTTP exchange, as passed to [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic).
@@ -106,6 +107,7 @@ pub(super) struct Tap {
     listener: OnTraffic,
     exchange: u64,
     mask: Mask,
+    secrets: Vec<Secret>,
     has_ended: bool,
 }
 
@@ -113,7 +115,8 @@ impl Tap {
     pub(super) fn new(listener: &OnTraffic, secrets: &[Secret]) -> Self {
         static EXCHANGES: AtomicU64 = AtomicU64::new(0);
         let exchange = EXCHANGES.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { listener: listener.clone(), exchange, mask: Mask::new(secrets), has_ended: false }
+        let mask = Mask::new(&searched(secrets));
+        Self { listener: listener.clone(), exchange, mask, secrets: secrets.to_vec(), has_ended: false }
     }
 
     fn tell(&self, kind: TrafficKind<'_>) {
@@ -150,7 +153,8 @@ impl Tap {
 
     fn masked(&self, headers: Vec<(String, String)>) -> Vec<(String, String)> {
         let masked = headers.into_iter().map(|(name, value)| {
-            let value = if name.contains("cookie") { REDACTED.to_owned() } else { self.mask.whole(&value) };
+            let is_secret = name.contains("cookie") || self.secrets.iter().any(|one| one.expose() == value);
+            let value = if is_secret { REDACTED.to_owned() } else { self.mask.whole(&value) };
             (name, value)
         });
         masked.collect()
@@ -172,10 +176,10 @@ struct Mask {
 }
 
 impl Mask {
-    fn new(secrets: &[Secret]) -> Self {
+    fn new(secrets: &[&str]) -> Self {
         let mut all: Vec<Vec<u8>> = Vec::new();
-        for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
-            let json = serde_json::Value::from(secret).to_string();
+        for secret in secrets {
+            let json = serde_json::Value::from(*secret).to_string();
             all.extend([secret.as_bytes().to_vec(), json.as_bytes()[1..json.len() - 1].to_vec()]);
         }
         all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
@@ -244,8 +248,7 @@ mod tests {
     use super::*;
 
     fn in_pieces(secrets: &[&str], text: &str, size: usize) -> String {
-        let secrets: Vec<Secret> = secrets.iter().map(|secret| Secret::from(*secret)).collect();
-        let mut mask = Mask::new(&secrets);
+        let mut mask = Mask::new(secrets);
         let mut shown: String = text.as_bytes().chunks(size).map(|piece| mask.push(piece, false)).collect();
         shown.push_str(&mask.push(&[], true));
         shown

@@ -1,18 +1,22 @@
 //! The driver: asking whether calls may run, and going on when it was said later.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 
 use super::{Decision, Resumption};
 use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
-use crate::message::{ToolArguments, ToolCall};
+use crate::message::{Message, ToolArguments, ToolCall};
 use crate::runtime::assistant::Config;
 use crate::runtime::drive::Driver;
-use crate::runtime::prepare::check;
+use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo};
+use crate::runtime::prepare::{check, hook_error};
 use crate::runtime::segment::keep_whole;
 use crate::runtime::telemetry;
-use crate::{DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, ToolContext, ToolOutcome};
+use crate::{
+    Control, DenialCode, FailureCode, InterruptionCode, StepKey, StepKind, Tool, ToolContext, ToolOutcome,
+};
 
 impl Driver {
     /// Asks whether calls may run; true when nobody knows yet and the run is suspended.
@@ -61,14 +65,34 @@ impl Driver {
         if decisions.contains(&Decision::Later) {
             return self.suspend().await;
         }
-        let decided = requests.into_iter().zip(decisions);
-        let decided = decided.map(|((_, request), decision)| self.decided(&request, decision)).collect();
-        self.answer(Answer::Decisions(decided));
+        let decided = requests.into_iter().map(|(_, request)| request).zip(decisions);
+        if let Some(decided) = self.decided(decided.collect()).await {
+            self.answer(Answer::Decisions(decided));
+        }
         false
     }
 
-    fn decided(&self, request: &ApprovalRequest, decision: Decision) -> Decided {
-        decided(&self.config, &self.context, request, decision)
+    /// What decisions come to now; none when the run was stopped meanwhile.
+    async fn decided(&mut self, made: Vec<(ApprovalRequest, Decision)>) -> Option<Vec<Decided>> {
+        let mut all = Vec::with_capacity(made.len());
+        for (request, decision) in made {
+            let mut one = decided(&self.config, &self.context, &request, decision);
+            if let Decided::Allow(Some(args)) = &one
+                && !self.config.hooks.is_empty()
+            {
+                let reply = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
+                let edited = Edited::new(&self.config, &self.context, request, args, reply);
+                for hook in self.config.hooks.clone() {
+                    let info = edited.info.clone();
+                    if let Some(end) = edited.end(self.hook(|| hook.before_tool_call(info)).await?) {
+                        one = Decided::AllowEnded(end);
+                        break;
+                    }
+                }
+            }
+            all.push(one);
+        }
+        Some(all)
     }
 
     /// Goes on with a run that was suspended, or stored while it went on.
@@ -85,8 +109,8 @@ impl Driver {
             return;
         }
         if !decided.is_empty() {
-            let decided = decided.into_iter().map(|(request, decision)| self.decided(&request, decision));
-            self.answer(Answer::Decisions(decided.collect()));
+            let Some(decided) = self.decided(decided).await else { return };
+            self.answer(Answer::Decisions(decided));
             self.emit().await;
         }
         for (ord, outcome) in arrived {
@@ -162,5 +186,49 @@ pub(in crate::runtime) fn decided(
                 }
             }
         }
+    }
+}
+
+/// A call whose arguments a person changed, as hooks are asked about it. The person has decided: of what a hook says, only
+/// that the call is blocked counts, or that the hook failed.
+pub(in crate::runtime) struct Edited {
+    tool: Option<Arc<dyn Tool>>,
+    pub(in crate::runtime) info: ToolCallInfo,
+}
+
+impl Edited {
+    pub(in crate::runtime) fn new(
+        config: &Config,
+        context: &ToolContext,
+        request: ApprovalRequest,
+        args: &ToolArguments,
+        reply: Option<Arc<Message>>,
+    ) -> Self {
+        let call = ToolCall { args: args.clone(), ..request.call };
+        let tool = config.registry.get(&call.name).cloned();
+        let checked = tool.as_deref().and_then(|tool| {
+            let checked = check(tool, args, context.source()).ok()?;
+            Some(checked.value(tool, args))
+        });
+        let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
+        let info = ToolCallInfo::new(reply, call, checked.unwrap_or_default(), context.clone());
+        Self { tool, info }
+    }
+
+    /// How the call ends for what a hook says of it; none where it may run.
+    pub(in crate::runtime) fn end(&self, said: Result<BeforeCall, HookError>) -> Option<CallEnd> {
+        let (outcome, control) = match said {
+            Ok(BeforeCall::Block { reason, control }) => {
+                (ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason }, control)
+            }
+            Ok(_) => return None,
+            Err(error) => (hook_error(&error.to_string()), Control::Continue),
+        };
+        let call = self.info.call();
+        telemetry::refused(self.tool.as_deref(), call, &outcome, self.info.context());
+        let mut end = CallEnd::new(outcome);
+        end.control = control;
+        end.edited_args = Some(call.args.clone());
+        Some(end)
     }
 }

@@ -14,7 +14,7 @@ use crate::loop_core::ApprovalRequest;
 use crate::{BoxFuture, ToolOutcome};
 
 #[cfg(feature = "durable-restate")]
-pub(super) use ask::decided;
+pub(super) use ask::{Edited, decided};
 pub use resume::ResumeError;
 pub(super) use resume::{Resumption, check, goes_on};
 pub(super) use sign::Signer;
@@ -51,7 +51,8 @@ pub(super) use sign::Signer;
 pub enum Decision {
     /// It runs.
     Allow,
-    /// It runs with these arguments, which are checked. The model is told.
+    /// It runs with these arguments, which are checked. The hooks are asked about them, too
+    /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The model is told.
     AllowWith(Value),
     /// It does not run; the model is told why.
     Deny(String),
@@ -125,7 +126,7 @@ impl Decisions {
         self.decide(request, Decision::Allow)
     }
 
-    /// The call runs with these arguments, which are checked. The model is told what was run.
+    /// The call runs with these arguments, which are checked and shown to the hooks. The model is told what was run.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, ScriptedModel, json, model::reply, tool, tools};

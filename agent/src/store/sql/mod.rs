@@ -63,7 +63,8 @@ impl SqlStore {
         let Some(path) = path.to_str() else {
             return Err(StoreError::new(StoreErrorKind::Other, "the path is no Unicode text"));
         };
-        Self::connect(&format!("sqlite://{}?mode=rwc", encoded(path))).await
+        let connected = Self::connect(&format!("sqlite://{}?mode=rwc", encoded(path))).await;
+        connected.map_err(|error| error.of_file(path))
     }
 
     /// Opens a database by its URL: `postgres://…`, or `sqlite://…` with the options of SQLite URIs (`?mode=ro`).

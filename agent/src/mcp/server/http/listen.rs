@@ -73,6 +73,7 @@ impl BoundServer {
     /// # Errors
     /// Currently none: errors of single connections are logged.
     pub async fn run(self) -> Result<(), ServerError> {
+        tracing::info!(url = self.url(), "the MCP server takes connections");
         let Self { listener, layer } = self;
         let handle = layer.handle();
         let places = Arc::new(Semaphore::new(layer.connections().min(Semaphore::MAX_PERMITS)));

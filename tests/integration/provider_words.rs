@@ -1,0 +1,59 @@
+//! What the errors of a provider say: where, and without what is secret.
+
+use std::sync::{Arc, Mutex};
+
+use agent::model::{Model as _, StepCx};
+use agent::provider::http::HttpModel;
+
+use crate::provider_support::*;
+
+async fn ask(
+    model: &HttpModel,
+) -> (String, Result<agent::message::AssistantMessage, agent::model::ModelError>) {
+    drain(model.stream(&StepCx::new(), &hi())).await
+}
+
+#[tokio::test]
+async fn a_wrong_address_is_named_without_what_is_secret_in_it() {
+    let hint = "check `base_url`";
+    for (status, body, expected) in [
+        (404, r#"{"detail":"Not Found"}"#, hint),
+        (404, "<html>not here</html>", hint),
+        (405, r#"{"detail":"Method Not Allowed"}"#, hint),
+        (200, "<html>welcome</html>", hint),
+        (403, "<html>who are you?</html>", hint),
+        (400, r#"{"error":{"message":"bad"}}"#, ""),
+        (502, "<html>bad gateway</html>", ""),
+    ] {
+        let server = Server::new([answer(status, &[], body)]).await;
+        let url = format!("{}/v9?key=hush#x", server.url).replacen("://", "://u:hush@", 1);
+        let model = HttpModel::builder("openai/gpt-4o").base_url(url).key("k").options(quick()).build();
+        let text = ask(&model.unwrap()).await.1.unwrap_err().to_string();
+        assert!(!text.contains("hush"), "{text}");
+        let is_named = text.contains(&format!("{}/v9", server.url)) && text.contains(expected);
+        assert_eq!(is_named && text.contains(hint), !expected.is_empty(), "{status} {body}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn short_keys_do_not_spoil_texts() {
+    for (key, expected) in
+        [("k", "max_tokens is too large for k"), ("k-1234567", "max_tokens is too large for [redacted]")]
+    {
+        let body = format!(r#"{{"error":{{"message":"max_tokens is too large for {key}"}}}}"#);
+        let server = Server::new([answer(400, &[], &body)]).await;
+        let told = Arc::new(Mutex::new(String::new()));
+        let table = told.clone();
+        let options = quick().on_traffic(move |traffic| {
+            let mut told = table.lock().unwrap();
+            *told += &format!("{:?}\n", traffic.kind);
+        });
+        let model =
+            HttpModel::builder("openai/gpt-4o").base_url(&*server.url).key(key).options(options).build();
+        let error = ask(&model.unwrap()).await.1.unwrap_err();
+        assert_eq!(error.message(), expected);
+        let told = told.lock().unwrap();
+        assert!(told.contains(expected), "{told}");
+        assert!(told.contains(r#"("authorization", "[redacted]")"#) && !told.contains("Bearer"), "{told}");
+    }
+}
