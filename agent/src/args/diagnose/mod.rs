@@ -2,7 +2,6 @@
 
 mod document;
 mod early;
-mod format;
 mod outcome;
 mod repair;
 mod unique;

@@ -5,7 +5,6 @@ mod choice;
 mod object;
 
 use super::document::{Doc, Document, Shape};
-use super::format::is_surely_not;
 use super::outcome::Shared;
 use super::unique::repeated;
 use crate::args::coercion::HIDDEN;
@@ -347,17 +346,11 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
-        if spec.takes_any_text() {
+        if spec.is_plain() {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {
             self.fault(code, problem, id, doc);
-        } else if let Some(format) = &spec.format
-            // In a foreign schema a format only describes.
-            && !self.graph.foreign
-            && is_surely_not(format, text)
-        {
-            self.fault(IssueCode::Format, format!("not a valid {format}"), id, doc);
         }
     }
 

@@ -21,8 +21,8 @@ mod without;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes,
-    NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
+    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, FormatRule, IntSpec, Kind, Node,
+    NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
 
 #[cfg(feature = "runtime")]
