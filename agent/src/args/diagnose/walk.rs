@@ -158,7 +158,10 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn fault(&mut self, code: IssueCode, problem: impl Into<String>, id: NodeId, doc: &Doc<'_>) {
         self.add(code, |walk, issue| {
             issue.problem = problem.into();
-            issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
+            // That it is null the problem says.
+            if !(doc.is_null() && code == IssueCode::Type) {
+                issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
+            }
             issue.expected = Some(signature(walk.graph, id).into());
         });
     }
@@ -185,6 +188,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
             (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
             (Kind::Array(array), _) if array.is_list() => "must be an array, even for one item",
+            (Kind::Num(_), Shape::Text(_)) if doc.is_endless() => "too large a number",
             (Kind::Int(_), Shape::Number) => "must be a whole number",
             (Kind::Str(_), Shape::Number) => "must be text in quotes",
             _ => "wrong type",
