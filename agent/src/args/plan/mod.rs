@@ -25,6 +25,7 @@ pub(crate) use node::{
     NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
 
+pub(crate) use secrets::secret_texts;
 #[cfg(feature = "runtime")]
 pub(crate) use secrets::withheld;
 pub(crate) use whole::{Asked, Whole};
