@@ -1,6 +1,7 @@
 //! What a tool gives back.
 
 use super::error::ToolError;
+use super::finite::NotFinite;
 use super::outcome::{IntoOutcome, ToolOutcome};
 use crate::message::{Part, json};
 use serde::{Deserialize, Serialize};
@@ -111,22 +112,32 @@ impl ToolOutput {
     }
 
     /// A result that is a value as JSON text. Text stays text, and `null` is no content. An object is kept as
-    /// [`structured`](Self::structured) data too.
+    /// [`structured`](Self::structured) data too. JSON has no word for numbers that are not finite: alone they are the text
+    /// `NaN`, `inf` or `-inf`, within a value they are an error.
     ///
     /// # Errors
-    /// When the value cannot be JSON: a map whose keys are not text, or an error of its own `Serialize`.
+    /// When the value cannot be JSON: a map whose keys are not text, a number within it that is not finite, or an error of
+    /// its own `Serialize`.
     ///
     /// ```
     /// # use agent::ToolOutput;
     /// # fn main() -> Result<(), agent::ToolError> {
     /// assert_eq!(ToolOutput::json(&[1, 2])?.text_content(), "[1,2]");
     /// assert_eq!(ToolOutput::json("plain")?.text_content(), "plain");
+    /// assert_eq!(ToolOutput::json(&f64::NAN)?.text_content(), "NaN");
+    /// let error = ToolOutput::json(&[0.5, f64::NAN]).unwrap_err();
+    /// assert_eq!(error.message(), "the tool's result cannot be written as JSON: NaN at /1");
     /// # Ok(()) }
     /// ```
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
-        let value = serde_json::to_value(value)
-            .map_err(|e| ToolError::new("the tool's result cannot be written as JSON").with_source(e))?;
-        Ok(match value {
+        const NOT_JSON: &str = "the tool's result cannot be written as JSON";
+        let written = serde_json::to_value(value).map_err(|e| ToolError::new(NOT_JSON).with_source(e))?;
+        match NotFinite::find(value, &written) {
+            Some(found) if found.is_whole() => return Ok(Self::text(found.to_string())),
+            Some(found) => return Err(ToolError::new(format!("{NOT_JSON}: {found}"))),
+            None => {}
+        }
+        Ok(match written {
             Value::Null => Self::empty(),
             Value::String(text) => Self::text(text),
             value => {
