@@ -104,11 +104,11 @@ impl Inside {
     }
 
     fn below<T: Serialize + ?Sized>(&self, step: impl Into<String>, value: &T) -> Walked {
-        value.serialize(Finder).map_err(|stop| {
-            let stop = stop.below(step);
+        value.serialize(Finder).map_err(|end| {
+            let end = end.below(step);
             match self.variant {
-                Some(variant) => stop.below(variant),
-                None => stop,
+                Some(variant) => end.below(variant),
+                None => end,
             }
         })
     }
