@@ -31,6 +31,8 @@ mod scalars;
 mod schema;
 #[path = "args_shapes.rs"]
 mod shapes;
+#[path = "args_slips.rs"]
+mod slips;
 #[path = "args_stream.rs"]
 mod stream;
 #[path = "args_stream_checks.rs"]

@@ -161,3 +161,32 @@ async fn a_value_that_is_no_json_is_an_error_of_the_tool() {
     assert_eq!(code, "tool_error");
     assert!(text.contains("JSON"), "{text}");
 }
+
+#[derive(agent::ToolOutput)]
+struct Mean {
+    mean: f64,
+    least: Option<f64>,
+}
+
+returning! {
+    not_a_number: f64 = f64::NAN;
+    endless: Result<f32, String> = Ok(f32::NEG_INFINITY);
+    inside: Mean = Mean { mean: f64::NAN, least: None };
+    in_a_list: Vec<f64> = vec![1.0, f64::INFINITY];
+    none_inside: Mean = Mean { mean: 1.5, least: None };
+}
+
+/// JSON has no word for these: `serde_json` would write `null`.
+#[tokio::test]
+async fn numbers_that_are_not_finite_are_told() {
+    assert_eq!(text(tools![not_a_number], "not_a_number", "{}").await, "NaN");
+    assert_eq!(text(tools![endless], "endless", "{}").await, "-inf");
+    let (code, words) = failure(tools![inside], "inside", "{}").await;
+    assert_eq!(
+        (code.as_str(), words.as_str()),
+        ("tool_error", "the tool's result cannot be written as JSON: NaN at /mean")
+    );
+    let (_, words) = failure(tools![in_a_list], "in_a_list", "{}").await;
+    assert_eq!(words, "the tool's result cannot be written as JSON: inf at /1");
+    assert_eq!(text(tools![none_inside], "none_inside", "{}").await, r#"{"mean":1.5,"least":null}"#);
+}

@@ -464,3 +464,67 @@ fn reports_are_bounded() {
     assert!(report.issues().len() <= 10_000 && report.to_text().len() < 20_000);
     assert!(report.issues()[0].problem.len() < 1_000);
 }
+
+#[derive(ToolArgs, Debug)]
+#[arg(validate = is_allowed)]
+struct Transfer {
+    to: String,
+    amount: u32,
+    #[arg(secret)]
+    pin: Option<String>,
+}
+fn is_allowed(transfer: &Transfer) -> Result<(), Violations> {
+    let mut found = Violations::new();
+    if transfer.to == "me" {
+        found.add("to", "must be somebody else");
+    }
+    if transfer.to == "leak" {
+        found.add("to", format!("does not go with {:?}", transfer.pin));
+    }
+    if transfer.to == "part" {
+        found.add("to", "ends with 567, too");
+    }
+    if transfer.amount > 100 {
+        found.add("", "at most 100 without a manager");
+    }
+    found.into_result()
+}
+
+#[test]
+fn a_secret_silences_only_what_may_quote_it() {
+    let hidden = "refused by the tool's own check";
+    let pin = |to: &str, amount: u32| json!({"to": to, "amount": amount, "pin": "1234567"}).to_string();
+    // About another field, and without a part of the secret.
+    assert_eq!(refused::<Transfer>(&pin("me", 1)), found(&[("/to", "must be somebody else")]));
+    for to in ["leak", "part"] {
+        assert_eq!(refused::<Transfer>(&pin(to, 1)), found(&[("/to", hidden)]));
+    }
+    // About the whole, which has the secret.
+    assert_eq!(refused::<Transfer>(&pin("x", 101)), found(&[("", hidden)]));
+    // No secret was sent.
+    assert_eq!(
+        refused::<Transfer>(r#"{"to": "me", "amount": 101, "pin": null}"#),
+        found(&[("/to", "must be somebody else"), ("", "at most 100 without a manager")])
+    );
+    assert_eq!(
+        refused::<Transfer>(r#"{"to": "leak", "amount": 1}"#),
+        found(&[("/to", "does not go with None")])
+    );
+}
+
+fn breaks(_: &u32) -> Result<(), String> {
+    panic!("a fault of the check")
+}
+
+/// Opens a door.
+#[tool]
+fn open_door(#[arg(validate = breaks)] number: u32) -> u32 {
+    number
+}
+
+#[tokio::test]
+async fn a_check_that_panics_is_told_as_a_call_that_was_not_run() {
+    let (code, words) = failure(tools![open_door], "open_door", r#"{"number": 1}"#).await;
+    let want = "The check of the tool's arguments crashed. The tool was not run.";
+    assert_eq!((code.as_str(), words.as_str()), ("prepare_error", want));
+}

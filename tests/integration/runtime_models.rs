@@ -214,13 +214,14 @@ async fn an_answer_in_text_that_does_not_fit_is_told_as_an_answer() {
             told[0]
         );
         assert!(
-            told[1].starts_with("Invalid answer: 1 problem, attempt 2 of 3.\n1. (answer): not valid JSON"),
+            told[1]
+                .starts_with("Invalid answer: 1 problem, attempt 2 of 3.\n1. (answer): plain text, not JSON"),
             "{}",
             told[1]
         );
         // For the developer the faults are enough.
         let text = error.to_string();
-        assert!(text.starts_with("the answer does not fit: 1. (answer): not valid JSON"), "{text}");
+        assert!(text.starts_with("the answer does not fit: 1. (answer): plain text, not JSON"), "{text}");
         assert!(!text.contains("Answer again") && !text.contains("structured_output"), "{text}");
     }
 }

@@ -1,7 +1,11 @@
 //! Formats that an author requires of text by `#[arg(format = …)]` or a validator's attribute, as JSON Schema 2020-12
 //! (validation, section 7.3) defines them.
 //!
-//! The formats of types differ: there the type decides, see [`diagnose`](super::diagnose).
+//! Formats of types are another matter: a type may take more spellings, see [`of_types`].
+
+mod of_types;
+
+pub(crate) use of_types::is_surely_not;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -114,16 +118,19 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
-/// RFC 3986: a scheme, a colon, and no character that must be escaped.
+/// RFC 3986: a scheme, a colon, a port in digits, and no character that must be escaped.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let Some(rest) = after_address(rest) else { return false };
     let mut rest = rest.bytes();
+    let mut in_fragment = false;
     let mut plain = || {
         while let Some(b) = rest.next() {
             let hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_hexdigit());
             let fits = match b {
                 b'%' => hex(rest.next()) && hex(rest.next()),
-                b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
+                b'"' | b'<' | b'>' | b'[' | b'\\' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
+                b'#' => !std::mem::replace(&mut in_fragment, true),
                 b => b.is_ascii_graphic(),
             };
             if !fits {
@@ -135,6 +142,21 @@ fn is_uri(text: &str) -> bool {
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
         && plain()
+}
+
+/// What is to be looked at of a URI behind its scheme: all but a host in brackets, which may only be an address. None if that or
+/// the port is not right.
+fn after_address(rest: &str) -> Option<String> {
+    let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
+    let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (name, port) = match host.strip_prefix('[').map(|host| host.split_once(']')) {
+        Some(Some((address, port))) if address.parse::<Ipv6Addr>().is_ok() => ("", port),
+        Some(_) => return None,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let port = if port.is_empty() { port } else { port.strip_prefix(':')? };
+    port.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{user}{name}{path}"))
 }
 
 /// RFC 4122: `67e55044-10b1-426f-9247-bb680e5fe0c8`.

@@ -152,12 +152,15 @@ impl Plan {
                 let mut corrected =
                     sent.as_deref().and_then(|sent| report::corrected(self.graph(), sent, &issues));
                 corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
-                if self.graph().checked {
+                // What is no JSON has that one fault.
+                if self.graph().checked
+                    && let Some(sent) = sent.as_deref()
+                {
                     // An offer that the tool's own checks would refuse is none.
                     corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
                     let walked = issues.len();
                     // That it ends where a type does not fit was to be expected.
-                    let _ = self.add_checked(sent.as_deref().unwrap_or(text), again, &mut issues);
+                    let _ = self.add_checked(sent, again, &mut issues);
                     count += issues.len() - walked;
                 }
                 if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {

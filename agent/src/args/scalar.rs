@@ -2,7 +2,7 @@
 
 use super::formats;
 use super::issue::IssueCode;
-use super::plan::{Bound, Folds, IntSpec, NumSpec, StrSpec};
+use super::plan::{Bound, Folds, FormatRule, IntSpec, NumSpec, StrSpec};
 use super::policy::Rules;
 use serde_json::{Number, Value};
 use std::{cmp::Ordering, fmt};
@@ -365,13 +365,27 @@ impl StrSpec {
                 return Some((IssueCode::Length, format!("too long ({})", words())));
             }
         }
-        if let Some(format) = self.format.as_ref().filter(|_| self.demanded)
-            && !formats::is(format, text)
+        if let Some(format) = &self.format
+            && self.is_misformatted(format, text)
         {
             return Some((IssueCode::Format, format!("not a valid {format}")));
         }
         let pattern = self.pattern.as_ref()?;
         (!pattern.is_match(text)).then(|| (IssueCode::Pattern, "does not match the pattern".into()))
+    }
+
+    fn is_misformatted(&self, format: &str, text: &str) -> bool {
+        match self.format_rule {
+            FormatRule::Shown => false,
+            FormatRule::OfType => formats::is_surely_not(format, text),
+            FormatRule::Demanded => !formats::is(format, text),
+        }
+    }
+
+    /// Is a format of the type all that is wrong with `text`? Then the type says more about it.
+    pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
+        self.format_rule == FormatRule::OfType
+            && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)
     }
 }
 

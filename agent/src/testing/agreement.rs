@@ -1,7 +1,9 @@
 //! Compares the engine, serde and an independent validator on values that are generated from a schema.
 
+mod formats;
 mod report;
 
+use formats::Schema;
 pub use report::AgreementReport;
 
 use super::call::{is_own, lines, verify_call};
@@ -190,8 +192,8 @@ struct Run<'a, T> {
     how: &'a Agreement,
     plans: Plans,
     own_policies: bool,
-    /// A schema that is closed where the plan is, compiled by the independent validator.
-    closed: Option<jsonschema::Validator>,
+    /// A schema that closes what the plan closes, and its independent reader.
+    closed: Option<Schema>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,
 }
@@ -201,7 +203,7 @@ type Read<T> = Result<Parsed<T>, InvalidArguments>;
 impl<'a, T: DeserializeOwned> Run<'a, T> {
     fn new(how: &'a Agreement, plans: Plans, own_policies: bool) -> Self {
         let [exact, ..] = &plans.by_policy;
-        let closed = jsonschema::options().should_validate_formats(false).build(exact.schema()).ok();
+        let closed = Schema::new(exact.schema());
         let report = AgreementReport {
             name: exact.name().to_owned(),
             fitting: 0,
@@ -287,6 +289,12 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
         })
     }
 
+    /// Is all that the schema has against it a spelling that the type reads beside that of the format?
+    fn is_own_spelling(&self, sent: &Value) -> bool {
+        let reads = |value: &Value| serde_json::from_str::<T>(&value.to_string()).is_ok();
+        self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
+    }
+
     fn fail(&mut self, law: Law, policy: usize, text: &str, verdicts: impl Into<String>) {
         let plan = self.plans.by_policy[policy].clone();
         self.report.add(Disagreement::new(law, &plan, text, verdicts));
@@ -347,7 +355,7 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
                 continue;
             }
             let whole = text.trim_start().is_empty();
-            if !whole {
+            if !whole && !sent.is_some_and(|sent| self.is_own_spelling(sent)) {
                 let schema = if sent.is_some() { "refuses" } else { "not asked, no JSON or a key twice" };
                 self.fail(Law::AcceptedFits, policy, text, format!("schema: {schema}\nengine: accepts"));
             }
@@ -363,7 +371,8 @@ impl<'a, T: DeserializeOwned> Run<'a, T> {
             }
             let Ok(whole) = self.plans.by_policy[policy].parse::<Value>(text) else { continue };
             let coerced = whole.value.to_string();
-            let fits = self.closed.as_ref().is_none_or(|closed| closed.is_valid(&whole.value));
+            let fits = self.closed.as_ref().is_none_or(|closed| closed.is_valid(&whole.value))
+                || self.is_own_spelling(&whole.value);
             let exact = self.plans.by_policy[0].parse::<T>(&coerced);
             let verdicts = match &exact {
                 _ if !fits => format!("coerced: {coerced}\nschema: refuses it"),

@@ -106,7 +106,11 @@ fn refusal_is_sound<T: DeserializeOwned>(
         // Null stands for no arguments, where that is allowed.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
-        if let Some(issue) = refusal.issues().iter().find(|issue| !leads_into(&sent, issue)) {
+        // A number that no float can hold stands in a text that no value can be made of.
+        let is_beyond =
+            |issue: &Issue| issue.code == IssueCode::Range && serde_json::from_str::<Value>(text).is_err();
+        let stray = |issue: &&Issue| !leads_into(&sent, issue) && !is_beyond(issue);
+        if let Some(issue) = refusal.issues().iter().find(stray) {
             return fail(Law::IssuesPointIntoTheCall, issue.to_string());
         }
     }

@@ -11,13 +11,14 @@ use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
+use super::invoke::panic_text;
 use super::outcome::{FailureCode, ToolOutcome, ToolReply};
 use super::policy::ToolPolicy;
 use super::set::Entry;
 use super::spec::{Blueprint, Compiled};
 use super::state::StateKey;
 use super::traits::Tool;
-use crate::args::{Coercions, InvalidArguments, PlanOptions};
+use crate::args::{Coercions, InvalidArguments, Parsed, PlanOptions};
 use schemars::Schema;
 use serde_json::Value;
 use std::future::Future;
@@ -53,6 +54,22 @@ where
     }
 }
 
+/// Arguments read and checked. A check that panics, such as a `validate` function, is no panic of the body: that has not begun.
+fn check<A>(
+    parse: impl FnOnce() -> Result<Parsed<A>, InvalidArguments>,
+    cx: &ToolContext,
+) -> Result<Parsed<A>, ToolReply> {
+    match catch_unwind(AssertUnwindSafe(parse)) {
+        Ok(parsed) => parsed.map_err(ToolReply::from),
+        Err(payload) => {
+            let panic = panic_text(payload);
+            tracing::error!(tool = cx.tool(), %panic, "a check of a tool's arguments panicked");
+            let words = "The check of the tool's arguments crashed. The tool was not run.";
+            Err(ToolReply::new(ToolOutcome::failed(FailureCode::PREPARE_ERROR, words)))
+        }
+    }
+}
+
 impl<A, F> Tool for TypedTool<A, F>
 where
     A: Argument,
@@ -63,9 +80,9 @@ where
     }
 
     fn call<'a>(&'a self, arguments: &'a str, cx: &'a ToolContext) -> BoxFuture<'a, ToolReply> {
-        let parsed = match self.definition().plan().parse::<A>(arguments) {
+        let parsed = match check(|| self.definition().plan().parse::<A>(arguments), cx) {
             Ok(parsed) => parsed,
-            Err(refusal) => return Box::pin(std::future::ready(refusal.into())),
+            Err(reply) => return Box::pin(std::future::ready(reply)),
         };
         let (running, coercions) = ((self.run)(parsed.value, cx), parsed.coercions);
         Box::pin(async move { ToolReply::new(running.await).with_coercions(coercions) })

@@ -27,6 +27,7 @@ pub(crate) mod dynamic;
 pub(crate) mod error;
 pub(crate) mod examples;
 pub(crate) mod executor;
+mod finite;
 #[cfg(feature = "macros")]
 pub(crate) mod glue;
 pub(crate) mod invoke;

@@ -180,7 +180,7 @@ codes! {
         UNKNOWN_TOOL = "unknown_tool";
         /// The arguments were refused; the text is the full report.
         INVALID_ARGUMENTS = "invalid_arguments";
-        /// The tool could not prepare the arguments for the check.
+        /// The tool could not prepare or check the arguments: its own code returned an error or panicked before the body.
         PREPARE_ERROR = "prepare_error";
         /// The body returned an error.
         TOOL_ERROR = "tool_error";

@@ -1,6 +1,7 @@
 //! The output of a tool.
 
 use super::error::ToolError;
+use super::finite::NotFinite;
 use super::outcome::{IntoOutcome, ToolOutcome};
 use crate::message::{Part, json};
 use serde::{Deserialize, Serialize};
@@ -110,22 +111,32 @@ impl ToolOutput {
     }
 
     /// Creates an output with a value as JSON text. A string stays text, and `null` is no content. An object is also kept as
-    /// [`structured`](Self::structured) data.
+    /// [`structured`](Self::structured) data. JSON has no form for numbers that are not finite: such a number alone becomes the
+    /// text `NaN`, `inf` or `-inf`; inside a value it is an error.
     ///
     /// # Errors
-    /// Fails when the value cannot be serialized as JSON: a map with keys that are not text, or an error of its own `Serialize`.
+    /// Fails when the value cannot be serialized as JSON: a map with keys that are not text, a number in it that is not finite, or
+    /// an error of its own `Serialize`.
     ///
     /// ```
     /// # use agent::ToolOutput;
     /// # fn main() -> Result<(), agent::ToolError> {
     /// assert_eq!(ToolOutput::json(&[1, 2])?.text_content(), "[1,2]");
     /// assert_eq!(ToolOutput::json("plain")?.text_content(), "plain");
+    /// assert_eq!(ToolOutput::json(&f64::NAN)?.text_content(), "NaN");
+    /// let error = ToolOutput::json(&[0.5, f64::NAN]).unwrap_err();
+    /// assert_eq!(error.message(), "the tool's result cannot be written as JSON: NaN at /1");
     /// # Ok(()) }
     /// ```
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
-        let value = serde_json::to_value(value)
-            .map_err(|e| ToolError::new("the tool's result cannot be written as JSON").with_source(e))?;
-        Ok(match value {
+        const NOT_JSON: &str = "the tool's result cannot be written as JSON";
+        let written = serde_json::to_value(value).map_err(|e| ToolError::new(NOT_JSON).with_source(e))?;
+        match NotFinite::find(value, &written) {
+            Some(found) if found.is_whole() => return Ok(Self::text(found.to_string())),
+            Some(found) => return Err(ToolError::new(format!("{NOT_JSON}: {found}"))),
+            None => {}
+        }
+        Ok(match written {
             Value::Null => Self::empty(),
             Value::String(text) => Self::text(text),
             value => {

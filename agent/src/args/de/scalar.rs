@@ -136,7 +136,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.node.kind {
-            Kind::Str(spec) => spec.takes(text),
+            Kind::Str(spec) => spec.takes(text) || self.cx.collects && spec.is_for_the_type(text),
             Kind::Enum(words) => words.iter().any(|w| w == text),
             _ => false,
         }

@@ -70,6 +70,12 @@ impl Doc<'_> {
         }
     }
 
+    /// Is it text that says a number which no float can hold?
+    pub(crate) fn is_endless(&self) -> bool {
+        let Shape::Text(text) = &self.shape else { return false };
+        text.bytes().any(|b| b.is_ascii_digit()) && text.trim().parse().is_ok_and(f64::is_infinite)
+    }
+
     pub(crate) fn as_f64(&self) -> Option<f64> {
         self.raw.parse().ok()
     }

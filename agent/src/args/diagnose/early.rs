@@ -162,7 +162,7 @@ impl EarlyCheck {
 fn takes_any_text(kind: &Kind) -> bool {
     match kind {
         Kind::Any => true,
-        Kind::Str(spec) => spec.takes_any_text(),
+        Kind::Str(spec) => spec.is_plain(),
         _ => false,
     }
 }

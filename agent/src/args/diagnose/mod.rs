@@ -2,9 +2,9 @@
 
 mod document;
 mod early;
-mod format;
 mod outcome;
 mod repair;
+mod syntax;
 mod unique;
 mod walk;
 
@@ -18,7 +18,6 @@ use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use super::issue::{Issue, IssueCode};
 use super::plan::Graph;
 use super::policy::Rules;
-use super::text::cut;
 use serde_json::{Value, json};
 
 /// Arguments that the plan refuses.
@@ -42,9 +41,7 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            let mut issue =
-                Issue::new(String::new(), IssueCode::Json, cut(&format!("not valid JSON: {error}"), 200));
-            issue.expected = Some("one complete JSON object".into());
+            let issue = syntax::fault(text, &error, graph.has_secrets());
             return Err(Refusal { issues: vec![issue], count: 1, sent: None });
         }
     };

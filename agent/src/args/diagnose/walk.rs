@@ -5,7 +5,6 @@ mod choice;
 mod object;
 
 use super::document::{Doc, Document, Shape};
-use super::format::is_surely_not;
 use super::outcome::Shared;
 use super::unique::repeated;
 use crate::args::coercion::HIDDEN;
@@ -159,7 +158,10 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn fault(&mut self, code: IssueCode, problem: impl Into<String>, id: NodeId, doc: &Doc<'_>) {
         self.add(code, |walk, issue| {
             issue.problem = problem.into();
-            issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
+            // That it is null the problem says.
+            if !(doc.is_null() && code == IssueCode::Type) {
+                issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
+            }
             issue.expected = Some(signature(walk.graph, id).into());
         });
     }
@@ -186,6 +188,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
             (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
             (Kind::Array(array), _) if array.is_list() => "must be an array, even for one item",
+            (Kind::Num(_), Shape::Text(_)) if doc.is_endless() => "too large a number",
             (Kind::Int(_), Shape::Number) => "must be a whole number",
             (Kind::Str(_), Shape::Number) => "must be text in quotes",
             _ => "wrong type",
@@ -347,17 +350,11 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
-        if spec.takes_any_text() {
+        if spec.is_plain() {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {
             self.fault(code, problem, id, doc);
-        } else if let Some(format) = &spec.format
-            // In a foreign schema a format only describes.
-            && !self.graph.foreign
-            && is_surely_not(format, text)
-        {
-            self.fault(IssueCode::Format, format!("not a valid {format}"), id, doc);
         }
     }
 

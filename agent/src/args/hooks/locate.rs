@@ -3,11 +3,13 @@
 use super::Placed;
 use super::findings::Step;
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, secret_texts};
 use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::collections::HashMap;
 
+/// So many characters of a secret in a row are a part of it.
+const MAX_SHARED: usize = 3;
 /// Replaces the message of a check that may quote a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
@@ -57,8 +59,10 @@ fn issue(graph: &Graph, sent: &Value, placed: Placed) -> Issue {
     let here = sent.pointer(&path);
     let mut place = Place { graph, id, sent: here, path, secret };
     let known = found.steps.iter().take_while(|step| place.step(step)).count();
-    let saw = if found.whole { id } else { place.id };
-    let secret = place.secret || graph.node(saw).holds_secret;
+    let (saw, seen) = if found.whole { (id, here) } else { (place.id, place.sent) };
+    let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
+    let secret = place.secret
+        || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
     // A name that no parameter has is told in words.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
@@ -68,7 +72,23 @@ fn issue(graph: &Graph, sent: &Value, placed: Placed) -> Issue {
     issue
 }
 
-/// A place in the plan and in the sent arguments.
+/// May the words of a check that saw a value with secret fields say something about a secret that was sent? A check that
+/// names another field is believed to speak of that, unless its words have a part of a secret.
+fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
+    let Some(seen) = seen else { return true };
+    let secrets = secret_texts(graph, seen);
+    let words = words.to_lowercase();
+    !secrets.is_empty() && (!names_a_field || secrets.iter().any(|secret| shares_part(&words, secret)))
+}
+
+/// Does the text have the whole of the secret, or a few characters of it in a row?
+fn shares_part(words: &str, secret: &str) -> bool {
+    let letters: Vec<char> = secret.trim().to_lowercase().chars().collect();
+    let parts = letters.windows(letters.len().clamp(1, MAX_SHARED));
+    !letters.is_empty() && parts.map(|part| part.iter().collect::<String>()).any(|part| words.contains(&part))
+}
+
+/// A place in the plan and in what was sent.
 struct Place<'a> {
     graph: &'a Graph,
     id: NodeId,

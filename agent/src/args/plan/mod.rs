@@ -21,10 +21,11 @@ mod without;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, IntSpec, Kind, Node, NodeId, Notes,
-    NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
+    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, FormatRule, IntSpec, Kind, Node,
+    NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
 
+pub(crate) use secrets::secret_texts;
 #[cfg(feature = "runtime")]
 pub(crate) use secrets::withheld;
 pub(crate) use whole::{Asked, Whole};

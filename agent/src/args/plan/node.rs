@@ -313,19 +313,27 @@ pub(crate) struct StrSpec {
     pub(crate) max: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<String>,
-    /// Whether the author requires the format of the text, and not only the type that parses it.
-    pub(crate) demanded: bool,
+    pub(crate) format_rule: FormatRule,
+}
+
+/// What a format asks of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormatRule {
+    /// Nothing: there is none, it is not known, or in a foreign schema it only describes.
+    Shown,
+    /// Some spelling that a type of this format reads.
+    OfType,
+    /// What JSON Schema says: the author asks for it.
+    Demanded,
 }
 
 impl StrSpec {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.min.is_none() && self.max.is_none() && self.pattern.is_none() && !self.demanded
-    }
-
-    /// Whether the diagnosis accepts every text.
-    pub(crate) fn takes_any_text(&self) -> bool {
-        self.is_plain() && self.format.is_none()
+        self.min.is_none()
+            && self.max.is_none()
+            && self.pattern.is_none()
+            && self.format_rule == FormatRule::Shown
     }
 }
 

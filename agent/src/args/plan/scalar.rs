@@ -3,7 +3,7 @@
 use super::check::push_check;
 use super::compile::{Compiler, Object, Result, WIDE};
 use super::keywords::whole;
-use super::node::{ArraySpec, Bound, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
+use super::node::{ArraySpec, Bound, FormatRule, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
 use crate::args::scalar::{Num, decimal, same_json};
 use serde_json::Value;
 
@@ -32,7 +32,12 @@ impl Compiler<'_> {
                     None => None,
                 },
                 format: format(map).or_else(|| self.encoding(map)).map(String::from),
-                demanded: !self.foreign && map.get("x-format") == Some(&Value::Bool(true)),
+                format_rule: match (format(map), map.get("x-format")) {
+                    (None, _) => FormatRule::Shown,
+                    (Some(_), _) if self.foreign => FormatRule::Shown,
+                    (Some(_), Some(Value::Bool(true))) => FormatRule::Demanded,
+                    (Some(_), _) => FormatRule::OfType,
+                },
             }),
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Kind, Plan};
+use super::{Graph, Kind, Plan};
 
 /// Replaces a secret.
 const WITHHELD: &str = "[secret]";
@@ -35,6 +35,58 @@ impl Plan {
     }
 }
 
+/// What stands in a value that belongs to a plan with secrets, under secret names and under those that no parameter has: as
+/// texts.
+pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
+    fn leaves(value: &Value, all: bool, names: &Names<'_>, out: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    leaves(value, all || names.hide(key), names, out);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| leaves(item, all, names, out)),
+            Value::Null => {}
+            Value::String(text) if all => out.push(text.clone()),
+            other if all => out.push(other.to_string()),
+            _ => {}
+        }
+    }
+    let mut out = Vec::new();
+    // A scalar where an object may have secrets is one of them.
+    leaves(value, !value.is_object() && !value.is_array(), &Names::of(graph), &mut out);
+    out
+}
+
+/// The names of parameters, by whether they are secret.
+struct Names<'g> {
+    known: HashSet<&'g str>,
+    secret: HashSet<&'g str>,
+}
+
+impl<'g> Names<'g> {
+    fn of(graph: &'g Graph) -> Names<'g> {
+        let (mut known, mut secret) = (HashSet::new(), HashSet::new());
+        for node in &graph.nodes {
+            match &node.kind {
+                Kind::Object(object) => {
+                    for prop in &object.props {
+                        let names = prop.aliases.iter().chain([&prop.name]).map(String::as_str);
+                        if prop.secret { secret.extend(names) } else { known.extend(names) }
+                    }
+                }
+                Kind::External(external) => known.extend(external.names()),
+                _ => {}
+            }
+        }
+        Names { known, secret }
+    }
+
+    fn hide(&self, key: &str) -> bool {
+        self.secret.contains(key) || !self.known.contains(key)
+    }
+}
+
 /// Hides the values marked secret, and those of keys that the tool does not know, because one may be a misspelled secret. `None`
 /// if the tool has no secrets. The flag tells whether anything was hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
@@ -42,22 +94,10 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     if !graph.has_secrets() {
         return None;
     }
-    let (mut known, mut secret) = (HashSet::new(), HashSet::new());
-    for node in &graph.nodes {
-        match &node.kind {
-            Kind::Object(object) => {
-                for prop in &object.props {
-                    let names = prop.aliases.iter().chain([&prop.name]).map(String::as_str);
-                    if prop.secret { secret.extend(names) } else { known.extend(names) }
-                }
-            }
-            Kind::External(external) => known.extend(external.names()),
-            _ => {}
-        }
-    }
+    let names = Names::of(graph);
     let mut shown = args.clone();
     let is_object = shown.is_object();
-    let mut left_out = walk(&mut shown, &known, &secret, 0);
+    let mut left_out = walk(&mut shown, &names, 0);
     if !is_object {
         // Text that is not even JSON: there is no telling what stands where.
         shown = Value::String(WITHHELD.to_owned());
@@ -69,7 +109,7 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
 /// Maximum depth; deeper values are hidden as a whole. Arguments that pass a check are not that deep.
 const MAX_DEPTH: usize = 128;
 
-fn walk(value: &mut Value, known: &HashSet<&str>, secret: &HashSet<&str>, depth: usize) -> bool {
+fn walk(value: &mut Value, names: &Names<'_>, depth: usize) -> bool {
     let hide = |value: &mut Value| *value = Value::String(WITHHELD.to_owned());
     if depth >= MAX_DEPTH {
         hide(value);
@@ -79,16 +119,16 @@ fn walk(value: &mut Value, known: &HashSet<&str>, secret: &HashSet<&str>, depth:
     match value {
         Value::Array(items) => {
             for item in items {
-                left_out |= walk(item, known, secret, depth + 1);
+                left_out |= walk(item, names, depth + 1);
             }
         }
         Value::Object(map) => {
             for (key, value) in map {
-                if secret.contains(&**key) || !known.contains(&**key) {
+                if names.hide(key) {
                     hide(value);
                     left_out = true;
                 } else {
-                    left_out |= walk(value, known, secret, depth + 1);
+                    left_out |= walk(value, names, depth + 1);
                 }
             }
         }

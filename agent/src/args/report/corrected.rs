@@ -15,14 +15,22 @@ const MAX_MENDS: usize = 50;
 
 /// Returns the corrected call, if there is exactly one and it is valid.
 pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
-    if sent.len() > MAX_SENT
-        || issues.len() > MAX_MENDS
-        || graph.has_secrets()
-        || !issues.iter().all(|issue| is_mendable(issue, issues))
-    {
+    if sent.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() {
+        return None;
+    }
+    let has_wrapper = issues.iter().any(|issue| is_wrapper(graph, issue));
+    let is_mendable = issues.iter().all(|issue| is_mendable(issue, issues));
+    // Below a key that is no parameter nobody has looked for keys that are there twice.
+    if !has_wrapper && !is_mendable || Document::parse(sent).ok()?.root.repeated_key().is_some() {
         return None;
     }
     let sent: Value = serde_json::from_str(sent).ok()?;
+    if has_wrapper && let Some(call) = unwrapped(graph, &sent) {
+        return Some(call);
+    }
+    if !is_mendable {
+        return None;
+    }
     let mut mended = sent.clone();
     Mend { graph }.value(graph.root, &mut mended, true);
     if mended == sent {
@@ -32,22 +40,62 @@ pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<S
     (text.chars().count() <= MAX_CALL && fits(graph, graph.root, &text, true)).then_some(text)
 }
 
-/// Whether there can be a single mechanical correction, so that most reports need no attempt.
+/// Can it be that the arguments stand in an object of their own, as in `{"args": {…}}`? What is like a parameter is none of
+/// these.
+fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
+    let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
+    let at_root = issue.path.rfind('/') == Some(0);
+    at_root
+        && issue.suggestions.is_empty()
+        && (issue.code == IssueCode::Unknown || issue.code == IssueCode::Missing && is_tag())
+}
+
+/// What stands under the only key, which is no parameter, if it is a call as it is.
+fn unwrapped(graph: &Graph, sent: &Value) -> Option<String> {
+    let mut entries = sent.as_object()?.iter();
+    let (Some((key, inner @ Value::Object(map))), None) = (entries.next(), entries.next()) else {
+        return None;
+    };
+    let is_parameter = match graph.kind(graph.unchecked(graph.root)) {
+        Kind::Object(object) => object.child(key, 0).is_some(),
+        Kind::Tagged { tag, variants, .. } => key == tag || graph.has_key(variants, key),
+        _ => true,
+    };
+    if is_parameter || map.is_empty() {
+        return None;
+    }
+    let text = inner.to_string();
+    (text.chars().count() <= MAX_CALL && fits(graph, graph.root, &text, true)).then_some(text)
+}
+
+/// Can there be one mechanical mend? Most reports need not be tried then.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     match issue.code {
         IssueCode::Type => true,
-        IssueCode::Unknown | IssueCode::Enum => issue.suggestions.len() == 1,
+        IssueCode::Enum => issue.suggestions.len() == 1,
+        // A variant's name where its tag belongs.
+        IssueCode::Unknown => issue.suggestions.len() == 1 || all.iter().any(|tag| names_variant(issue, tag)),
         // Missing under its name, but there under a name like it.
         IssueCode::Missing => {
             let (parent, name) = issue.path.rsplit_once('/').unwrap_or_default();
             all.iter().any(|other| {
-                other.code == IssueCode::Unknown
-                    && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
-                    && other.suggestions.iter().any(|s| s == name)
+                names_variant(other, issue)
+                    || other.code == IssueCode::Unknown
+                        && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
+                        && other.suggestions.iter().any(|s| s == name)
             })
         }
         _ => false,
     }
+}
+
+/// Is it a key that is called like a variant, where the tag is missing?
+fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
+    let (parent, name) = unknown.path.rsplit_once('/').unwrap_or_default();
+    unknown.code == IssueCode::Unknown
+        && tag.code == IssueCode::Missing
+        && tag.path.rsplit_once('/').is_some_and(|(other, _)| other == parent)
+        && tag.allowed.iter().any(|variant| variant == name)
 }
 
 struct Mend<'g> {
@@ -183,7 +231,25 @@ impl Mend<'_> {
         }
     }
 
+    /// `{"add": {…}}` for `{"kind": "add", …}`.
+    fn variant_as_key(&self, tag: &str, variants: &[(String, NodeId)], map: &mut Map<String, Value>) {
+        let mut entries = map.iter();
+        let (Some((key, Value::Object(inner))), None) = (entries.next(), entries.next()) else { return };
+        if variants.iter().any(|(name, _)| name == key)
+            && !self.graph.has_key(variants, key)
+            && !inner.contains_key(tag)
+        {
+            let told = std::iter::once((tag.to_owned(), Value::from(key.as_str())));
+            *map = told.chain(inner.iter().map(|(key, value)| (key.clone(), value.clone()))).collect();
+        }
+    }
+
     fn tagged(&self, tag: &str, variants: &[(String, NodeId)], value: &mut Value) {
+        if let Value::Object(map) = value
+            && !map.contains_key(tag)
+        {
+            self.variant_as_key(tag, variants, map);
+        }
         if let Value::Object(map) = value
             && !map.contains_key(tag)
         {

@@ -47,8 +47,12 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
     }
     let Some(first) = right.first() else { return calls };
     let mut left = counts.boundary;
-    for edge in edges(schema, first) {
-        let kind = if fits(plan, &edge) { CallKind::Boundary } else { CallKind::Beyond };
+    for (edge, is_any_text) in edges(schema, first) {
+        let is_taken = fits(plan, &edge);
+        if is_taken && is_any_text {
+            continue;
+        }
+        let kind = if is_taken { CallKind::Boundary } else { CallKind::Beyond };
         if left == 0 {
             break;
         }
@@ -74,16 +78,19 @@ fn fits(plan: &Plan, value: &Value) -> bool {
     plan.parse::<Value>(&value.to_string()).is_ok()
 }
 
-/// Returns the correct call with one parameter at a limit of the schema or just beyond it.
-fn edges(schema: &Value, right: &Value) -> Vec<Value> {
+/// The right call with one parameter at an edge of what it takes, or just beyond, and whether that parameter is any text
+/// where a format or an encoding stands that the plan may not know.
+fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };
     let mut found = Vec::new();
     for (name, property) in properties {
+        let is_formatted = ["format", "contentEncoding"].iter().any(|key| property.get(key).is_some());
         for edge in of_parameter(property, right.get(name)) {
+            let is_any_text = is_formatted && edge.is_string();
             let mut call: Map<String, Value> = right.clone();
             call.insert(name.clone(), edge);
-            found.push(Value::Object(call));
+            found.push((Value::Object(call), is_any_text));
         }
     }
     found

@@ -8,6 +8,7 @@ use crate::args::plan::{ExternalSpec, Folds, NodeId};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::scalar::pick;
 use crate::args::suggest::did_you_mean;
+use crate::args::text::{MAX_VALUE, cut};
 use serde_json::Value;
 
 impl<'w> Walk<'w, '_> {
@@ -51,6 +52,19 @@ impl<'w> Walk<'w, '_> {
         let unknown = self.graph.options.unknown_keys();
         if unknown == UnknownKeys::Keep || unknown == UnknownKeys::Strip && self.shared.is_root(doc.raw) {
             return;
+        }
+        if let [(key, inner)] = entries.as_slice()
+            && matches!(inner.shape, Shape::Object(_))
+            && variants.iter().any(|(name, _)| name == key)
+            && !self.graph.has_key(variants, key)
+        {
+            return self.below(Segment::Key(key), |walk| {
+                walk.add(IssueCode::Unknown, |_, issue| {
+                    let shown = cut(key, MAX_VALUE);
+                    issue.problem =
+                        format!("unknown parameter; `{shown}` is a value of `{}`", cut(tag, MAX_VALUE));
+                });
+            });
         }
         let nearest = entries.iter().map(|(key, _)| key.as_ref()).find(|key| {
             !self.graph.has_key(variants, key)

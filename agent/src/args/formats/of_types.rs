@@ -1,9 +1,9 @@
-//! Checks of formats, only to explain a refusal: never stricter than the Rust type that refused.
+//! Formats that a type reads: each takes every spelling that one of the types of this format takes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether this text certainly does not have that format.
-pub(super) fn is_surely_not(format: &str, text: &str) -> bool {
+/// Is this text surely not of that format?
+pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),
         "date-time" | "partial-date-time" => !is_date_time(text),

@@ -1,0 +1,126 @@
+//! What is told of arguments that cannot be read as JSON.
+
+use crate::args::coercion::HIDDEN;
+use crate::args::issue::{Issue, IssueCode};
+use crate::args::text::{MAX_VALUE, cut, push_index, push_segment};
+
+/// So many characters are shown before and after a fault.
+const AROUND: usize = 12;
+
+const WANTED: &str = "one complete JSON object";
+
+/// The one issue; `secret`: nothing of the text may be shown.
+pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool) -> Issue {
+    let words = error.to_string();
+    let issue = |path: String, code, problem: String| {
+        let mut issue = Issue::new(path, code, cut(&problem, 200));
+        issue.expected = Some(WANTED.into());
+        issue
+    };
+    let whole = |problem: String| issue(String::new(), IssueCode::Json, problem);
+    if words.starts_with("number out of range") {
+        let (path, start) = place_before(text, offset(text, error));
+        let mut issue = issue(path, IssueCode::Range, "too large a number".into());
+        let number = text.get(start..).unwrap_or_default();
+        let end = number.find(|c: char| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'));
+        let digits = number.get(..end.unwrap_or(number.len())).unwrap_or_default();
+        let shown = if secret { HIDDEN.to_owned() } else { cut(digits, MAX_VALUE) };
+        issue.received = Some(format!("number {shown}"));
+        issue.expected = None;
+        return issue;
+    }
+    if words.starts_with("recursion limit exceeded") {
+        return whole("nested too deeply: at most 127 objects and lists may stand in each other".into());
+    }
+    let start = text.trim_start();
+    if start.starts_with("```") {
+        return whole("a code fence, not JSON alone; leave the fence out".into());
+    }
+    if is_prose(start) {
+        let shown =
+            if secret { String::new() } else { format!(", beginning with {}", quoted(start, AROUND * 2)) };
+        return whole(format!("plain text, not JSON{shown}"));
+    }
+    if secret || error.is_eof() {
+        return whole(format!("not valid JSON: {words}"));
+    }
+    let at = offset(text, error);
+    let before: String = text.get(..at).unwrap_or_default().chars().rev().take(AROUND).collect();
+    let before: String = before.chars().rev().collect();
+    let after: String = text.get(at..).unwrap_or_default().chars().take(AROUND).collect();
+    whole(format!("not valid JSON: {words}, near {}", quoted(&(before + &after), AROUND * 2)))
+}
+
+/// Does no JSON begin like this?
+fn is_prose(text: &str) -> bool {
+    let is_word = |word: &str| {
+        text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    };
+    text.starts_with(char::is_alphabetic) && !["true", "false", "null"].into_iter().any(is_word)
+}
+
+/// In backticks, on one line.
+fn quoted(text: &str, max: usize) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("`{}`", cut(&plain, max).replace('`', "'"))
+}
+
+/// Where in the text the reader stopped; `serde_json` counts lines from 1 and bytes in the line.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let mut at = (line + error.column()).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Where an open container stands.
+enum Open {
+    Object(Option<String>),
+    Array(usize),
+}
+
+/// The path of the scalar that ends at `end`, in a text that is JSON as far as that, and where the scalar begins.
+fn place_before(text: &str, end: usize) -> (String, usize) {
+    let bytes = text.as_bytes();
+    let mut open: Vec<Open> = Vec::new();
+    let (mut at, mut start) = (0, 0);
+    while let Some(byte) = bytes.get(at).filter(|_| at < end) {
+        start = at;
+        at += 1;
+        match byte {
+            b'{' => open.push(Open::Object(None)),
+            b'[' => open.push(Open::Array(0)),
+            b'}' | b']' => drop(open.pop()),
+            b',' => match open.last_mut() {
+                Some(Open::Object(key)) => *key = None,
+                Some(Open::Array(index)) => *index += 1,
+                None => {}
+            },
+            b'"' => {
+                while let Some(byte) = bytes.get(at).filter(|byte| **byte != b'"') {
+                    at += if *byte == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+                if let Some(Open::Object(key @ None)) = open.last_mut() {
+                    let read = text.get(start..at).and_then(|text| serde_json::from_str::<String>(text).ok());
+                    *key = Some(read.unwrap_or_default());
+                }
+            }
+            b'-' | b'0'..=b'9' => {
+                let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                at += bytes.get(at..).unwrap_or_default().iter().take_while(|byte| digit(byte)).count();
+            }
+            _ => {}
+        }
+    }
+    let mut path = String::new();
+    for open in &open {
+        match open {
+            Open::Object(key) => push_segment(&mut path, key.as_deref().unwrap_or_default()),
+            Open::Array(index) => push_index(&mut path, index),
+        }
+    }
+    (path, start)
+}
