@@ -76,6 +76,8 @@ fn never_stricter_than_the_type() {
     ok(r#"{"v":"2026-01-02T10:30:00"}"#, w(day.and_hms_opt(10, 30, 0).expect("a time")));
     ok(r#"{"v":"10:30"}"#, w(NaiveTime::from_hms_opt(10, 30, 0).expect("a time")));
     ok(r#"{"v":"20260102"}"#, w(jiff::civil::date(2026, 1, 2)));
+    ok(r#"{"v":"2026-01-02"}"#, w(jiff::civil::date(2026, 1, 2).at(0, 0, 0, 0)));
+    ok(r#"{"v":"1999-01-02T10:30"}"#, w(jiff::civil::time(10, 30, 0, 0)));
     ok(r#"{"v":"2 hours 30 minutes"}"#, w(jiff::SignedDuration::from_mins(150)));
     ok(r#"{"v":"PT2H30M"}"#, w(jiff::SignedDuration::from_mins(150)));
     let id: Uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8".parse().expect("an id");

@@ -1,5 +1,6 @@
 //! What the errors of a provider say: where, and without what is secret.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use agent::model::{Model as _, StepCx};
@@ -46,7 +47,7 @@ async fn short_keys_do_not_spoil_texts() {
         let table = told.clone();
         let options = quick().on_traffic(move |traffic| {
             let mut told = table.lock().unwrap();
-            *told += &format!("{:?}\n", traffic.kind);
+            writeln!(told, "{:?}", traffic.kind).unwrap();
         });
         let model =
             HttpModel::builder("openai/gpt-4o").base_url(&*server.url).key(key).options(options).build();

@@ -1,13 +1,16 @@
-//! Formats that a type reads: each takes every spelling that one of the types of this format takes.
+//! The formats of types: a text has a format if any of the types with this format reads it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Is this text surely not of that format?
+/// Whether this text certainly does not have that format.
 pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),
-        "date-time" | "partial-date-time" => !is_date_time(text),
-        "partial-time" | "time" => !is_time(text),
+        "date-time" => !is_date_time(text),
+        // Midnight, where there is no time.
+        "partial-date-time" => !is_date_time(text) && !is_date(text),
+        // Of a date and a time, some types read the time.
+        "partial-time" | "time" => !is_time(text) && !is_date_time(text),
         "duration" => !is_duration(text),
         "uuid" => !is_uuid(text),
         "uri" => !is_uri(text),
@@ -107,7 +110,9 @@ mod tests {
             ("date-time", "2026-11-21 10:30:00.25+01:00[Europe/Paris]"),
             ("date-time", "2026-11-21T23:59:60Z"),
             ("partial-date-time", "2026-11-21T10:30:00"),
+            ("partial-date-time", "2026-11-21"),
             ("partial-time", "10:30"),
+            ("partial-time", "1999-11-21T10:30"),
             ("duration", "P1DT2H"),
             ("duration", "-PT5M"),
             ("duration", "2 hours"),
