@@ -34,7 +34,7 @@ struct Formats {
 #[test]
 fn every_bad_format_at_once() {
     bad::<Formats>(
-        r#"{"day":"2026-02-30","at":"yesterday","local":"2026-11-21","time":"25:00","weekday":"Friday",
+        r#"{"day":"2026-02-30","at":"yesterday","local":"noon","time":"25:00","weekday":"Friday",
             "jiff_day":"21.11.2026","jiff_at":"now","span":"90","id":"67e55044","link":"example","price":"1,50"}"#,
         &[
             ("/day", "format"),
