@@ -5,7 +5,8 @@
 
 use crate::macro_support::{failure, text};
 use agent::args::{CoercionPolicy, InvalidArguments, Plan, PlanOptions};
-use agent::{ToolArgs, Violations, tool, tools};
+use agent::message::ToolCall;
+use agent::{Registry, ToolArgs, Violations, tool, tools};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -527,4 +528,7 @@ async fn a_check_that_panics_is_told_as_a_call_that_was_not_run() {
     let (code, words) = failure(tools![open_door], "open_door", r#"{"number": 1}"#).await;
     let want = "The check of the tool's arguments crashed. The tool was not run.";
     assert_eq!((code.as_str(), words.as_str()), ("prepare_error", want));
+    let call = ToolCall::new("1", "open_door", r#"{"number": 1}"#);
+    let error = Registry::new(tools![open_door]).unwrap().validate(&call).unwrap_err();
+    assert_eq!(error.to_string(), want);
 }

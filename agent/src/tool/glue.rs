@@ -11,7 +11,7 @@ use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
-use super::invoke::panic_text;
+use super::invoke::crashed_check;
 use super::outcome::{FailureCode, ToolOutcome, ToolReply};
 use super::policy::ToolPolicy;
 use super::set::Entry;
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// Arguments read and checked. A check that panics, such as a `validate` function, is no panic of the body: that has not begun.
+/// Parses and checks arguments. A check that panics is no panic of the body, which has not started.
 fn check<A>(
     parse: impl FnOnce() -> Result<Parsed<A>, InvalidArguments>,
     cx: &ToolContext,
@@ -62,9 +62,7 @@ fn check<A>(
     match catch_unwind(AssertUnwindSafe(parse)) {
         Ok(parsed) => parsed.map_err(ToolReply::from),
         Err(payload) => {
-            let panic = panic_text(payload);
-            tracing::error!(tool = cx.tool(), %panic, "a check of a tool's arguments panicked");
-            let words = "The check of the tool's arguments crashed. The tool was not run.";
+            let words = crashed_check(cx.tool(), payload);
             Err(ToolReply::new(ToolOutcome::failed(FailureCode::PREPARE_ERROR, words)))
         }
     }

@@ -96,6 +96,13 @@ pub(crate) fn prepared(tool: &dyn Tool, arguments: &str) -> Result<Option<String
     })
 }
 
+/// Returns what is said of a call whose check panicked, such as a `validate` function. The body has not started then.
+pub(crate) fn crashed_check(tool: &str, payload: Box<dyn Any + Send>) -> &'static str {
+    let panic = panic_text(payload);
+    tracing::error!(tool, %panic, "a check of a tool's arguments panicked");
+    "The check of the tool's arguments crashed. The tool was not run."
+}
+
 fn failed(code: FailureCode, message: impl Into<String>) -> ToolReply {
     ToolReply::new(ToolOutcome::failed(code, message))
 }

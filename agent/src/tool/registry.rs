@@ -4,7 +4,7 @@ use super::call_record::CallRecord;
 use super::context::ToolContext;
 use super::definition::{DefinitionError, ToolDefinition};
 use super::error::ToolError;
-use super::invoke::{invoke, panic_text, prepared};
+use super::invoke::{crashed_check, invoke, panic_text, prepared};
 use super::outcome::{FailureCode, ToolOutcome, ToolResult};
 use super::policy::Timeout;
 use super::problem::{RegistryError, RegistryProblem, UnknownTool};
@@ -341,7 +341,8 @@ impl Registry {
             let parsed = own.plan().parse::<Value>(text)?;
             (parsed.value, parsed.coercions)
         } else {
-            let coercions = tool.validate(text)?;
+            let coercions = catch_unwind(AssertUnwindSafe(|| tool.validate(text)))
+                .map_err(|panic| CallError::Prepare(ToolError::new(crashed_check(&call.name, panic))))??;
             (tool.definition().plan().parse::<Value>(text)?.value, coercions)
         };
         Ok(CheckedCall { call_id: call.id.clone(), tool: call.name.clone(), args, coercions })
@@ -471,7 +472,7 @@ pub enum CallError {
     /// There is no such tool.
     #[error(transparent)]
     UnknownTool(#[from] UnknownTool),
-    /// The tool could not prepare the arguments.
+    /// The tool could not prepare the arguments, or a check of its own panicked.
     #[error(transparent)]
     Prepare(ToolError),
     /// The arguments are refused.
