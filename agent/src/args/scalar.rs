@@ -382,7 +382,7 @@ impl StrSpec {
         }
     }
 
-    /// Is a format of the type all that is wrong with `text`? Then the type says more about it.
+    /// Whether a format of the type is all that is wrong with `text`. Then the type says more about it.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)
