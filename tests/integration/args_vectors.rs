@@ -1,5 +1,5 @@
-//! Recorded behaviour of other systems and reference calls, for developers who have them: the folder in
-//! `AGENT_VECTORS`, or `shared/vectors/arguments` beside the repository. Skipped, and said so, without them.
+//! Recorded behaviour of other systems and reference calls, for developers who have them: the folder `arguments` in the one that
+//! `AGENT_VECTORS` names, or in `shared/vectors` beside the repository. Without them the tests report that they were skipped.
 
 #![expect(clippy::print_stdout, reason = "it says what it checked, or that it skipped")]
 
@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 fn folder() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors/arguments");
-    let folder = std::env::var_os("AGENT_VECTORS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors");
+    let root = std::env::var_os("AGENT_VECTORS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let folder = root.join("arguments");
     if folder.is_dir() {
         return Some(folder);
     }
