@@ -98,14 +98,15 @@ impl Inside {
     }
 
     fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Walked {
-        let step = self.index.to_string();
+        let index = self.index;
         self.index += 1;
-        self.below(step, value)
+        self.below(|| index.to_string(), value)
     }
 
-    fn below<T: Serialize + ?Sized>(&self, step: impl Into<String>, value: &T) -> Walked {
+    /// The step is named only where a number was found.
+    fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
-            let end = end.below(step);
+            let end = end.below(step());
             match self.variant {
                 Some(variant) => end.below(variant),
                 None => end,
@@ -246,7 +247,7 @@ macro_rules! fields {
             type Error = Stop;
 
             fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Walked {
-                self.below(key, value)
+                self.below(|| key.to_owned(), value)
             }
 
             fn end(self) -> Walked {
@@ -272,7 +273,7 @@ impl ser::SerializeMap for Inside {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Walked {
-        self.below(self.key.as_str(), value)
+        self.below(|| self.key.clone(), value)
     }
 
     fn end(self) -> Walked {
