@@ -3,7 +3,7 @@
 # `… streamed`: 100 KB in deltas of four bytes, against one parse of the same text.
 # Usage: agent/benches/instructions.sh          needs valgrind
 set -eu
-command -v valgrind >/dev/null || { echo "skipped: no valgrind"; exit 0; }
+command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 1; }
 cd "$(dirname "$0")/../.."
 bench=$(cargo bench -p agent --bench arguments --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"name":"arguments".*"executable":"\([^"]*\)".*/\1/p' | tail -1)

@@ -143,6 +143,7 @@ fn agree_torn(text: &str) {
 
 /// Recorded deltas of providers; the whole of a spliced stream is not JSON.
 #[test]
+#[ignore = "recorded: needs AGENT_VECTORS"]
 fn recorded_streams() {
     let (mut checks, mut wrong) = (0, vec![]);
     for case in super::vectors::lines("streams/argument_deltas.jsonl") {

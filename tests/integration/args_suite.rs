@@ -4,7 +4,7 @@
 //! (the source package of Python's `jsonschema` has it, below `json/tests`). Skipped, and said so, without it. `JSON_SCHEMA_TEST_SUITE_SHOW` lists the
 //! refused schemas too.
 
-#![expect(clippy::print_stdout, reason = "it says what it checked, or that it skipped")]
+#![expect(clippy::print_stdout, reason = "it prints what it checked")]
 
 use agent::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys};
 use serde::Deserialize;
@@ -108,11 +108,11 @@ fn plan(schema: &Value) -> Result<Plan, String> {
 }
 
 #[test]
+#[ignore = "suite: needs JSON_SCHEMA_TEST_SUITE"]
 fn agrees_with_the_official_suite() {
-    let Some(folder) = std::env::var_os("JSON_SCHEMA_TEST_SUITE").map(PathBuf::from) else {
-        println!("skipped: JSON_SCHEMA_TEST_SUITE is not set");
-        return;
-    };
+    let folder =
+        std::env::var_os("JSON_SCHEMA_TEST_SUITE").expect("JSON_SCHEMA_TEST_SUITE names the suite's folder");
+    let folder = PathBuf::from(folder);
     let show = std::env::var_os("JSON_SCHEMA_TEST_SUITE_SHOW").is_some();
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     let mut wrong = Vec::new();

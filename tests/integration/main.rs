@@ -2,7 +2,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "tests fail by panicking, and say what they skip"
+    reason = "tests fail by panicking, and some print what they checked"
 )]
 
 mod args;
@@ -52,6 +52,7 @@ mod provider_recordings;
 mod provider_support;
 mod provider_transport;
 mod provider_words;
+mod recorded;
 mod registry;
 mod runtime_approvals;
 mod runtime_core;

@@ -22,8 +22,9 @@ fn once() -> HttpOptions {
     quick().with_max_retries(0)
 }
 
-/// An address where connections are asked for and never stand, and what keeps it so; none where the system lets all in.
-async fn nobody_accepts() -> Option<(String, impl Sized)> {
+/// An address where connections are asked for and never stand, and what keeps it so.
+#[cfg(target_os = "linux")]
+async fn nobody_accepts() -> (String, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -32,16 +33,18 @@ async fn nobody_accepts() -> Option<(String, impl Sized)> {
     while taken.len() < 64 {
         match timeout(Duration::from_secs(1), TcpStream::connect(address)).await {
             Ok(connection) => taken.push(connection.unwrap()),
-            Err(_) => return Some((format!("http://{address}"), (listener, taken))),
+            Err(_) => return (format!("http://{address}"), (listener, taken)),
         }
     }
-    println!("skipped: connections are made though nobody accepts them");
-    None
+    panic!("connections are made though nothing accepts them")
 }
 
 #[tokio::test]
 async fn every_wait_has_a_limit() {
-    if let Some((url, _kept)) = nobody_accepts().await {
+    // Elsewhere the system completes connections beyond the backlog.
+    #[cfg(target_os = "linux")]
+    {
+        let (url, _kept) = nobody_accepts().await;
         let begun = Instant::now();
         let model = HttpModel::builder("anthropic/claude-test").base_url(url).key("k").options(once());
         let error = ask(model).await.unwrap_err();
@@ -85,9 +88,11 @@ async fn cancelling_ends_connecting_and_waiting_for_a_key_at_once() {
     let patient = HttpOptions::default();
     let keyless = server.openai().key(ApiKey::callback(std::future::pending)).options(patient.clone());
     let mut models = vec![("the key", keyless)];
+    #[cfg(target_os = "linux")]
     let unreachable = nobody_accepts().await;
-    if let Some((url, _)) = &unreachable {
-        let model = HttpModel::builder("openai/gpt-4o").base_url(url).key("k").options(patient);
+    #[cfg(target_os = "linux")]
+    {
+        let model = HttpModel::builder("openai/gpt-4o").base_url(&unreachable.0).key("k").options(patient);
         models.push(("the connection", model));
     }
     for (what, model) in models {

@@ -1,6 +1,6 @@
 //! Runs that are written down, played as `cargo run --example scenario` plays them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -61,14 +61,11 @@ fn written_down_runs_play_as_they_say() {
     assert!(assert_plays(&file) >= 20);
 }
 
-/// For developers who have recordings of other systems: a folder with `vectors/runtime/events.json`.
+/// For developers who have recordings of other systems.
 #[test]
+#[ignore = "recorded: needs AGENT_VECTORS"]
 fn recorded_runs_play_as_recorded() {
-    let Some(shared) = std::env::var_os("AGENT_SHARED") else {
-        println!("skipped: AGENT_SHARED does not say where the recordings are");
-        return;
-    };
-    let count = assert_plays(&PathBuf::from(shared).join("vectors/runtime/events.json"));
+    let count = assert_plays(&crate::recorded::vectors("runtime/events.json"));
     println!("{count} recorded runs");
 }
 

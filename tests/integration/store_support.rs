@@ -42,13 +42,10 @@ impl Drop for Folder {
 }
 
 /// The Postgres of `DATABASE_URL`; `.ci/postgres` starts one.
-pub(crate) async fn postgres() -> Option<SqlStore> {
+pub(crate) async fn postgres() -> SqlStore {
     let url = std::env::var("DATABASE_URL").ok().filter(|url| url.starts_with("postgres"));
-    let Some(url) = url else {
-        println!("SKIPPED: no Postgres, since DATABASE_URL names none (`.ci/postgres COMMAND` starts one)");
-        return None;
-    };
-    Some(SqlStore::connect(&url).await.unwrap())
+    let url = url.expect("DATABASE_URL names a Postgres; `.ci/postgres COMMAND` starts one");
+    SqlStore::connect(&url).await.unwrap()
 }
 
 /// Unlike any other, so that a database can be used again.

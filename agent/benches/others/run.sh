@@ -3,7 +3,7 @@
 # `serde_json::from_str::<T>`, all in one run. `coerced` and `faults` only where something comes of them.
 # Usage: agent/benches/others/run.sh          needs valgrind
 set -eu
-command -v valgrind >/dev/null || { echo "skipped: no valgrind"; exit 0; }
+command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 1; }
 cd "$(dirname "$0")"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/../../../target}/others"
 cargo build -q --release

@@ -7,7 +7,7 @@
 # turns, and the best of three counts.
 # Usage: agent/benches/rivals/runtime.sh          needs valgrind
 set -eu
-command -v valgrind >/dev/null || { echo "skipped: no valgrind"; exit 0; }
+command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 1; }
 cd "$(dirname "$0")"
 cargo build -q --release
 bench=${CARGO_TARGET_DIR:-target}/release/rivals
