@@ -451,3 +451,29 @@ fn what_cannot_be_done_is_refused() {
     let service = Service::new(&of().build().unwrap()).unwrap();
     assert!(matches!(service.identity_key("secret").unwrap_err(), ServiceError::IdentityKey { .. }));
 }
+
+#[tokio::test]
+async fn without_identity_a_service_listens_on_loopback_alone() {
+    let service = || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap()).unwrap();
+    let stopped = || {
+        let stop = CancelToken::new();
+        stop.cancel("at once");
+        stop
+    };
+    for open in ["0.0.0.0:0", "[::]:0"] {
+        // Some machines have no IPv6.
+        let Ok(listener) = std::net::TcpListener::bind(open) else { continue };
+        let error = service().serve_until(listener, stopped()).await.unwrap_err();
+        assert!(matches!(error, ServeError::Anonymous { .. }), "{error}");
+        assert!(error.to_string().contains("allow_anonymous"), "{error}");
+        let error = service().serve(open.parse().unwrap()).await.unwrap_err();
+        assert!(matches!(error, ServeError::Anonymous { .. }), "{error}");
+    }
+    // No request is answered: the servers end at once.
+    let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    service().allow_anonymous().serve_until(open(), stopped()).await.unwrap();
+    let key = "publickeyv1_w7YHemBctH5Ck2nQRQ47iBBqhNHy4FV7t2Usbye2A6f";
+    service().identity_key(key).unwrap().serve_until(open(), stopped()).await.unwrap();
+    let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    service().serve_until(local, stopped()).await.unwrap();
+}

@@ -21,6 +21,8 @@ use crate::CancelToken;
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) identity_key: Option<String>,
+    /// Whether the service may listen beyond loopback without a key.
+    pub(super) is_open: bool,
     pub(super) retention: Duration,
 }
 
