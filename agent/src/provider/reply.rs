@@ -343,8 +343,8 @@ impl std::fmt::Debug for ReplyReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::HttpRequest;
     use crate::model::ModelRequest;
+    use crate::provider::HttpRequest;
 
     /// Accepts every event and every document.
     #[derive(Debug)]
@@ -403,7 +403,7 @@ mod tests {
             }
         }
         let mut reader = reader(200);
-        reader.push(&[b' '; MAX_BLANKS], &mut out).unwrap();
+        reader.push(&vec![b' '; MAX_BLANKS], &mut out).unwrap();
         let error = reader.push(b" ", &mut out).unwrap_err();
         assert_eq!(error.message(), "the answer begins with more than 65536 blank bytes");
     }
