@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service, ServiceError};
+use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, ServeError, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply};
 use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
 use agent::testing::FunctionModel;
 use agent::{
-    Assistant, BeforeCall, Decision, QueueMode, RunStop, ToolOutput, UsageLimits, json, tool, tools,
+    Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, UsageLimits, json, tool,
+    tools,
 };
 use serde_json::Value;
 
@@ -454,7 +455,8 @@ fn what_cannot_be_done_is_refused() {
 
 #[tokio::test]
 async fn without_identity_a_service_listens_on_loopback_alone() {
-    let service = || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap()).unwrap();
+    let service =
+        || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap()).unwrap();
     let stopped = || {
         let stop = CancelToken::new();
         stop.cancel("at once");
@@ -472,7 +474,7 @@ async fn without_identity_a_service_listens_on_loopback_alone() {
     // No request is answered: the servers end at once.
     let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     service().allow_anonymous().serve_until(open(), stopped()).await.unwrap();
-    let key = "publickeyv1_w7YHemBctH5Ck2nQRQ47iBBqhNHy4FV7t2Usbye2A6f";
+    let key = "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp";
     service().identity_key(key).unwrap().serve_until(open(), stopped()).await.unwrap();
     let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     service().serve_until(local, stopped()).await.unwrap();

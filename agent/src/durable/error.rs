@@ -65,7 +65,7 @@ pub enum ServeError {
     Listen(#[from] std::io::Error),
     /// Other machines can reach the address, and the service has no identity key.
     #[error(
-        "{address} can be reached from other machines, and whoever reaches it can run the tools: set an `identity_key`, or call `allow_anonymous`"
+        "every program that reaches {address} can run the tools: set an `identity_key`, or call `allow_anonymous`"
     )]
     #[non_exhaustive]
     Anonymous {

@@ -108,8 +108,8 @@ impl Service {
 
     /// Answers only requests that are signed with this key of the server (`publickeyv1_…`, see the documentation of Restate).
     ///
-    /// Without it, everyone who reaches the address can run every tool with any arguments: no approval rule and no hook applies to such
-    /// a request. Therefore a service without a key listens on loopback only, unless it [allows](Self::allow_anonymous) more.
+    /// Without it, every program that reaches the address can run every tool with any arguments: no approval rule and no hook applies to
+    /// such a request. Therefore a service without a key listens on loopback only, unless it [allows](Self::allow_anonymous) more.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};

@@ -96,7 +96,9 @@ impl AgentHandlers {
         let is_input = |message: &Message| matches!(message, Message::User(_) | Message::Custom(_));
         if let Some(wrong) = request.messages.iter().find(|message| !is_input(message)) {
             let role = wrong.role();
-            return refused(format!("a run begins with messages of the user or the application, not of the role `{role}`"));
+            return refused(format!(
+                "a run begins with messages of the user or the application, not of the role `{role}`"
+            ));
         }
         request.run = run.to_string();
         let part = self.served.running.enter(&run);
