@@ -365,7 +365,7 @@ async fn clients_that_never_read_hold_no_connection() {
 async fn a_refusal_closes_its_connection_and_an_answer_keeps_it() {
     let server = run(two_callers()).await;
     let list = message("tools/list", &json!({}));
-    let ask = async |token: &str| {
+    let ask = async |token: &str, patience: u64| {
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream\r\n{token}content-length: {}\r\n\r\n{list}",
@@ -375,12 +375,12 @@ async fn a_refusal_closes_its_connection_and_an_answer_keeps_it() {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut all = Vec::new();
         let reading = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut all);
-        let is_closed = tokio::time::timeout(Duration::from_secs(1), reading).await.is_ok();
+        let is_closed = tokio::time::timeout(Duration::from_secs(patience), reading).await.is_ok();
         (String::from_utf8_lossy(&all).lines().next().unwrap_or_default().to_owned(), is_closed)
     };
-    let refused = ask("").await;
+    let refused = ask("", 60).await;
     assert_eq!(refused, ("HTTP/1.1 401 Unauthorized".to_owned(), true));
-    let answered = ask("authorization: Bearer token-a\r\n").await;
+    let answered = ask("authorization: Bearer token-a\r\n", 3).await;
     assert_eq!(answered, ("HTTP/1.1 200 OK".to_owned(), false));
 }
 
