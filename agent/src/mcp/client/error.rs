@@ -45,7 +45,7 @@ pub enum ClientError {
         /// Why the list failed.
         reason: String,
     },
-    /// Two of its tools would have the same name.
+    /// The configuration gives the same name to two of its tools.
     #[error("the tools {first:?} and {second:?} of {server} would both be called `{name}`: rename one")]
     #[non_exhaustive]
     Names {

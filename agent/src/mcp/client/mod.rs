@@ -22,6 +22,8 @@
 //! * A child that died is started again by the next call, after half a second, then after twice as long each time, at most five times.
 //! * A tool that changed since the model saw it is not called, unless [`ChangePolicy`] says otherwise. A call of a tool that is
 //!   gone says that it is gone.
+//! * Names of tools are shown in the characters that every provider accepts. If two names become one, the tool that has the name
+//!   already keeps it, and the other is shown with a hash; [`Client::report`] lists both.
 
 mod call;
 mod config;
