@@ -27,16 +27,16 @@ pub struct AgentLoop {
     pub(super) config: Arc<LoopConfig>,
     pub(super) conversation: Conversation,
     /// The position where the messages of this run begin.
-    added_from: usize,
+    pub(super) added_from: usize,
     pub(super) turn: u32,
-    seq: u64,
+    pub(super) seq: u64,
     pub(super) phase: Phase,
     /// The calls of the current turn, or of the last one.
     pub(super) batch: Batch,
-    stop_reason: Option<StopReason>,
-    turn_usage: Usage,
-    usage: Usage,
-    requests: u64,
+    pub(super) stop_reason: Option<StopReason>,
+    pub(super) turn_usage: Usage,
+    pub(super) usage: Usage,
+    pub(super) requests: u64,
     pub(super) tool_calls: u64,
     /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
@@ -45,8 +45,11 @@ pub struct AgentLoop {
     pub(super) retries: BTreeMap<String, u32>,
     pub(super) coercions: Vec<CallCoercions>,
     /// The initial state of the reply that is being streamed.
-    streaming: Option<Arc<Message>>,
+    pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
+    /// The signature of the state, if the driver signed it to be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mac: Option<String>,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
@@ -152,6 +155,7 @@ impl AgentLoop {
             coercions: Vec::new(),
             streaming: None,
             is_suspended: false,
+            mac: None,
             events: VecDeque::new(),
             is_muted,
             is_live: false,
@@ -321,14 +325,6 @@ impl AgentLoop {
     /// Removes and returns the oldest pending event.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
-    }
-
-    /// Replaces what the loop knows of the tools.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn set_tools(&mut self, tools: &BTreeMap<String, super::ToolEntry>) {
-        if self.config.tools != *tools {
-            Arc::make_mut(&mut self.config).tools.clone_from(tools);
-        }
     }
 
     /// Turns events off or on. Their sequence numbers are counted either way.

@@ -31,6 +31,8 @@
 //! # Ok::<(), agent::loop_core::AnswerError>(())
 //! ```
 
+#[cfg(feature = "runtime")]
+mod again;
 mod agent_loop;
 mod answer;
 mod batch;
@@ -45,6 +47,8 @@ mod live;
 mod record;
 #[cfg(feature = "runtime")]
 mod restore;
+#[cfg(feature = "runtime")]
+mod signed;
 mod waiting;
 
 pub use agent_loop::AgentLoop;
@@ -56,6 +60,8 @@ pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
 pub use end::{End, Limit, LimitReached, RunStop};
 pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
+#[cfg(feature = "runtime")]
+pub(crate) use again::ReadyCall;
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, text_bytes};
 pub use record::RecordedTurn;

@@ -79,7 +79,8 @@ impl Assistant {
             if let Some(session) = &mut state.session {
                 session.goes_on_with(core.run_id());
             }
-            core.set_tools(&config.rules.tools);
+            core.unsign();
+            core.set_config(&config.rules);
             core.mute(is_muted);
             core.live();
             state.conversation = Conversation::new();
@@ -95,7 +96,8 @@ impl Assistant {
         if matches!(begin, Begin::Continue)
             && let Some(Restored { mut core, resumption }) = state.restore()
         {
-            core.set_tools(&config.rules.tools);
+            core.unsign();
+            core.set_config(&config.rules);
             core.mute(is_muted);
             core.live();
             state.conversation = Conversation::new();

@@ -57,6 +57,8 @@ pub(super) struct Driver {
     steps: u32,
     /// How a run goes on that was suspended.
     resumption: Option<Resumption>,
+    /// Whether calls may run that were checked before the run was resumed.
+    pub(super) checks_again: bool,
     /// What of the run is written down, where there is a store, and what went wrong with that.
     pub(super) records: Option<Arc<RunRecords>>,
     pub(super) store_error: Option<StoreError>,
@@ -151,6 +153,7 @@ impl Driver {
             asked_again: 0,
             steps: 0,
             resumption: None,
+            checks_again: false,
             is_running: false,
         }))
     }
@@ -212,6 +215,7 @@ impl Driver {
                     Box::pin(self.ask(key, messages)).instrument(span).await;
                 }
                 Effect::Prepare { calls, key } => {
+                    self.checks_again = false;
                     let span = self.turn_span();
                     self.prepare(key.ord, calls).instrument(span).await;
                 }
@@ -220,6 +224,10 @@ impl Driver {
                     if Box::pin(self.approve(requests)).instrument(span).await {
                         return true;
                     }
+                }
+                Effect::CallTools { calls } if std::mem::take(&mut self.checks_again) => {
+                    let span = self.turn_span();
+                    Box::pin(self.check_again(calls)).instrument(span).await;
                 }
                 Effect::CallTools { calls } => {
                     let span = self.turn_span();
@@ -434,7 +442,10 @@ impl Driver {
             Some(End::Limit(reached)) => Some(reached.to_string()),
             _ => None,
         };
-        let Some(core) = self.assistant.end_run(error) else { return Err(RunError::Busy) };
+        let Some(mut core) = self.assistant.end_run(error) else { return Err(RunError::Busy) };
+        if is_suspended {
+            self.config.sign(&mut core);
+        }
         let output = |core: AgentLoop, stop| RunOutput {
             run_id: self.run_id.clone(),
             messages: core.added().to_vec(),

@@ -77,8 +77,10 @@ impl Driver {
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
             let mut one = decided(&self.config, &self.context, &request, decision);
+            // Those of a resumed run are all checked again.
             if let Decided::Allow(Some(args)) = &one
                 && !self.config.hooks.is_empty()
+                && !self.checks_again
             {
                 let reply = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
                 let edited = Edited::new(&self.config, &self.context, request, args, reply);
@@ -101,6 +103,7 @@ impl Driver {
         self.emit().await;
         let Resumption { decided, arrived, left } = resumption;
         self.left = left;
+        self.checks_again = self.core(|core, _| core.checks_again()).unwrap_or_default();
         if decided.is_empty() && arrived.is_empty() {
             // Where calls are recorded, it is known which of them had begun.
             if self.records.is_none() {

@@ -1,6 +1,8 @@
 //! Asking whether a call may run: who decides, and decisions that come later or from elsewhere.
 
+mod again;
 mod ask;
+mod keys;
 mod resume;
 mod sign;
 
@@ -14,7 +16,12 @@ use crate::loop_core::ApprovalRequest;
 use crate::{BoxFuture, ToolOutcome};
 
 #[cfg(feature = "durable-restate")]
+pub(super) use again::checked_again;
+#[cfg(feature = "durable-restate")]
+pub(crate) use again::CheckedAgain;
+#[cfg(feature = "durable-restate")]
 pub(super) use ask::{Edited, decided};
+pub(super) use keys::ApprovalKeys;
 pub use resume::ResumeError;
 pub(super) use resume::{Resumption, check, goes_on};
 pub(super) use sign::Signer;
@@ -252,49 +259,6 @@ impl AssistantBuilder {
         Fut: Future<Output = Decision> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
-        self
-    }
-
-    /// Signs calls that wait for approval, so that a suspended run can be stored and resumed in another process. At least
-    /// 32 bytes, from a secret store; the key is in no snapshot.
-    ///
-    /// The signature (HMAC-SHA256) binds run, turn, position, call id, tool, schema and arguments together. A stored run
-    /// where any of them is another one does not go on, and a decision counts for the call it was made on alone. What is
-    /// not bound is the conversation: keep snapshots where you keep conversations.
-    ///
-    /// ```
-    /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, tool, tools};
-    ///
-    /// /// Closes an account.
-    /// #[tool(approval = "always")]
-    /// fn close_account(number: u32) -> String {
-    ///     format!("{number} is closed")
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let key = [7; 32]; // of your secret store
-    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.prompt("Close account 5.").await?;
-    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
-    ///
-    /// // Another process, tomorrow.
-    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let requests = suspended.approval_requests();
-    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
-    /// assert_eq!(output.text(), "It is closed.");
-    /// # Ok(()) }
-    /// ```
-    #[cfg(feature = "approvals-signed")]
-    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
-        let key = key.as_ref();
-        self.signer = Signer::new(key).map(Arc::new);
-        self.short_key = self.signer.is_none().then_some(key.len());
         self
     }
 }
