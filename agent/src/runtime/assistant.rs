@@ -21,6 +21,7 @@ use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
+use crate::tool::secrets::SecretArguments;
 use crate::tool::trace::Capture;
 use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
@@ -76,6 +77,13 @@ pub(super) struct Config {
     pub(super) meters: Vec<Meter>,
     /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
+}
+
+impl Config {
+    /// Returns what withholds the secret arguments of calls of all tools, also of those that are not shown in a turn.
+    pub(super) fn secrets(&self) -> SecretArguments {
+        SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])
+    }
 }
 
 struct Shared {
