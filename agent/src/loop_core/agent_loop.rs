@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
 use super::guard::Repeats;
+use super::secrets::{Secrets, ShownEvent, StreamedCalls};
+use super::waiting::Origin;
 use super::{
     Answer, AnswerError, CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Note,
     Queue, Reply, TurnSummary, Verdict,
@@ -50,6 +52,11 @@ pub struct AgentLoop {
     /// The signature of the state, if the driver signed it to be stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
+    /// What withholds the secrets of the run's tools.
+    #[serde(skip)]
+    pub(super) secrets: Secrets,
+    #[serde(skip)]
+    streamed_calls: StreamedCalls,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
@@ -59,22 +66,6 @@ pub struct AgentLoop {
     pub(super) is_live: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
-}
-
-/// Where a loop comes from. It does not affect what the loop does.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Origin {
-    /// Created in this process.
-    Here,
-    /// Read from its stored form.
-    #[default]
-    Stored,
-}
-
-impl PartialEq for Origin {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 /// What the loop waits for.
@@ -156,6 +147,8 @@ impl AgentLoop {
             streaming: None,
             is_suspended: false,
             mac: None,
+            secrets: Secrets::default(),
+            streamed_calls: StreamedCalls::default(),
             events: VecDeque::new(),
             is_muted,
             is_live: false,
@@ -261,6 +254,7 @@ impl AgentLoop {
                     return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
                 }
                 if self.streaming.is_none() {
+                    self.streamed_calls.clear();
                     self.tell(|_| EventKind::MessageStart { message: message.clone() });
                     self.streaming = Some(message);
                 }
@@ -270,7 +264,8 @@ impl AgentLoop {
                 if self.streaming.is_none() {
                     return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
                 }
-                self.tell(|_| EventKind::MessageUpdate { update });
+                let hides_update = self.streamed_calls.hides(&self.secrets, &update);
+                self.emit(hides_update, |_| EventKind::MessageUpdate { update });
                 Ok(())
             }
             note => self.note_call(note),
@@ -381,10 +376,15 @@ impl AgentLoop {
 
     /// Adds an event, which is built only if events are on.
     pub(super) fn tell(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
+        self.emit(false, kind);
+    }
+
+    fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
-            let event = Event { run_id: self.run.clone(), turn: self.turn, seq: self.seq, kind: kind(self) };
-            self.events.push_back(event);
+            let shown = ShownEvent { secrets: self.secrets.clone(), hides_update };
+            let kind = kind(self);
+            self.events.push_back(Event { run_id: self.run.clone(), turn: self.turn, seq: self.seq, kind, shown });
         }
     }
 

@@ -227,6 +227,7 @@ impl AgentLoop {
             return self.end_call(at, CallEnd::new(refusal));
         }
         if let Some(slot) = self.batch.slots.get_mut(at) {
+            slot.shown = approval.as_ref().and_then(|args| self.secrets.arguments(&slot.call.name, args));
             slot.args = args;
             slot.mac = mac;
             slot.state = approval.map_or(State::Ready, State::Undecided);

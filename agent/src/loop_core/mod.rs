@@ -41,12 +41,14 @@ mod config;
 mod effect;
 mod end;
 mod event;
+mod event_json;
 mod guard;
 mod large;
 mod live;
 mod record;
 #[cfg(feature = "runtime")]
 mod restore;
+mod secrets;
 #[cfg(feature = "runtime")]
 mod signed;
 mod waiting;

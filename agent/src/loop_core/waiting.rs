@@ -1,6 +1,6 @@
 //! The loop: decisions and results that come from outside.
 
-use super::agent_loop::{Origin, Phase};
+use super::agent_loop::Phase;
 use super::batch::State;
 use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
 #[cfg(feature = "runtime")]
@@ -132,6 +132,22 @@ impl AgentLoop {
     /// Returns whether the run waits for something from outside and was [suspended](Self::suspend).
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
+    }
+}
+
+/// Where a loop comes from. It does not affect what the loop does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Origin {
+    /// Created in this process.
+    Here,
+    /// Read from its stored form.
+    #[default]
+    Stored,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }
 

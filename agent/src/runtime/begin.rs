@@ -81,6 +81,7 @@ impl Assistant {
             }
             core.unsign();
             core.set_config(&config.rules);
+            core.set_secrets(config.secrets());
             core.mute(is_muted);
             core.live();
             state.conversation = Conversation::new();
@@ -98,6 +99,7 @@ impl Assistant {
         {
             core.unsign();
             core.set_config(&config.rules);
+            core.set_secrets(config.secrets());
             core.mute(is_muted);
             core.live();
             state.conversation = Conversation::new();
@@ -138,6 +140,7 @@ impl Assistant {
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.live();
+        core.set_secrets(config.secrets());
         if let Some(turn) = recorded {
             config.record(&mut core, turn);
         } else if !polls {

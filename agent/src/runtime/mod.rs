@@ -46,6 +46,8 @@ pub use turn_tools::TurnTools;
 
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
+pub(crate) use approval::CheckedAgain;
+#[cfg(feature = "durable-restate")]
 pub(crate) use stepwise::{StepCall, Stepwise};
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::approval::{Edited, decided};
+use super::approval::{CheckedAgain, Edited, checked_again, decided};
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
 use super::hooks::{BeforeCall, HookError, ToolCallInfo};
@@ -21,7 +21,7 @@ use super::records::RunRecords;
 use super::segment::run;
 use super::{Decision, telemetry};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordedTurn, Reply,
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, ReadyCall, RecordedTurn, Reply,
     Signature, SteeringPolicy, TurnSummary,
 };
 use crate::message::{
@@ -95,7 +95,9 @@ impl Stepwise {
     ) -> AgentLoop {
         let conversation =
             if history.is_empty() { self.conversation.clone() } else { history.into_iter().collect() };
-        AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts)
+        let mut core = AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts);
+        core.set_secrets(self.config.secrets());
+        core
     }
 
     /// Whether the model is asked at once when these calls are recorded.
@@ -304,17 +306,26 @@ impl Stepwise {
         let context = self.context(&key.run, &cancel);
         let mut prepared = Vec::with_capacity(calls.len());
         for call in calls {
-            let one = match until(&cancel, self.prepare_call(&context, call, reply.clone())).await {
-                Some(Ok(ready)) => Prepared::Ready(ready),
-                Some(Err(end)) => Prepared::Ended(*end),
-                None => {
-                    let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
-                    Prepared::Ended(CallEnd::new(ToolOutcome::aborted(&reason)))
-                }
-            };
-            prepared.push(one);
+            prepared.push(self.prepared(&context, call, reply.clone(), &cancel).await);
         }
         prepared
+    }
+
+    async fn prepared(
+        &self,
+        context: &ToolContext,
+        call: ToolCall,
+        reply: Option<Arc<Message>>,
+        cancel: &CancelToken,
+    ) -> Prepared {
+        match until(cancel, self.prepare_call(context, call, reply)).await {
+            Some(Ok(ready)) => Prepared::Ready(ready),
+            Some(Err(end)) => Prepared::Ended(*end),
+            None => {
+                let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
+                Prepared::Ended(CallEnd::new(ToolOutcome::aborted(&reason)))
+            }
+        }
     }
 
     async fn prepare_call(
@@ -440,6 +451,24 @@ impl Stepwise {
                 }
             }
             all.push(one);
+        }
+        all
+    }
+
+    /// Checks calls again that waited for decisions: rules of the application may be others by now.
+    pub(crate) async fn check_again(
+        &self,
+        run: &Arc<str>,
+        calls: Vec<(ReadyCall, ToolCall)>,
+        reply: Option<Arc<Message>>,
+        cancel: CancelToken,
+    ) -> Vec<CheckedAgain> {
+        let context = self.context(run, &cancel);
+        let mut all = Vec::with_capacity(calls.len());
+        for (ready, call) in calls {
+            let asked = ready.asked(&call);
+            let prepared = self.prepared(&context, asked.clone(), reply.clone(), &cancel).await;
+            all.push(checked_again(&self.config, &context, &ready, &call, asked, prepared));
         }
         all
     }

@@ -42,6 +42,13 @@ impl SecretArguments {
         self.hides_unknown
     }
 
+    /// Whether a call of this tool can have arguments that are withheld.
+    pub(crate) fn may_hide(&self, tool: &str) -> bool {
+        let mut known = self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool).peekable();
+        self.hides_unknown
+            && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
+    }
+
     /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld.
     pub(crate) fn value(&self, tool: &str, args: &Value) -> Option<Value> {
         if !self.hides_unknown {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 
+use super::edits::with_sent_secrets;
 use super::{Decision, Resumption};
 use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
@@ -177,7 +178,17 @@ pub(in crate::runtime) fn decided(
         }
         (Decision::Allow, _) => Decided::Allow(None),
         (Decision::AllowWith(args), Some(tool)) => {
-            let args = ToolArguments::from(args);
+            let args = match with_sent_secrets(&config.secrets(), request, args) {
+                Ok(args) => ToolArguments::from(args),
+                Err(path) => {
+                    let text = format!(
+                        "The call was not run: a person changed its arguments and gave no value for the secret at `{path}`."
+                    );
+                    let unknown = ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text);
+                    refused(&unknown);
+                    return Decided::AllowEnded(CallEnd::new(unknown));
+                }
+            };
             match check(tool, &args, context.source()) {
                 Ok(_) => Decided::Allow(Some(args)),
                 Err(reply) => {

@@ -2,10 +2,12 @@
 
 mod again;
 mod ask;
+mod edits;
 mod keys;
 mod resume;
 mod sign;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -52,7 +54,9 @@ pub(super) use sign::Signer;
 /// assert!(told.contains("100 sent"), "{told}");
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// Its `Debug` text shows no arguments. As JSON it has changed arguments as they are, because they are needed to run the call.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
@@ -60,6 +64,9 @@ pub enum Decision {
     Allow,
     /// It runs with these arguments, which are checked. The hooks are asked about them, too
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The model is told.
+    ///
+    /// Where `"[secret]"` is left in the place of a secret, the value that the model sent is used. In a list, this holds for the items
+    /// that are unchanged, if as many items are left. In all other places the call is refused, because no value is known for it.
     AllowWith(Value),
     /// It does not run; the model is told why.
     Deny(String),
@@ -67,11 +74,26 @@ pub enum Decision {
     Later,
 }
 
+/// Shows no arguments, because they may hold secrets.
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow => f.write_str("Allow"),
+            Self::AllowWith(_) => f.write_str("AllowWith(..)"),
+            Self::Deny(reason) => f.debug_tuple("Deny").field(reason).finish(),
+            Self::Later => f.write_str("Later"),
+        }
+    }
+}
+
 /// Who decides.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
 /// What a suspended run waited for: decisions on calls, and results that came from outside. For
 /// [`Assistant::resume`](super::Assistant::resume).
+///
+/// As JSON, decisions hold changed arguments and delivered results as they are, secrets included, because they are needed to resume the
+/// run. The requests have no secrets, and neither has the `Debug` text.
 ///
 /// A decision goes with the request that was decided on, so that it counts for that call, with those arguments, and for
 /// nothing else. It can be stored and sent like the request.
