@@ -83,6 +83,9 @@ pub mod loop_core;
 pub mod mcp;
 pub mod message;
 pub mod model;
+mod panics;
+#[cfg(any(feature = "runtime", feature = "store-sql", feature = "testing"))]
+mod private_files;
 pub mod provider;
 #[cfg(feature = "runtime")]
 mod runtime;

@@ -38,6 +38,7 @@ mod mcp_server;
 mod mcp_support;
 mod messages;
 mod models;
+mod panics;
 mod proof_formats;
 mod proof_schemas;
 mod proof_slips;

@@ -526,7 +526,10 @@ async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelT
     };
     match select(AssertUnwindSafe(wait).catch_unwind(), Box::pin(limit)).await {
         Either::Left((Ok(()), _)) => {}
-        Either::Left((Err(_), _)) => listener.leave(),
+        Either::Left((Err(payload), _)) => {
+            panic_text(payload);
+            listener.leave();
+        }
         Either::Right(_) => tracing::warn!("a listener is not waited for any longer"),
     }
 }

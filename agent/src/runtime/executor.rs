@@ -1,10 +1,10 @@
 //! Blocking work and waiting, on tokio.
 
-use std::panic::catch_unwind;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use crate::panics::catch;
 use crate::{BoxFuture, Executor};
 
 /// The executor of the tokio runtime that polls it. Outside of one, work runs inline and there is no clock.
@@ -28,7 +28,7 @@ impl Executor for TokioExecutor {
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
         Handle::try_current().ok()?;
         // Panics where the runtime was built without its clock, and there is no way to ask.
-        let sleep = catch_unwind(|| tokio::time::sleep(duration)).ok()?;
+        let sleep = catch(|| tokio::time::sleep(duration)).ok()?;
         Some(Box::pin(sleep))
     }
 }

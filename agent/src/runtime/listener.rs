@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,6 +12,7 @@ use futures_core::Stream;
 
 use crate::BoxFuture;
 use crate::loop_core::{Event, EventKind};
+use crate::panics::catch;
 
 /// Somebody who is told of events, until it panics or unsubscribes.
 pub(super) struct Listener {
@@ -47,14 +47,14 @@ impl Listener {
         if self.is_gone.load(Ordering::Acquire) {
             return None;
         }
-        let told = catch_unwind(AssertUnwindSafe(|| match &self.tell {
+        let told = catch(|| match &self.tell {
             Tell::Call(call) => {
                 call(event);
                 None
             }
             Tell::Await(call) => Some(call(event.clone())),
             Tell::Send(buffer) => buffer.send(event),
-        }));
+        });
         if let Ok(rest) = told {
             return rest;
         }

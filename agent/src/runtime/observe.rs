@@ -1,6 +1,5 @@
 //! Metrics of runs, and the content that traces may record.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::listener::Listener;
 use crate::loop_core::{Event, EventKind};
 use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
 use crate::model::{ModelError, ModelInfo};
+use crate::panics::catch;
 use crate::tool::trace::Capture;
 
 /// A measurement of a run, of one model request or one tool call.
@@ -157,8 +157,8 @@ impl Driver {
             first_piece: asked.first_piece,
         });
         for meter in &self.config.meters {
-            if catch_unwind(AssertUnwindSafe(|| meter(&metric))).is_err() {
-                tracing::error!("a function that measures requests panicked");
+            if let Err(panic) = catch(|| meter(&metric)) {
+                tracing::error!(%panic, "a function that measures requests panicked");
             }
         }
     }

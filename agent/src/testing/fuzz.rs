@@ -4,10 +4,10 @@ use super::call::{MAX_TEXT, lines};
 use super::sample::samples;
 use super::slips::{SLIPS, Slip, Slipped};
 use crate::args::{CoercionRule, Coercions, InvalidArguments, IssueCode};
+use crate::panics::catch;
 use crate::{DefinitionError, Tool, ToolSet};
 use serde_json::Value;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The number of correct calls that are altered.
 const MAX_SAMPLES: usize = 6;
@@ -102,13 +102,10 @@ enum Verdict {
 }
 
 fn validate(tool: &dyn Tool, text: &str) -> Verdict {
-    match catch_unwind(AssertUnwindSafe(|| tool.validate(text))) {
+    match catch(|| tool.validate(text)) {
         Ok(Ok(coercions)) => Verdict::Accepted(coercions),
         Ok(Err(refusal)) => Verdict::Refused(refusal),
-        Err(panic) => {
-            let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
-            Verdict::Panicked(words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default())
-        }
+        Err(panic) => Verdict::Panicked(panic),
     }
 }
 

@@ -6,8 +6,8 @@ use super::progress::{Progress, ToolUpdate};
 use super::source::Source;
 use super::state::{DuplicateState, StateKey, StateMap};
 use super::trace::Capture;
+use crate::panics::catch;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -146,8 +146,8 @@ impl ToolContext {
         }
         let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress);
         // Who watches a tool cannot make it fail.
-        if catch_unwind(AssertUnwindSafe(|| sink(update))).is_err() {
-            tracing::error!(tool = self.tool(), "what receives the progress of tools panicked");
+        if let Err(panic) = catch(|| sink(update)) {
+            tracing::error!(tool = self.tool(), %panic, "the function that receives the progress of tools panicked");
         }
     }
 

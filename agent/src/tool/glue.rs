@@ -19,13 +19,13 @@ use super::spec::{Blueprint, Compiled};
 use super::state::StateKey;
 use super::traits::Tool;
 use crate::args::{Coercions, InvalidArguments, Parsed, PlanOptions};
+use crate::panics::catch;
 use schemars::Schema;
 use serde_json::Value;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::thread;
 
 /// A tool whose arguments are an `A`.
 struct TypedTool<A, F> {
@@ -121,14 +121,15 @@ pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
 {
-    type Slot = Mutex<Option<thread::Result<ToolOutcome>>>;
+    // The message of a panic, not its payload: the slot may be dropped unread, and a payload's drop may panic.
+    type Slot = Mutex<Option<Result<ToolOutcome, String>>>;
     let (own, span) = (cx.clone(), tracing::Span::current());
     Box::pin(async move {
         let slot: Arc<Slot> = Arc::default();
         let given_up = Arc::downgrade(&slot);
         let work = move || {
             let Some(slot) = given_up.upgrade() else { return };
-            let end = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| body(&own))));
+            let end = span.in_scope(|| catch(|| body(&own)));
             // Nothing that can panic runs under this lock.
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         };
@@ -136,7 +137,7 @@ where
         let end = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         match end {
             Some(Ok(outcome)) => outcome,
-            Some(Err(panic)) => resume_unwind(panic),
+            Some(Err(panic)) => resume_unwind(Box::new(panic)),
             None => {
                 tracing::error!(tool = cx.tool(), "the executor dropped a tool's body without running it");
                 ToolOutcome::failed(

@@ -8,6 +8,7 @@ use super::outcome::{FailureCode, ToolOutcome, ToolReply};
 use super::policy::{Timeout, ToolPolicy};
 use super::trace;
 use super::traits::Tool;
+pub(crate) use crate::panics::panic_text;
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -240,16 +241,5 @@ impl Drop for Call<'_> {
     /// The caller may drop the call at any time.
     fn drop(&mut self) {
         self.stop("the caller stopped waiting");
-    }
-}
-
-/// Returns the message of a panic.
-pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
-    match payload.downcast::<String>() {
-        Ok(text) => *text,
-        Err(payload) => match payload.downcast::<&'static str>() {
-            Ok(text) => (*text).to_owned(),
-            Err(_) => "a panic without a text".to_owned(),
-        },
     }
 }

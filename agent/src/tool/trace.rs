@@ -7,11 +7,11 @@ use super::outcome::{FailureCode, ToolOutcome};
 use super::source::Source;
 use super::traits::Tool;
 use crate::args::{Coercions, InvalidArguments, push_index, push_segment};
+use crate::panics::catch;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tracing::Span;
 use tracing::field::Empty;
@@ -35,7 +35,7 @@ impl Capture {
     pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
         let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
         let mut content = serde_json::to_value(content).ok()?;
-        if catch_unwind(AssertUnwindSafe(|| walk(&mut content, &**redact))).is_err() {
+        if catch(|| walk(&mut content, &**redact)).is_err() {
             tracing::error!("the function that redacts captured content panicked; the content is left out");
             return None;
         }
@@ -171,7 +171,7 @@ fn refusal(tool: &dyn Tool, arguments: &str, source: Option<&Source>) -> Option<
             None => tool.validate(arguments).err(),
         }
     };
-    catch_unwind(AssertUnwindSafe(check)).ok().flatten()
+    catch(check).ok().flatten()
 }
 
 /// The names of a tool's parameters, at any depth: everything else in a path was made up by the model.

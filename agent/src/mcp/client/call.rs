@@ -6,6 +6,7 @@ use super::failure::{challenge, told};
 use super::listing::Offered;
 use super::{ClientError, Inner};
 use crate::mcp::content::part;
+use crate::panics::catch;
 use crate::{FailureCode, ToolContext, ToolOutcome, ToolOutput};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
@@ -34,11 +35,17 @@ pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offe
     let may_go_on = match &inner.config.on_change {
         ChangePolicy::Block => false,
         ChangePolicy::Accept => true,
-        ChangePolicy::Ask(ask) => ask(&ToolChange {
-            tool: tool.to_owned(),
-            before: known.definition.clone(),
-            now: Some(now.definition.clone()),
-        }),
+        ChangePolicy::Ask(ask) => {
+            let change = ToolChange {
+                tool: tool.to_owned(),
+                before: known.definition.clone(),
+                now: Some(now.definition.clone()),
+            };
+            catch(|| ask(&change)).unwrap_or_else(|panic| {
+                tracing::error!(tool, %panic, "the function that decides on a changed tool panicked");
+                false
+            })
+        }
     };
     if may_go_on {
         return Ok(now);

@@ -1,6 +1,7 @@
 //! How to reach a server, and which of its tools to use.
 
 use super::traffic::{OnTraffic, Traffic};
+use crate::panics::Observer;
 use crate::{BoxFuture, ToolDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -392,7 +393,7 @@ impl ClientConfig {
 
     /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
     /// output. Secrets of this configuration are masked; the arguments and results of tools are not, so such a log is as private
-    /// as the conversation. The function must not block.
+    /// as the conversation. The function must not block. If it panics, it is not called again.
     ///
     /// ```
     /// use agent::mcp::client::{ClientConfig, TrafficKind};
@@ -405,7 +406,7 @@ impl ClientConfig {
     /// # let _ = docs;
     /// ```
     pub fn on_traffic(mut self, listener: impl Fn(&Traffic<'_>) + Send + Sync + 'static) -> Self {
-        self.on_traffic = Some(Arc::new(listener));
+        self.on_traffic = Some(Observer::new("on_traffic", Arc::new(listener)));
         self
     }
 

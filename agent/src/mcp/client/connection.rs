@@ -6,6 +6,7 @@ use super::error::ConnectErrorKind as Kind;
 use super::failure::{Failure, is_end, refused};
 use super::news::{Listener, News};
 use super::traffic::{Tap, Tapped};
+use crate::panics::catch_future;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RunningService};
@@ -166,7 +167,13 @@ fn listen(peer: &Peer<RoleClient>, news: &Arc<News>) -> Option<AbortHandle> {
 async fn token(place: &HttpPlace) -> Result<Option<String>, String> {
     match &place.token {
         None => Ok(None),
-        Some(token) => token().await.map(Some).map_err(|reason| format!("there is no token: {reason}")),
+        Some(token) => match catch_future(|| token()).await {
+            Ok(token) => token.map(Some).map_err(|reason| format!("there is no token: {reason}")),
+            Err(panic) => {
+                tracing::error!(%panic, "the function that gives the token panicked");
+                Err("there is no token: the function that gives it panicked".to_owned())
+            }
+        },
     }
 }
 

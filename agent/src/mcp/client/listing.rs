@@ -6,6 +6,7 @@ use super::names::{exposed, shown};
 use super::{ClientError, LeftOut, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::OutputCheck;
+use crate::panics::catch;
 use crate::tool::definition::MAX_NAME;
 use crate::{ToolAnnotations, ToolDefinition};
 use rmcp::model::{
@@ -60,19 +61,30 @@ pub(super) async fn list(
             continue;
         }
         match offered(tool, config) {
-            Ok(offered) if config.filter.as_ref().is_some_and(|keep| !keep(&offered.definition)) => {
-                listing.left_out.push(LeftOut { tool: name, reason: "the filter leaves it out".to_owned() });
-            }
             Ok(_) if listing.tools.contains_key(&name) => {
                 listing.left_out.push(LeftOut { tool: name, reason: "it is listed twice".to_owned() });
             }
-            Ok(offered) => {
-                listing.tools.insert(name, offered);
-            }
+            Ok(offered) => match filtered_out(&offered, config) {
+                Some(reason) => listing.left_out.push(LeftOut { tool: name, reason: reason.to_owned() }),
+                None => _ = listing.tools.insert(name, offered),
+            },
             Err(reason) => listing.left_out.push(LeftOut { tool: name, reason }),
         }
     }
     Ok(listing)
+}
+
+/// Returns why the application's filter does not keep the tool.
+fn filtered_out(offered: &Offered, config: &ClientConfig) -> Option<&'static str> {
+    let keep = config.filter.as_ref()?;
+    match catch(|| keep(&offered.definition)) {
+        Ok(true) => None,
+        Ok(false) => Some("the filter leaves it out"),
+        Err(panic) => {
+            tracing::error!(tool = offered.definition.name(), %panic, "the filter of tools panicked");
+            Some("the filter panicked")
+        }
+    }
 }
 
 /// Requests all pages, and returns the shortest time that one of them may be kept.

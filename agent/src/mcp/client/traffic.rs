@@ -1,6 +1,7 @@
 //! Messages to and from a server, for debugging, with the secrets of the configuration masked.
 
 use super::config::{ClientConfig, Place};
+use crate::panics::Observer;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -91,7 +92,7 @@ pub enum TrafficKind<'a> {
     Closed,
 }
 
-pub(super) type OnTraffic = Arc<dyn Fn(&Traffic<'_>) + Send + Sync>;
+pub(super) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
 /// Replaces a secret.
 const REDACTED: &str = "[redacted]";
@@ -195,7 +196,8 @@ impl Tap {
     fn tell(&self, text: impl FnOnce() -> String, kind: impl FnOnce(&str) -> TrafficKind<'_>) {
         let Some(on_traffic) = &self.0.on_traffic else { return };
         let text = self.masked(&text());
-        on_traffic(&Traffic { server: &self.0.server, kind: kind(&text) });
+        let traffic = Traffic { server: &self.0.server, kind: kind(&text) };
+        on_traffic.notify(|on_traffic| on_traffic(&traffic));
     }
 }
 

@@ -70,6 +70,7 @@ pub use metadata::ResourceMetadata;
 pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
 
 use self::http::HostPolicy;
+use crate::panics::catch_future;
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
 use crate::{Registry, RegistryError, RegistryProblem, StateKey, ToolContext, ToolSet};
@@ -401,7 +402,9 @@ fn check_state(tools: &Registry, state: &StateMap, brought: &[StateKey]) -> Resu
 impl Shared {
     /// Loads the tools of a caller, and their form for clients. The reason of an error is for the log.
     async fn load(&self, caller: Caller, head: &RequestHead) -> Result<Visit, String> {
-        let tools = self.loader.load(&caller, head).await.map_err(|error| error.to_string())?;
+        let loaded = catch_future(|| self.loader.load(&caller, head)).await;
+        let loaded = loaded.map_err(|panic| format!("the loader of the tools panicked: {panic}"))?;
+        let tools = loaded.map_err(|error| error.to_string())?;
         let catalogue: Arc<Catalogue> = self
             .catalogues
             .of(&tools)

@@ -196,7 +196,7 @@ impl Exchange {
             "the request is sent again"
         );
         if let Some(listener) = &options.on_retry {
-            listener(&retry);
+            listener.notify(|listener| listener(&retry));
         }
         Phase::Pause(delay)
     }
@@ -204,7 +204,8 @@ impl Exchange {
     fn report_usage(&self) {
         let listener = self.model.client.options().on_usage.as_ref();
         if let (Some(listener), Some(usage)) = (listener, &self.usage) {
-            listener(&UsageReport { model: &self.model.info, usage });
+            let report = UsageReport { model: &self.model.info, usage };
+            listener.notify(|listener| listener(&report));
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Secret;
 use super::traffic::{OnTraffic, Traffic};
 use crate::message::Usage;
 use crate::model::{ModelError, ModelInfo};
+use crate::panics::Observer;
 use crate::provider::ReplyLimits;
 
 /// Timeouts, retries, limits and listeners of the HTTP transport.
@@ -74,8 +75,8 @@ pub struct HttpOptions {
     pub(super) on_traffic: Option<OnTraffic>,
 }
 
-type OnRetry = Arc<dyn Fn(&Retry<'_>) + Send + Sync>;
-type OnUsage = Arc<dyn Fn(&UsageReport<'_>) + Send + Sync>;
+type OnRetry = Observer<dyn Fn(&Retry<'_>) + Send + Sync>;
+type OnUsage = Observer<dyn Fn(&UsageReport<'_>) + Send + Sync>;
 
 /// The proxy between this program and the provider.
 ///
@@ -241,14 +242,14 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` before the pause of each retry. It must not block.
+    /// Calls `listener` before the pause of each retry. It must not block. If it panics, it is not called again.
     pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
-        self.on_retry = Some(Arc::new(listener));
+        self.on_retry = Some(Observer::new("on_retry", Arc::new(listener)));
         self
     }
 
     /// Calls `listener` after each reply whose provider reported its usage; for a reply that broke off, with the usage reported
-    /// so far. It must not block.
+    /// so far. It must not block. If it panics, it is not called again.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -283,13 +284,13 @@ impl HttpOptions {
     /// # #[cfg(not(feature = "openai"))] fn main() {}
     /// ```
     pub fn on_usage(mut self, listener: impl Fn(&UsageReport<'_>) + Send + Sync + 'static) -> Self {
-        self.on_usage = Some(Arc::new(listener));
+        self.on_usage = Some(Observer::new("on_usage", Arc::new(listener)));
         self
     }
 
     /// Calls `listener` with everything that is sent and received: requests with their bodies, answers piece by piece, retries
     /// included. Keys are masked; the conversation is not, so such a log is as private as the conversation. The function must not
-    /// block.
+    /// block. If it panics, it is not called again.
     ///
     /// ```
     /// use agent::provider::http::{HttpOptions, TrafficKind};
@@ -304,7 +305,7 @@ impl HttpOptions {
     /// # let _ = options;
     /// ```
     pub fn on_traffic(mut self, listener: impl Fn(&Traffic<'_>) + Send + Sync + 'static) -> Self {
-        self.on_traffic = Some(Arc::new(listener));
+        self.on_traffic = Some(Observer::new("on_traffic", Arc::new(listener)));
         self
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::BoxFuture;
 use crate::model::{ModelError, ModelErrorKind};
+use crate::panics::catch_future;
 
 /// A text that appears in no `Debug` output, log or error.
 ///
@@ -112,10 +113,18 @@ impl ApiKey {
         match &self.0 {
             Source::None => Ok(None),
             Source::Fixed(secret) => Ok(Some(secret.clone())),
-            Source::Callback(callback) => callback().await.map(Some).map_err(|error| {
-                ModelError::new(ModelErrorKind::Auth, "the callback that gives the key failed")
-                    .with_source(error)
-            }),
+            Source::Callback(callback) => match catch_future(|| callback()).await {
+                Ok(Ok(secret)) => Ok(Some(secret)),
+                Ok(Err(error)) => {
+                    let failed =
+                        ModelError::new(ModelErrorKind::Auth, "the callback that gives the key failed");
+                    Err(failed.with_source(error))
+                }
+                Err(panic) => {
+                    tracing::error!(%panic, "the callback that gives the key panicked");
+                    Err(ModelError::new(ModelErrorKind::Auth, "the callback that gives the key panicked"))
+                }
+            },
         }
     }
 }

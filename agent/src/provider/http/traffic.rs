@@ -1,11 +1,11 @@
 //! HTTP requests and answers, for debugging, with the keys masked.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Secret;
 use super::secret::searched;
 use crate::model::ModelError;
+use crate::panics::Observer;
 
 /// A part of an HTTP exchange, as passed to [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic).
 ///
@@ -87,7 +87,7 @@ pub enum TrafficKind<'a> {
         /// The text; bytes that are not UTF-8 are replaced.
         text: &'a str,
     },
-    /// The answer has ended, or is not read any further.
+    /// The answer has ended, or is not read any further. Missing if the thread unwinds after a panic.
     #[non_exhaustive]
     End {
         /// The error, if there was one.
@@ -95,7 +95,7 @@ pub enum TrafficKind<'a> {
     },
 }
 
-pub(super) type OnTraffic = Arc<dyn Fn(&Traffic<'_>) + Send + Sync>;
+pub(super) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
 const REDACTED: &str = "[redacted]";
 
@@ -119,24 +119,24 @@ impl Tap {
         Self { listener: listener.clone(), exchange, mask, secrets: secrets.to_vec(), has_ended: false }
     }
 
-    fn tell(&self, kind: TrafficKind<'_>) {
-        (self.listener)(&Traffic { exchange: self.exchange, kind });
+    fn notify(&self, kind: TrafficKind<'_>) {
+        self.listener.notify(|listener| listener(&Traffic { exchange: self.exchange, kind }));
     }
 
     pub(super) fn request(&self, method: &str, url: &str, headers: Vec<(String, String)>, body: &str) {
         let (headers, body) = (self.masked(headers), self.mask.whole(body));
-        self.tell(TrafficKind::Request { method, url, headers: &headers, body: &body });
+        self.notify(TrafficKind::Request { method, url, headers: &headers, body: &body });
     }
 
     pub(super) fn answer(&self, status: u16, headers: &[(String, String)]) {
         let headers = self.masked(headers.to_vec());
-        self.tell(TrafficKind::Answer { status, headers: &headers });
+        self.notify(TrafficKind::Answer { status, headers: &headers });
     }
 
     pub(super) fn body(&mut self, bytes: &[u8]) {
         let text = self.mask.push(bytes, false);
         if !text.is_empty() {
-            self.tell(TrafficKind::Body { text: &text });
+            self.notify(TrafficKind::Body { text: &text });
         }
     }
 
@@ -146,9 +146,9 @@ impl Tap {
         }
         let text = self.mask.push(&[], true);
         if !text.is_empty() {
-            self.tell(TrafficKind::Body { text: &text });
+            self.notify(TrafficKind::Body { text: &text });
         }
-        self.tell(TrafficKind::End { error });
+        self.notify(TrafficKind::End { error });
     }
 
     fn masked(&self, headers: Vec<(String, String)>) -> Vec<(String, String)> {

@@ -17,6 +17,7 @@ use super::call::reference;
 use super::caller::{AuthRefusal, Caller, RequestHead};
 use super::handler::{Handler, RawArguments, Visit};
 use super::metadata::WELL_KNOWN;
+use crate::panics::catch_future;
 use ::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, WWW_AUTHENTICATE};
 use ::http::request::Parts;
 use ::http::{Method, Request, StatusCode};
@@ -137,7 +138,11 @@ impl HttpService {
     async fn caller(&self, head: &RequestHead) -> Result<Caller, AuthRefusal> {
         match &self.shared.authenticator {
             None => Ok(self.shared.local.clone()),
-            Some(authenticator) => authenticator.authenticate(head).await,
+            Some(authenticator) => {
+                catch_future(|| authenticator.authenticate(head)).await.unwrap_or_else(|panic| {
+                    Err(AuthRefusal::unavailable(format!("the authenticator panicked: {panic}")))
+                })
+            }
         }
     }
 

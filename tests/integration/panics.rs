@@ -1,0 +1,188 @@
+//! Code of the application that panics: it ends no process, fails no run, and a listener is not called again.
+
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agent::mcp::client::{ChangePolicy, ClientConfig, Era};
+use agent::mcp::server::{AuthRefusal, Bearer, Caller, LoadError, Token};
+use agent::mcp::{Client, Server as McpServer};
+use agent::message::ToolCall;
+use agent::model::{Model as _, StepCx};
+use agent::provider::http::{ApiKey, HttpOptions, TrafficKind};
+use agent::{FailureCode, Registry, ToolContext, ToolOutcome, json, tool, tools};
+
+use crate::mcp_mock::{Answer, Mock};
+use crate::mcp_support::{ask, run};
+use crate::provider_support::*;
+use crate::trace_support::{Traces, hear};
+
+/// The payload of a panic whose drop panics.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the payload panics");
+    }
+}
+
+/// Crashes with a payload that is not text.
+#[tool]
+async fn crash_later() -> String {
+    tokio::task::yield_now().await;
+    panic_any(Bomb)
+}
+
+/// Crashes on a thread for bodies that block.
+#[tool]
+fn crash() -> String {
+    panic_any(Bomb)
+}
+
+#[tokio::test]
+async fn a_panic_whose_payload_panics_is_a_result() {
+    let registry = Registry::new(tools![crash, crash_later]).unwrap();
+    for tool in ["crash", "crash_later"] {
+        let result = registry.call(&ToolCall::new("c", tool, json!({})), &ToolContext::new()).await;
+        let ToolOutcome::Failed { code, .. } = &result.outcome else { panic!("{result:?}") };
+        assert_eq!(*code, FailureCode::PANIC, "{tool}");
+    }
+    let context = ToolContext::builder().on_progress(|_| panic_any(Bomb)).build().unwrap();
+    context.progress(agent::Progress::new("half"));
+}
+
+fn kind(kind: &TrafficKind<'_>) -> &'static str {
+    match kind {
+        TrafficKind::Request { .. } => "request",
+        TrafficKind::Answer { .. } => "answer",
+        TrafficKind::Body { .. } => "body",
+        TrafficKind::End { .. } => "end",
+        _ => "other",
+    }
+}
+
+#[tokio::test]
+async fn a_listener_of_the_transport_that_panics_is_not_called_again() {
+    for when in ["request", "answer", "body", "end"] {
+        let server = Server::new([answer(200, &[], CHAT)]).await;
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let seen = log.clone();
+        // The usual listener: after its first panic the mutex is poisoned, and every further call would panic, too.
+        let options = quick().on_traffic(move |traffic| {
+            let mut seen = seen.lock().unwrap();
+            seen.push(kind(&traffic.kind));
+            assert_ne!(kind(&traffic.kind), when, "it panics");
+        });
+        let model = server.openai().options(options).build().unwrap();
+        for _ in 0..2 {
+            let (text, reply) = drain(model.stream(&StepCx::new(), &hi())).await;
+            assert_eq!((text.as_str(), reply.unwrap().text().as_str()), ("Hello", "Hello"), "{when}");
+        }
+        let seen = log.lock().unwrap_err().into_inner().clone();
+        assert_eq!(seen.iter().filter(|seen| **seen == when).count(), 1, "{when}: {seen:?}");
+        assert_eq!(seen.last(), Some(&when));
+    }
+}
+
+#[tokio::test]
+async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
+    let busy = || answer(503, &[], "busy");
+    let server = Server::new([busy(), busy(), answer(200, &[], CHAT)]).await;
+    let (retries, usages) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (of_retry, of_usage) = (retries.clone(), usages.clone());
+    let options = quick()
+        .on_retry(move |_| {
+            of_retry.fetch_add(1, Ordering::Relaxed);
+            panic_any(Bomb)
+        })
+        .on_usage(move |_| {
+            of_usage.fetch_add(1, Ordering::Relaxed);
+            panic!("it panics")
+        });
+    let model = server.openai().options(options).build().unwrap();
+    let traces = Traces::default();
+    let heard = hear(traces.clone());
+    for _ in 0..2 {
+        let (_, reply) = drain(model.stream(&StepCx::new(), &hi())).await;
+        assert_eq!(reply.unwrap().text(), "Hello");
+    }
+    drop(heard);
+    assert_eq!((retries.load(Ordering::Relaxed), usages.load(Ordering::Relaxed)), (1, 1));
+    for option in ["on_retry", "on_usage"] {
+        let events = traces.events.lock().unwrap();
+        let logged = events.iter().filter(|(_, fields)| fields.get("option").is_some_and(|name| name.contains(option)));
+        assert_eq!(logged.count(), 1, "{option}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_panics_is_an_error_of_the_request() {
+    let key = ApiKey::callback(async || panic_any(Bomb));
+    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let (_, reply) = drain(server.openai().key(key).build().unwrap().stream(&StepCx::new(), &hi())).await;
+    let error = reply.unwrap_err();
+    assert!(error.message().contains("the callback that gives the key panicked"), "{error}");
+    assert!(server.requests().is_empty());
+    // The client's own form of the same option.
+    let options = HttpOptions::default().on_traffic(|_| panic_any(Bomb));
+    let client = agent::provider::http::HttpClient::new(options).unwrap();
+    let request = agent::provider::HttpRequest::post("/v1/x", json!({}));
+    assert_eq!(client.send(&server.url, &request, &[]).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn functions_of_an_mcp_client_that_panic_fail_closed() {
+    let url = Mock::start(|_, _, count| match count {
+        0 => Answer::tools(&["search", "delete"]),
+        _ => Answer::Result(
+            json!({"tools": [{"name": "search", "inputSchema": {"type": "object", "title": "new"}}]}),
+        ),
+    })
+    .on_call(|_, _| Answer::text("found"))
+    .run()
+    .await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let config = ClientConfig::http(&url)
+        .name("m")
+        .era(Era::Legacy)
+        .filter(|tool| if tool.name() == "delete" { panic_any(Bomb) } else { true })
+        .on_change(ChangePolicy::Ask(Arc::new(|_| panic!("it panics"))))
+        .on_traffic(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            panic_any(Bomb)
+        });
+    let client = Client::connect(config).await.unwrap();
+    let report = client.report().await;
+    assert_eq!(report.tools.len(), 1);
+    assert_eq!(report.left_out[0].reason, "the filter panicked");
+    let registry = Registry::new(tools![{ client.tools() }]).unwrap();
+    let call = ToolCall::new("c", "m__search", json!({}));
+    let outcome = registry.call(&call, &ToolContext::new()).await.outcome;
+    assert!(matches!(&outcome, ToolOutcome::Completed(output) if output.text_content() == "found"), "{outcome:?}");
+    client.refresh().await.unwrap();
+    let ToolOutcome::Failed { code, .. } = registry.call(&call, &ToolContext::new()).await.outcome else {
+        panic!("a changed tool ran");
+    };
+    assert_eq!(code.as_str(), "tool_changed");
+    assert_eq!(calls.load(Ordering::Relaxed), 1, "the listener to the traffic");
+
+    let error = Client::connect(ClientConfig::http(&url).token(async || panic_any(Bomb))).await.unwrap_err();
+    assert!(error.to_string().contains("the function that gives it panicked"), "{error}");
+}
+
+#[tokio::test]
+async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
+    let verify = |_| -> std::future::Ready<Result<Token, AuthRefusal>> { panic_any(Bomb) };
+    let loader = |_: &Caller| -> Result<Registry, LoadError> { panic_any(Bomb) };
+    let verifying = McpServer::new(tools![]).authenticator(Bearer::verify(verify));
+    let loading = McpServer::with_loader(loader);
+    for (server, header) in [(verifying, "authorization: Bearer x\r\n"), (loading, "")] {
+        let server = run(server).await;
+        let message = crate::mcp_support::message("tools/list", &json!({}));
+        let reply = crate::mcp_support::post(server.address, header, &message).await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        assert!(reply.body.contains("Reference: "), "{reply:?}");
+        assert_eq!(ask(server.address, "tools/list", json!({})).await.status, if header.is_empty() { 503 } else { 401 });
+    }
+}
