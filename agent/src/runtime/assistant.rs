@@ -86,6 +86,11 @@ impl Config {
     }
 }
 
+tokio::task_local! {
+    /// The assistants whose runs the current code is part of.
+    static RUNS: Vec<usize>;
+}
+
 struct Shared {
     config: Arc<Config>,
     state: Mutex<State>,
@@ -363,7 +368,14 @@ impl Assistant {
     }
 
     /// Waits until no prompt is being answered and every listener has returned.
+    ///
+    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called there, in the same
+    /// task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
     pub async fn wait_until_idle(&self) {
+        if RUNS.try_with(|runs| runs.contains(&self.id())).unwrap_or_default() {
+            tracing::warn!("code that a run waits for called `wait_until_idle` on its assistant");
+            return;
+        }
         loop {
             // Created before the check, so that a run that ends in between is not missed.
             let idle = self.shared.idle.notified();
@@ -374,7 +386,8 @@ impl Assistant {
         }
     }
 
-    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results.
+    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results. Do not await
+    /// it in a listener, hook or tool of the same assistant, whose run waits for them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -411,7 +424,8 @@ impl Assistant {
         self.subscribe_listener(Listener::new(on_event))
     }
 
-    /// Like [`subscribe`](Self::subscribe), for an asynchronous function. The run waits until its future completes.
+    /// Like [`subscribe`](Self::subscribe), for an asynchronous function. The run waits until its future completes, for at most 60 seconds;
+    /// then it continues, and the function is not called again.
     pub fn subscribe_async<F>(
         &self,
         on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static,
@@ -424,6 +438,9 @@ impl Assistant {
 
     /// Returns a stream of all events from now on, to be read in another task. It ends after the next `agent_end`.
     /// A run that is suspended does not end it.
+    ///
+    /// The stream holds up to 256 events that were not read. Then the run waits for the reader, for at most 60 seconds, and continues
+    /// without it: see [`EventStream`]. Drop a stream that is not read.
     pub fn events(&self) -> EventStream {
         EventStream::pair(|listener| self.subscribe_listener(listener))
     }
@@ -437,7 +454,9 @@ impl Assistant {
         let shared = Arc::downgrade(&self.shared);
         Subscription::new(move || {
             if let Some(shared) = shared.upgrade() {
-                Assistant { shared }.state().listeners.remove(&listener);
+                let assistant = Assistant { shared };
+                let before = assistant.state().listeners.remove(&listener);
+                drop(before);
             }
         })
     }
@@ -449,6 +468,17 @@ impl Assistant {
     /// Whether anyone receives events.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
+    }
+
+    /// Runs a future of a run of this assistant.
+    pub(super) async fn within<T>(&self, run: impl Future<Output = T>) -> T {
+        let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
+        runs.push(self.id());
+        RUNS.scope(runs, run).await
+    }
+
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
 
     pub(super) async fn steered(&self) {

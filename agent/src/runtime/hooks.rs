@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
 use crate::model::ModelRequest;
+use crate::panics::{DropsQuietly, catch, catch_future};
 use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
 
 /// The error type of hooks.
@@ -346,4 +347,19 @@ pub struct AfterCall {
     pub is_error: Option<bool>,
     /// Whether the run continues.
     pub control: Option<Control>,
+}
+
+/// Asks a hook. A panic is an error, and the text of an error is read here, because that is code of the application, too.
+pub(super) async fn asked<'h, T>(
+    ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
+) -> Result<T, HookError> {
+    match catch_future(ask).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => {
+            let error = DropsQuietly(Some(error));
+            let text = catch(|| error.0.as_ref().map(ToString::to_string));
+            Err(text.ok().flatten().unwrap_or_else(|| "a hook failed, and so did its error".to_owned()).into())
+        }
+        Err(panic) => Err(format!("a hook panicked: {panic}").into()),
+    }
 }

@@ -248,7 +248,8 @@ impl Prompt {
         let handle = self.handle();
         let driver = self.begin(handle.cancel.clone(), None)?;
         // Listeners receive the result, and the assistant keeps the conversation.
-        runtime.spawn(async move { drop(driver.run().await) });
+        let assistant = handle.assistant.clone();
+        runtime.spawn(async move { drop(assistant.within(driver.run()).await) });
         Ok(handle)
     }
 
@@ -269,8 +270,9 @@ impl Prompt {
         // Nothing happens until the future is polled. From then on, only the driver is kept.
         let prompt = Box::new(self);
         Box::pin(async move {
+            let assistant = prompt.assistant.clone();
             let driver = prompt.begin(cancel, watcher)?;
-            driver.run().await
+            assistant.within(driver.run()).await
         })
     }
 

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::approval::{CheckedAgain, Edited, checked_again, decided};
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
-use super::hooks::{BeforeCall, HookError, ToolCallInfo};
+use super::hooks::{BeforeCall, HookError, ToolCallInfo, asked};
 use super::prepare::{check, hook_error};
 use super::queue::QueueMode;
 use super::records::RunRecords;
@@ -28,10 +28,11 @@ use crate::message::{
     AssistantMessage, Conversation, HandOff, LOST, Message, MessageList, StopReason, ToolArguments, ToolCall,
 };
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, StepCx};
+use crate::panics::catch_future;
 use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
 use crate::{
-    BoxFuture, CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool,
+    CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool,
     ToolContext, ToolOutcome,
 };
 
@@ -163,7 +164,7 @@ impl Stepwise {
         let event = Arc::new(event);
         for listener in self.config.listeners.iter() {
             // A builder's listeners do not wait.
-            drop(listener.tell(&event));
+            listener.notify(&event);
         }
     }
 
@@ -406,12 +407,9 @@ impl Stepwise {
     /// What the application's function decides; nobody knows where there is none.
     pub(crate) async fn approve(&self, request: ApprovalRequest, cancel: &CancelToken) -> Decision {
         let Some(approver) = self.config.approver.clone() else { return Decision::Later };
-        let decision = AssertUnwindSafe(async move { approver(request).await }).catch_unwind();
-        match until(cancel, decision).await {
+        match until(cancel, catch_future(|| approver(request))).await {
             Some(Ok(decision)) => decision,
-            Some(Err(payload)) => {
-                Decision::Deny(format!("the decision could not be made: {}", panic_text(payload)))
-            }
+            Some(Err(panic)) => Decision::Deny(format!("the decision could not be made: {panic}")),
             None => Decision::Deny("The run was cancelled.".to_owned()),
         }
     }
@@ -514,10 +512,4 @@ async fn until<T>(cancel: &CancelToken, work: impl Future<Output = T>) -> Option
         Either::Left((done, _)) => Some(done),
         Either::Right(_) => None,
     }
-}
-
-/// A hook, whose panic is an error.
-async fn asked<'h, T>(ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>) -> Result<T, HookError> {
-    let asked = AssertUnwindSafe(async { ask().await }).catch_unwind().await;
-    asked.unwrap_or_else(|payload| Err(format!("a hook panicked: {}", panic_text(payload)).into()))
 }
