@@ -102,6 +102,13 @@ async fn in_a_file_of_sqlite() {
     let other = SqlStore::sqlite(&path).await.unwrap();
     assert_store(&other, "again").await;
     assert!(path.exists(), "the path is taken as it is written");
+    #[cfg(unix)]
+    for beside in ["", "-wal", "-shm"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = folder.path(&format!("a store, 100% é.db{beside}"));
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.display());
+    }
     store.close().await;
     let error = store.load("x", 0, 1).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);

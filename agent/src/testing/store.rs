@@ -27,6 +27,7 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     records(store, name).await;
     ends(store, name).await;
     lists(store, name).await;
+    odd_texts(store, name).await;
     retention(store, name).await;
     entries(store, name).await;
     inbox(store, name).await;
@@ -79,6 +80,8 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     }
     assert!(ok(store.defer(&key, "job-5").await, "defer"), "a pending record can wait for its result");
     assert_eq!(found(store, &key).await.handle.as_deref(), Some("job-5"));
+    assert!(ok(store.defer(&key, "").await, "defer"), "a handle can be empty");
+    assert_eq!(found(store, &key).await.handle.as_deref(), Some(""), "an empty handle is a handle");
 }
 
 /// A record ends once, and its status never goes back.
@@ -141,6 +144,10 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(listed(all.clone().session(format!("{name}-1"))).await, "2.1");
     assert_eq!(listed(all.clone().between(99, 100)).await, "1.2 2.0", "the end is not included");
     assert_eq!(listed(InvocationQuery::new().run(format!("{run}/none"))).await, "");
+    // A filter that is empty is a filter: the name of a session or run may come from a request.
+    assert_eq!(listed(all.clone().session("")).await, "", "no session has the empty name");
+    assert_eq!(listed(all.clone().tool("")).await, "", "no tool has the empty name");
+    assert_eq!(listed(InvocationQuery::new().run("").session(format!("{name}-0"))).await, "");
     let (mut paged, mut query) = (Vec::new(), all.limit(2));
     loop {
         let page = ok(store.list(query.clone()).await, "list");
@@ -152,6 +159,53 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(paged.join(" "), "2.1 1.2 2.0 1.0 1.1", "pages are the whole list");
     let error = store.list(InvocationQuery::new().after("nonsense")).await;
     assert!(error.is_err(), "a page of nobody");
+}
+
+/// Empty texts and texts with control characters are names like others: each is its own.
+async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
+    const TEXTS: [&str; 5] = ["", "\0", "a\0b", "a\u{1a}b", "\u{1a}"];
+    let run = |text: &str| format!("{name}/odd{text}");
+    let call_of = |text: &str, session: Option<&str>, turn| {
+        let key = StepKey::new(run(text), turn, StepKind::Tool, 0);
+        call(&key, text, 700).in_session(session.map(str::to_owned))
+    };
+    let sessions = |text: &str| [None, Some(String::new()), Some(format!("{name}\u{1a}{text}\0"))];
+    for text in TEXTS {
+        for (turn, session) in (1..).zip(sessions(text)) {
+            let new = call_of(text, session.as_deref(), turn);
+            assert_eq!(ok(store.begin(new.clone()).await, "begin"), Begin::Fresh, "{text:?}");
+            assert!(ok(store.defer(&new.key, text).await, "defer"));
+            let record = found(store, &new.key).await;
+            assert_eq!((&record.call, record.handle.as_deref()), (&new, Some(text)), "a record is what was begun");
+        }
+    }
+    let count = async |query: InvocationQuery| ok(store.list(query).await, "list").records.len();
+    for text in TEXTS {
+        let all = InvocationQuery::new().run(run(text));
+        assert_eq!(count(all.clone()).await, 3, "the run {text:?}");
+        assert_eq!(count(all.clone().tool(text)).await, 3, "the tool {text:?}");
+        assert_eq!(count(all.clone().tool("a")).await, 0, "another tool");
+        for session in sessions(text).iter().flatten() {
+            assert_eq!(count(all.clone().session(session)).await, 1, "the session {session:?}");
+        }
+        let mut query = all.limit(1);
+        for _ in 0..2 {
+            let page = ok(store.list(query.clone()).await, "list");
+            query = query.after(page.next.unwrap_or_else(|| panic!("list: no next page of {text:?}")));
+        }
+        assert_eq!(count(query).await, 1, "the last page");
+    }
+    for text in TEXTS {
+        let (session, entry) = (format!("{name}-odd{text}"), SessionEntry::new(EntryKind::RunBegin));
+        assert_eq!(ok(store.append(&session, 0, vec![entry]).await, "append"), 1, "the session {session:?}");
+        let mut message = UserMessage::from(text);
+        message.id = Some(format!("id{text}"));
+        assert!(ok(store.push_steering(&session, message.clone()).await, "push"));
+        assert!(!ok(store.push_steering(&session, message.clone()).await, "push"), "one id, one message");
+        let key = StepKey::new(run(text), 1, StepKind::Poll, 0);
+        assert_eq!(ok(store.take_steering(&session, &key, 9).await, "take"), [message]);
+        assert_eq!(ok(store.delete_session(&session).await, "delete"), 1);
+    }
 }
 
 /// Calls that may have been lost are found. Records that ended long enough ago are deleted, and no others.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use super::text::{column, optional_column, optional_text, text};
 use super::{SqlStore, error, to_limit};
 use crate::store::record::MAX_PAGE;
 use crate::store::{
@@ -37,10 +38,10 @@ const INSERT: &str = "insert into agent_invocation
     values ($1, $2, $3, $4, $5, $6, 'pending', 1, '', $7, '', $8, 0) on conflict (id) do nothing";
 
 const LIST: &str = select!(
-    "where ($1 = '' or run_id = $1) and ($2 = '' or session_id = $2) and ($3 = '' or tool = $3)
-    and ($4 = '' or status = $4) and created_at >= $5 and created_at < $6
-    and (created_at > $7 or (created_at = $7 and (turn > $8 or (turn = $8 and (ord > $9 or (ord = $9 and id > $10))))))
-    order by created_at, turn, ord, id limit $11"
+    "where ($1 = 0 or run_id = $2) and ($3 = 0 or session_id = $4) and ($5 = 0 or tool = $6)
+    and ($7 = 0 or status = $8) and created_at >= $9 and created_at < $10
+    and (created_at > $11 or (created_at = $11 and (turn > $12 or (turn = $12 and (ord > $13 or (ord = $13 and id > $14))))))
+    order by created_at, turn, ord, id limit $15"
 );
 
 const PENDING: &str = select!(
@@ -48,11 +49,11 @@ const PENDING: &str = select!(
 );
 
 fn read(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
-    let text = |at: usize| row.try_get::<String, _>(at).map_err(error::of);
+    let kept = |at: usize| row.try_get::<String, _>(at).map_err(error::of);
     let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::of);
-    let (id, status, outcome) = (text(0)?, text(1)?, text(5)?);
+    let (id, status, outcome) = (text(kept(0)?), kept(1)?, kept(5)?);
     let mut call: NewInvocation =
-        serde_json::from_str(&text(4)?).map_err(|error| error::unreadable("the record of a call", error))?;
+        serde_json::from_str(&kept(4)?).map_err(|error| error::unreadable("the record of a call", error))?;
     call.key = id.parse().map_err(|error| StoreError::corrupt("the key of a record", error))?;
     call.created_at = number(6)?;
     let Some(status) = InvocationStatus::read(&status) else {
@@ -61,7 +62,7 @@ fn read(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
     let mut record = InvocationRecord::begun(call);
     record.status = status;
     record.attempt = u32::try_from(number(2)?).unwrap_or(u32::MAX);
-    record.handle = Some(text(3)?).filter(|handle| !handle.is_empty());
+    record.handle = optional_text(kept(3)?);
     if status != InvocationStatus::Pending {
         let end: StoredEnd =
             serde_json::from_str(&outcome).map_err(|error| error::unreadable("the end of a call", error))?;
@@ -77,7 +78,7 @@ fn json(value: &impl Serialize) -> Result<String, StoreError> {
 }
 
 async fn get(connection: &mut sqlx::AnyConnection, id: &str) -> Result<Option<InvocationRecord>, StoreError> {
-    let row = sqlx::query(select!("where id = $1")).bind(id).fetch_optional(connection).await;
+    let row = sqlx::query(select!("where id = $1")).bind(column(id)).fetch_optional(connection).await;
     row.map_err(error::of)?.as_ref().map(read).transpose()
 }
 
@@ -85,12 +86,12 @@ impl SqlStore {
     async fn insert(&self, new: &NewInvocation, id: &str) -> Result<bool, StoreError> {
         let (key, call) = (&new.key, json(new)?);
         let done = sqlx::query(INSERT)
-            .bind(id)
-            .bind(&*key.run)
+            .bind(column(id))
+            .bind(column(&key.run))
             .bind(i64::from(key.turn))
             .bind(i64::from(key.ord))
-            .bind(new.session.as_deref().unwrap_or_default())
-            .bind(&*new.tool)
+            .bind(optional_column(new.session.as_deref()))
+            .bind(column(&new.tool))
             .bind(call)
             .bind(new.created_at)
             .execute(&self.pool)
@@ -106,7 +107,7 @@ impl SqlStore {
         // In one transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
         sqlx::query("update agent_invocation set attempt = attempt + 1 where id = $1 and status = 'pending'")
-            .bind(&*id)
+            .bind(column(&id))
             .execute(&mut *transaction)
             .await
             .map_err(error::of)?;
@@ -126,7 +127,7 @@ impl SqlStore {
         .bind(status)
         .bind(stored)
         .bind(at)
-        .bind(key.to_string())
+        .bind(column(&key.to_string()))
         .execute(&self.pool)
         .await;
         done.map(|done| done.rows_affected() == 1).map_err(error::of)
@@ -139,16 +140,20 @@ impl SqlStore {
             None => (i64::MIN, -1, -1, String::new()),
         };
         let rows = sqlx::query(LIST)
-            .bind(query.run.unwrap_or_default())
-            .bind(query.session.unwrap_or_default())
-            .bind(query.tool.unwrap_or_default())
+            .bind(i64::from(query.run.is_some()))
+            .bind(column(query.run.as_deref().unwrap_or_default()))
+            .bind(i64::from(query.session.is_some()))
+            .bind(optional_column(query.session.as_deref()))
+            .bind(i64::from(query.tool.is_some()))
+            .bind(column(query.tool.as_deref().unwrap_or_default()))
+            .bind(i64::from(query.status.is_some()))
             .bind(query.status.map_or("", InvocationStatus::as_str))
             .bind(query.from.unwrap_or(i64::MIN))
             .bind(query.until.unwrap_or(i64::MAX))
             .bind(at)
             .bind(turn)
             .bind(ord)
-            .bind(id)
+            .bind(column(&id))
             .bind(to_limit(size + 1))
             .fetch_all(&self.pool)
             .await
@@ -171,8 +176,8 @@ impl InvocationStore for SqlStore {
         Box::pin(async move {
             let done =
                 sqlx::query("update agent_invocation set handle = $1 where id = $2 and status = 'pending'")
-                    .bind(handle)
-                    .bind(key.to_string())
+                    .bind(optional_column(Some(handle)))
+                    .bind(column(&key.to_string()))
                     .execute(&self.pool)
                     .await;
             done.map(|done| done.rows_affected() == 1).map_err(error::of)

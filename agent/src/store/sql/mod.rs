@@ -4,17 +4,20 @@ mod error;
 mod invocations;
 mod schema;
 mod sessions;
+mod text;
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyConnection, ConnectOptions as _, Connection as _, Executor as _, Pool, Transaction};
 
 use super::{StoreError, StoreErrorKind};
-use crate::BoxFuture;
+use crate::{BoxFuture, private_files};
 
 /// A store in an SQLite file or a Postgres database (feature `store-sql`). Clones share one connection pool.
 ///
@@ -54,6 +57,9 @@ const CONNECTIONS: u32 = 16;
 
 impl SqlStore {
     /// Opens an SQLite file, and creates it if it does not exist.
+    ///
+    /// A new file can be read and written only by its owner (0600), and so can the files that SQLite keeps beside it. A file
+    /// that exists keeps its permissions, which the files beside it get, too.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, created or migrated.
@@ -107,6 +113,9 @@ impl SqlStore {
         // Statements are not logged, because they contain values of the application.
         let options: AnyConnectOptions = url.parse().map_err(error::of)?;
         let options = options.disable_statement_logging();
+        if !is_postgres && url.contains("mode=rwc") {
+            create_file(url)?;
+        }
         let settings = if is_postgres { POSTGRES } else { SQLITE };
         // A pool retries, and in the end reports only that it has no connection. A single connection reports the reason.
         let mut first = AnyConnection::connect_with(&options).await.map_err(error::of)?;
@@ -139,6 +148,18 @@ impl SqlStore {
 
     async fn connection(&self) -> Result<sqlx::pool::PoolConnection<Any>, StoreError> {
         self.pool.acquire().await.map_err(error::of)
+    }
+}
+
+/// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the
+/// files that it keeps beside (`-wal`, `-shm`) get the permissions of this one.
+fn create_file(url: &str) -> Result<(), StoreError> {
+    let options: SqliteConnectOptions = url.parse().map_err(error::of)?;
+    match private_files::create(options.get_filename()) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(error::unusable("the file of the database cannot be created", error))
+        }
+        _ => Ok(()),
     }
 }
 

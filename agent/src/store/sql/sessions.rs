@@ -2,6 +2,7 @@
 
 use sqlx::Row as _;
 
+use super::text::column;
 use super::{SqlStore, error, from_sql, to_limit, to_sql};
 use crate::message::UserMessage;
 use crate::store::memory::{MAX_INBOX, full_inbox, no_id};
@@ -37,12 +38,12 @@ async fn take(
 ) -> Result<(), sqlx::Error> {
     let mut room = from_sql(to_limit(limit));
     for _ in 0..TRIES {
-        let waits = sqlx::query(WAITS).bind(session).fetch_optional(&mut *connection).await?;
+        let waits = sqlx::query(WAITS).bind(column(session)).fetch_optional(&mut *connection).await?;
         if room == 0 || waits.is_none() {
             break;
         }
         let taken =
-            sqlx::query(TAKE).bind(key).bind(session).bind(to_sql(room)).execute(&mut *connection).await?;
+            sqlx::query(TAKE).bind(column(key)).bind(column(session)).bind(to_sql(room)).execute(&mut *connection).await?;
         room = room.saturating_sub(taken.rows_affected());
     }
     Ok(())
@@ -72,23 +73,23 @@ impl SqlStore {
                 let found = sqlx::query(
                     "select coalesce(max(seq), 0) from agent_session_entry where session_id = $1",
                 )
-                .bind(session)
+                .bind(column(session))
                 .fetch_one(&self.pool)
                 .await;
                 result(found.and_then(|row| row.try_get::<i64, _>(0)).map(|last| last == to_sql(expected)))
             }
             [(seq, text)] => {
                 let append =
-                    sqlx::query(APPEND).bind(session).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
+                    sqlx::query(APPEND).bind(column(session)).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
                 result(append.execute(&self.pool).await.map(|done| done.rows_affected() == 1))
             }
             [(seq, text), more @ ..] => {
                 let mut transaction = self.begin_transaction().await?;
                 let append =
-                    sqlx::query(APPEND).bind(session).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
+                    sqlx::query(APPEND).bind(column(session)).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
                 result(append.execute(&mut *transaction).await.map(|done| done.rows_affected() == 1))?;
                 for (seq, text) in more {
-                    let append = sqlx::query(APPEND_MORE).bind(session).bind(*seq).bind(text.as_str());
+                    let append = sqlx::query(APPEND_MORE).bind(column(session)).bind(*seq).bind(text.as_str());
                     result(append.execute(&mut *transaction).await.map(|_| true))?;
                 }
                 result(transaction.commit().await.map(|()| true))
@@ -100,7 +101,7 @@ impl SqlStore {
         let rows = sqlx::query(
             "select seq, entry from agent_session_entry where session_id = $1 and seq > $2 order by seq limit $3",
         )
-        .bind(session)
+        .bind(column(session))
         .bind(to_sql(after))
         .bind(to_limit(limit))
         .fetch_all(&self.pool)
@@ -122,8 +123,8 @@ impl SqlStore {
             .map_err(|error| error::unreadable("a message that is no JSON", error))?;
         for _ in 0..TRIES {
             let done = sqlx::query(PUSH)
-                .bind(session)
-                .bind(&**id)
+                .bind(column(session))
+                .bind(column(id))
                 .bind(&*text)
                 .bind(to_limit(MAX_INBOX))
                 .execute(&self.pool)
@@ -134,8 +135,8 @@ impl SqlStore {
             }
             let twin =
                 sqlx::query("select seq from agent_steering where session_id = $1 and message_id = $2")
-                    .bind(session)
-                    .bind(&**id)
+                    .bind(column(session))
+                    .bind(column(id))
                     .fetch_optional(&self.pool)
                     .await
                     .map_err(error::of)?;
@@ -157,8 +158,8 @@ impl SqlStore {
         let is_new = sqlx::query(
             "insert into agent_steering_taken (session_id, taken_by) values ($1, $2) on conflict do nothing",
         )
-        .bind(session)
-        .bind(&*key)
+        .bind(column(session))
+        .bind(column(&key))
         .execute(&mut *transaction)
         .await
         .map_err(error::of)?;
@@ -168,8 +169,8 @@ impl SqlStore {
         let rows = sqlx::query(
             "select message from agent_steering where session_id = $1 and taken_by = $2 order by seq",
         )
-        .bind(session)
-        .bind(&*key)
+        .bind(column(session))
+        .bind(column(&key))
         .fetch_all(&mut *transaction)
         .await
         .map_err(error::of)?;
@@ -187,10 +188,10 @@ impl SqlStore {
             "delete from agent_steering where session_id = $1",
             "delete from agent_steering_taken where session_id = $1",
         ] {
-            sqlx::query(statement).bind(session).execute(&mut *transaction).await.map_err(error::of)?;
+            sqlx::query(statement).bind(column(session)).execute(&mut *transaction).await.map_err(error::of)?;
         }
         let done = sqlx::query("delete from agent_session_entry where session_id = $1")
-            .bind(session)
+            .bind(column(session))
             .execute(&mut *transaction)
             .await
             .map_err(error::of)?;

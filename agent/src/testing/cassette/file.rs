@@ -14,7 +14,9 @@ use super::scrub::Scrubber;
 use crate::ToolDefinition;
 use crate::message::{AssistantMessage, Message};
 use crate::model::{Capabilities, ManagedTool, ModelInfo, ModelRequest, PromptCache, ToolChoice};
+use crate::private_files;
 use serde_json::{Map, Value, json};
+use std::io::Write as _;
 use std::path::Path;
 
 const VERSION: u64 = 1;
@@ -120,7 +122,7 @@ impl Tape {
 
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+            private_files::create_folder(folder)?;
         }
         let mut tools = Map::new();
         let exchanges: Vec<Value> = self
@@ -136,7 +138,11 @@ impl Tape {
         file["exchanges"] = exchanges.into();
         // Written to a temporary file and renamed, so that a reader never sees half of it.
         let beside = path.with_extension("json.part");
-        std::fs::write(&beside, format!("{file:#}\n"))?;
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        private_files::create(&beside)?.write_all(format!("{file:#}\n").as_bytes())?;
         std::fs::rename(beside, path)
     }
 
