@@ -110,7 +110,9 @@ async fn listeners_to_retries_and_usage_that_panic_fail_nothing() {
     assert_eq!((retries.load(Ordering::Relaxed), usages.load(Ordering::Relaxed)), (1, 1));
     for option in ["on_retry", "on_usage"] {
         let events = traces.events.lock().unwrap();
-        let logged = events.iter().filter(|(_, fields)| fields.get("option").is_some_and(|name| name.contains(option)));
+        let logged = events
+            .iter()
+            .filter(|(_, fields)| fields.get("option").is_some_and(|name| name.contains(option)));
         assert_eq!(logged.count(), 1, "{option}");
     }
 }
@@ -159,7 +161,10 @@ async fn functions_of_an_mcp_client_that_panic_fail_closed() {
     let registry = Registry::new(tools![{ client.tools() }]).unwrap();
     let call = ToolCall::new("c", "m__search", json!({}));
     let outcome = registry.call(&call, &ToolContext::new()).await.outcome;
-    assert!(matches!(&outcome, ToolOutcome::Completed(output) if output.text_content() == "found"), "{outcome:?}");
+    assert!(
+        matches!(&outcome, ToolOutcome::Completed(output) if output.text_content() == "found"),
+        "{outcome:?}"
+    );
     client.refresh().await.unwrap();
     let ToolOutcome::Failed { code, .. } = registry.call(&call, &ToolContext::new()).await.outcome else {
         panic!("a changed tool ran");
@@ -183,6 +188,9 @@ async fn functions_of_an_mcp_server_that_panic_refuse_the_request() {
         let reply = crate::mcp_support::post(server.address, header, &message).await;
         assert_eq!(reply.status, 503, "{reply:?}");
         assert!(reply.body.contains("Reference: "), "{reply:?}");
-        assert_eq!(ask(server.address, "tools/list", json!({})).await.status, if header.is_empty() { 503 } else { 401 });
+        assert_eq!(
+            ask(server.address, "tools/list", json!({})).await.status,
+            if header.is_empty() { 503 } else { 401 }
+        );
     }
 }

@@ -384,7 +384,13 @@ impl AgentLoop {
         if !self.is_muted {
             let shown = ShownEvent { secrets: self.secrets.clone(), hides_update };
             let kind = kind(self);
-            self.events.push_back(Event { run_id: self.run.clone(), turn: self.turn, seq: self.seq, kind, shown });
+            self.events.push_back(Event {
+                run_id: self.run.clone(),
+                turn: self.turn,
+                seq: self.seq,
+                kind,
+                shown,
+            });
         }
     }
 

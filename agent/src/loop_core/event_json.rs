@@ -188,10 +188,9 @@ impl<'a> Kind<'a> {
                 Self::MessageUpdate { update: Cow::Owned(shown.secrets.update(update)) }
             }
             EventKind::MessageUpdate { update } => Self::MessageUpdate { update: Cow::Borrowed(update) },
-            EventKind::MessageEnd { message, queued_id } => Self::MessageEnd {
-                message: shown_message(shown, message),
-                queued_id: queued_id.as_deref(),
-            },
+            EventKind::MessageEnd { message, queued_id } => {
+                Self::MessageEnd { message: shown_message(shown, message), queued_id: queued_id.as_deref() }
+            }
             EventKind::ToolExecutionStart { call } => Self::ToolExecutionStart {
                 call_id: &call.id,
                 tool: &call.name,

@@ -53,6 +53,8 @@ mod secrets;
 mod signed;
 mod waiting;
 
+#[cfg(feature = "runtime")]
+pub(crate) use again::ReadyCall;
 pub use agent_loop::AgentLoop;
 pub use answer::{
     Answer, AnswerError, CallCoercions, CallEnd, Decided, Note, Prepared, Ready, Reply, Verdict,
@@ -62,8 +64,6 @@ pub use effect::{ApprovalRequest, Effect, PendingCall, Queue, TurnSummary};
 pub use end::{End, Limit, LimitReached, RunStop};
 pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
-#[cfg(feature = "runtime")]
-pub(crate) use again::ReadyCall;
 #[cfg(feature = "runtime")]
 pub(crate) use large::{cut, text_bytes};
 pub use record::RecordedTurn;

@@ -100,5 +100,13 @@ fn slot(slot: &Slot) -> Value {
 fn usage(usage: &Usage) -> Value {
     // The offset keeps sums of prices away from the points where the last digit of a float decides.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
-    json!([usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning, usage.total, nanos])
+    json!([
+        usage.input,
+        usage.output,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        usage.total,
+        nanos
+    ])
 }

@@ -10,8 +10,8 @@ use futures_core::Stream;
 
 use super::accumulator::Accumulator;
 use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
-use crate::panics::DropsQuietly;
 use crate::message::AssistantMessage;
+use crate::panics::DropsQuietly;
 use crate::{CancelToken, Cancelled};
 
 type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;

@@ -350,7 +350,9 @@ impl Driver {
         let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();
         let has_schema = self.config.model.info().capabilities.native_output;
         // A check of the application that panics is left to the caller, who is told of it.
-        let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else { return false };
+        let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else {
+            return false;
+        };
         self.asked_again += 1;
         let tries = self.config.rules.max_retries.saturating_add(1);
         let report = report.on_attempt(self.asked_again, tries).to_text();

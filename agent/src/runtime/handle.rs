@@ -86,8 +86,10 @@ impl RunHandle {
     /// # Ok(()) }
     /// ```
     pub fn snapshot(&self) -> Option<AgentLoop> {
-        let mut run =
-            self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()?;
+        let mut run = self
+            .assistant
+            .with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot()))
+            .flatten()?;
         self.assistant.config().sign(&mut run);
         Some(run)
     }

@@ -358,7 +358,11 @@ pub(super) async fn asked<'h, T>(
         Ok(Err(error)) => {
             let error = DropsQuietly(Some(error));
             let text = catch(|| error.0.as_ref().map(ToString::to_string));
-            Err(text.ok().flatten().unwrap_or_else(|| "a hook failed, and so did its error".to_owned()).into())
+            Err(text
+                .ok()
+                .flatten()
+                .unwrap_or_else(|| "a hook failed, and so did its error".to_owned())
+                .into())
         }
         Err(panic) => Err(format!("a hook panicked: {panic}").into()),
     }

@@ -44,9 +44,9 @@ pub use prompt::{Prompt, Run, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 pub use turn_tools::TurnTools;
 
-pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
+pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use stepwise::{StepCall, Stepwise};
 

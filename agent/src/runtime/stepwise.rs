@@ -21,8 +21,8 @@ use super::records::RunRecords;
 use super::segment::run;
 use super::{Decision, telemetry};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, ReadyCall, RecordedTurn, Reply,
-    Signature, SteeringPolicy, TurnSummary,
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, ReadyCall, RecordedTurn,
+    Reply, Signature, SteeringPolicy, TurnSummary,
 };
 use crate::message::{
     AssistantMessage, Conversation, HandOff, LOST, Message, MessageList, StopReason, ToolArguments, ToolCall,
@@ -32,8 +32,8 @@ use crate::panics::catch_future;
 use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
 use crate::{
-    CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool,
-    ToolContext, ToolOutcome,
+    CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool, ToolContext,
+    ToolOutcome,
 };
 
 /// The steps of an assistant's runs. It keeps nothing from step to step.

@@ -176,7 +176,11 @@ async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
             assert_eq!(ok(store.begin(new.clone()).await, "begin"), Begin::Fresh, "{text:?}");
             assert!(ok(store.defer(&new.key, text).await, "defer"));
             let record = found(store, &new.key).await;
-            assert_eq!((&record.call, record.handle.as_deref()), (&new, Some(text)), "a record is what was begun");
+            assert_eq!(
+                (&record.call, record.handle.as_deref()),
+                (&new, Some(text)),
+                "a record is what was begun"
+            );
         }
     }
     let count = async |query: InvocationQuery| ok(store.list(query).await, "list").records.len();

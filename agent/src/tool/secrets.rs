@@ -44,7 +44,8 @@ impl SecretArguments {
 
     /// Whether a call of this tool can have arguments that are withheld.
     pub(crate) fn may_hide(&self, tool: &str) -> bool {
-        let mut known = self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool).peekable();
+        let mut known =
+            self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool).peekable();
         self.hides_unknown
             && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
     }

@@ -52,9 +52,9 @@ fn fill(edited: &mut Value, shown: &Value, sent: &Value) {
 /// Finds a marker in the place of a secret.
 fn marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
     match (edited, hidden) {
-        (Value::Object(edited), Value::Object(hidden)) => edited
-            .iter()
-            .find_map(|(key, value)| marker(value, hidden.get(key)?, format!("{path}/{key}"))),
+        (Value::Object(edited), Value::Object(hidden)) => {
+            edited.iter().find_map(|(key, value)| marker(value, hidden.get(key)?, format!("{path}/{key}")))
+        }
         (Value::Array(edited), Value::Array(hidden)) => {
             let mut items = edited.iter().zip(hidden).enumerate();
             items.find_map(|(at, (value, hidden))| marker(value, hidden, format!("{path}/{at}")))

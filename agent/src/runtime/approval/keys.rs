@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::Signer;
 #[cfg(feature = "approvals-signed")]
 use super::sign::Key;
-use crate::runtime::BuildError;
 #[cfg(feature = "approvals-signed")]
 use crate::runtime::AssistantBuilder;
+use crate::runtime::BuildError;
 
 /// The keys of a builder.
 #[derive(Default)]

@@ -18,9 +18,9 @@ use crate::loop_core::ApprovalRequest;
 use crate::{BoxFuture, ToolOutcome};
 
 #[cfg(feature = "durable-restate")]
-pub(super) use again::checked_again;
-#[cfg(feature = "durable-restate")]
 pub(crate) use again::CheckedAgain;
+#[cfg(feature = "durable-restate")]
+pub(super) use again::checked_again;
 #[cfg(feature = "durable-restate")]
 pub(super) use ask::{Edited, decided};
 pub(super) use keys::ApprovalKeys;

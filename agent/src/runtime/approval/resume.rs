@@ -197,7 +197,8 @@ fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> 
             None => ResumeError::Tampered { call_id: call.call.id },
         });
     }
-    let is_signed = |signer: &Signer| core.mac().is_some_and(|mac| signer.is_of_state(mac, &core.signed_state()));
+    let is_signed =
+        |signer: &Signer| core.mac().is_some_and(|mac| signer.is_of_state(mac, &core.signed_state()));
     if signer.is_some_and(|signer| !is_signed(signer)) {
         return Err(ResumeError::Changed);
     }

@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn a_signature_is_of_one_call_and_one_key() {
         let made = |byte: u8| Key::new(&[byte; 32]).unwrap();
-        let signer = |key: u8, former: &[u8]| Signer::new(made(key), former.iter().map(|key| made(*key)).collect());
+        let signer =
+            |key: u8, former: &[u8]| Signer::new(made(key), former.iter().map(|key| made(*key)).collect());
         let key = signer(1, &[]);
         let one = call(json!({"amount": 5, "to": "x"}));
         let mac = key.hex(&bound(&one));

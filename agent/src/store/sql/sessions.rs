@@ -42,8 +42,12 @@ async fn take(
         if room == 0 || waits.is_none() {
             break;
         }
-        let taken =
-            sqlx::query(TAKE).bind(column(key)).bind(column(session)).bind(to_sql(room)).execute(&mut *connection).await?;
+        let taken = sqlx::query(TAKE)
+            .bind(column(key))
+            .bind(column(session))
+            .bind(to_sql(room))
+            .execute(&mut *connection)
+            .await?;
         room = room.saturating_sub(taken.rows_affected());
     }
     Ok(())
@@ -79,17 +83,24 @@ impl SqlStore {
                 result(found.and_then(|row| row.try_get::<i64, _>(0)).map(|last| last == to_sql(expected)))
             }
             [(seq, text)] => {
-                let append =
-                    sqlx::query(APPEND).bind(column(session)).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
+                let append = sqlx::query(APPEND)
+                    .bind(column(session))
+                    .bind(*seq)
+                    .bind(text.as_str())
+                    .bind(to_sql(expected));
                 result(append.execute(&self.pool).await.map(|done| done.rows_affected() == 1))
             }
             [(seq, text), more @ ..] => {
                 let mut transaction = self.begin_transaction().await?;
-                let append =
-                    sqlx::query(APPEND).bind(column(session)).bind(*seq).bind(text.as_str()).bind(to_sql(expected));
+                let append = sqlx::query(APPEND)
+                    .bind(column(session))
+                    .bind(*seq)
+                    .bind(text.as_str())
+                    .bind(to_sql(expected));
                 result(append.execute(&mut *transaction).await.map(|done| done.rows_affected() == 1))?;
                 for (seq, text) in more {
-                    let append = sqlx::query(APPEND_MORE).bind(column(session)).bind(*seq).bind(text.as_str());
+                    let append =
+                        sqlx::query(APPEND_MORE).bind(column(session)).bind(*seq).bind(text.as_str());
                     result(append.execute(&mut *transaction).await.map(|_| true))?;
                 }
                 result(transaction.commit().await.map(|()| true))
@@ -188,7 +199,11 @@ impl SqlStore {
             "delete from agent_steering where session_id = $1",
             "delete from agent_steering_taken where session_id = $1",
         ] {
-            sqlx::query(statement).bind(column(session)).execute(&mut *transaction).await.map_err(error::of)?;
+            sqlx::query(statement)
+                .bind(column(session))
+                .execute(&mut *transaction)
+                .await
+                .map_err(error::of)?;
         }
         let done = sqlx::query("delete from agent_session_entry where session_id = $1")
             .bind(column(session))
