@@ -1,4 +1,5 @@
-//! Runs that survive their process: the same agent loop on a durable execution engine.
+//! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal holds the whole run, with the
+//! secret arguments of calls, because it is needed to continue: protect the engine like a store of passwords.
 //!
 //! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
 //! tool call is a step that the engine records. If a process dies, another one continues after the last recorded step. The SDK has the MIT

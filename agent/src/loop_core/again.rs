@@ -71,6 +71,14 @@ impl AgentLoop {
         })
     }
 
+    /// Notes that a call which may run was allowed before: it had begun in a process that is gone.
+    pub(crate) fn approve(&mut self, ord: u32) {
+        let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
+        if let Some(slot) = slot.filter(|slot| slot.state == State::Ready) {
+            slot.is_approved = true;
+        }
+    }
+
     /// Replaces the arguments that a call runs with, if it has not begun.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));

@@ -16,7 +16,8 @@ use super::{
 use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::{Control, StepKey, StepKind};
 
-/// The agent loop as a value. See the [module](super) documentation.
+/// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation, with the secret
+/// arguments of calls, because they are needed to continue: keep it where you keep passwords.
 ///
 /// Its conversation is always sound, except for the calls that are being worked on; [`abort`](Self::abort) ends those. Take the
 /// [events](Self::take_event) before you store the loop, because they are not part of the stored form.

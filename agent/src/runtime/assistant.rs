@@ -225,7 +225,9 @@ impl Assistant {
     /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have none.
     /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
     /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
-    /// run keeps its id and its limits, but its wall-clock limit starts again.
+    /// rules of this assistant are asked again about each call that is about to run, see
+    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and what it has used so far; its limits are those
+    /// of this assistant, and the wall-clock limit starts again.
     ///
     /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
     /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,

@@ -66,7 +66,8 @@ impl RunHandle {
         self.assistant.follow_up(message)
     }
 
-    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active.
+    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. It
+    /// holds the secret arguments of calls.
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;

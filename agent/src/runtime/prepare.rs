@@ -33,19 +33,22 @@ impl Driver {
             if self.stop.is_now() {
                 return;
             }
-            let prepared = if self.is_steered() {
-                Prepared::Ended(CallEnd::new(steered()))
+            let (prepared, has_begun) = if self.is_steered() {
+                (Prepared::Ended(CallEnd::new(steered())), false)
             } else {
-                let Some(prepared) = self.found_or_prepared(ord, &call).await else { return };
+                let Some((prepared, has_begun)) = self.found_or_prepared(ord, &call).await else { return };
                 if let Prepared::Ended(end) = &prepared
                     && end.outcome.is_error()
                 {
                     let tool = self.config.registry.get(&call.name).map(|tool| &**tool);
                     telemetry::refused(tool, &call, &end.outcome, &self.context);
                 }
-                prepared
+                (prepared, has_begun)
             };
             self.note(Note::CallPrepared(ord, prepared));
+            if has_begun {
+                self.core(|core, _| core.approve(ord));
+            }
             self.emit().await;
             if self.stop.is_now() {
                 return;
@@ -71,18 +74,16 @@ impl Driver {
                 .unwrap_or_default()
     }
 
-    /// What the call comes to before it runs; none when the run was stopped meanwhile. A run that goes on after its process
-    /// died finds what became of its calls.
-    async fn found_or_prepared(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
-        let Some(found) = Box::pin(self.found(ord, call)).await else {
-            return self.prepare_call(call).await;
-        };
-        match found {
-            Found::Ended(end) => Some(Prepared::Ended(*end)),
+    /// Prepares a call, and says whether it had begun before: a run that resumes after its process died looks its calls up. Returns
+    /// `None` if the run was stopped meanwhile.
+    async fn found_or_prepared(&mut self, ord: u32, call: &ToolCall) -> Option<(Prepared, bool)> {
+        match Box::pin(self.found(ord, call)).await {
+            None => self.prepare_call(call).await.map(|prepared| (prepared, false)),
+            Some(Found::Ended(end)) => Some((Prepared::Ended(*end), false)),
             // It was allowed before it began.
-            Found::Begun => self.prepare_call(call).await.map(|prepared| match prepared {
-                Prepared::Ready(ready) => Prepared::Ready(Ready { approval: None, ..ready }),
-                ended @ Prepared::Ended(_) => ended,
+            Some(Found::Begun) => self.prepare_call(call).await.map(|prepared| match prepared {
+                Prepared::Ready(ready) => (Prepared::Ready(Ready { approval: None, ..ready }), true),
+                ended @ Prepared::Ended(_) => (ended, false),
             }),
         }
     }

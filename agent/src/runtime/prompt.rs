@@ -417,7 +417,8 @@ pub struct RunOutput {
     pub stop: RunStop,
     /// The coercions in the arguments of its calls. Calls without any are not listed.
     pub coercions: Vec<CallCoercions>,
-    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process.
+    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
+    /// secret arguments of the calls, which are needed to run them.
     pub snapshot: Option<Box<AgentLoop>>,
 }
 
