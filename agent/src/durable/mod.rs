@@ -46,7 +46,7 @@
 //! * [`DurableRun::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
 //!   step, or at once if the run is waiting. If several processes serve, tools in the others run to their end.
 //! * What happens between steps must be the same on every replay: approval rules (`approval = when(…)`), the tools and their policies.
-//!   Hooks are steps of their own and are not restricted. Serve new code that would take different steps at a new address.
+//!   Hooks are steps of their own and are not restricted. They are asked again after a run waited for decisions. Serve new code that would take different steps at a new address.
 //! * Listeners receive events again on a replay. Results are not cached between calls, requests are not passed to `on_metric`, and an
 //!   approval key is not used, because the engine controls who may decide.
 //!

@@ -125,7 +125,7 @@ impl AgentLoop {
     /// Sets the tools of the run. Approval requests, and events as JSON, leave out their secret arguments, and all arguments of unknown
     /// tools if any of these has secrets. The tools are not part of the stored form.
     ///
-    /// An [`Assistant`](crate::guide) does this itself; it is for other drivers.
+    /// An assistant does this itself; the method is for other drivers.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, Answer, LoopConfig, Reply};

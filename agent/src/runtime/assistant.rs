@@ -13,7 +13,7 @@ use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
-use super::queue::{MessageQueue, QueueMode, Receipt};
+use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
 use super::records::{Debts, Keeper, SessionState};
 use super::spill::{Spill, SpilledFile};
 use super::turn_tools::Preparer;
@@ -295,13 +295,16 @@ impl Assistant {
 
     /// Removes all messages from a queue. Their receipts report [`NotDelivered::Cleared`](super::NotDelivered::Cleared).
     pub fn clear_queue(&self, queue: Queue) {
-        self.state().queue(queue).clear();
+        let cleared = self.state().queue(queue).clear();
+        cleared.iter().for_each(Queued::clear);
     }
 
     /// Removes the message with this [id](Receipt::id) from its queue; its receipt reports this. Returns false if neither queue has it.
     pub fn remove_queued(&self, id: &str) -> bool {
         let mut state = self.state();
-        state.steering.remove(id) || state.follow_ups.remove(id)
+        let removed = state.steering.remove(id).or_else(|| state.follow_ups.remove(id));
+        drop(state);
+        removed.inspect(Queued::clear).is_some()
     }
 
     /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
@@ -409,13 +412,13 @@ impl Assistant {
             return false;
         }
         state.conversation.clear();
-        state.steering.clear();
-        state.follow_ups.clear();
+        let cleared = [state.steering.clear(), state.follow_ups.clear()];
         state.cache.clear();
         state.last_error = None;
         let spilled = std::mem::take(&mut state.spilled);
         drop(state);
         drop(spilled);
+        cleared.iter().flatten().for_each(Queued::clear);
         true
     }
 

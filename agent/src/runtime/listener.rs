@@ -208,7 +208,10 @@ impl Buffer {
             if waiting.is_closed || waiting.events.len() <= MAX_WAITING {
                 return Poll::Ready(());
             }
-            waiting.writer = Some(cx.waker().clone());
+            // Dropped without the lock: a waker may own a task.
+            let replaced = waiting.writer.replace(cx.waker().clone());
+            drop(waiting);
+            drop(replaced);
             Poll::Pending
         })))
     }
@@ -287,10 +290,9 @@ impl Stream for EventStream {
         let event = waiting.events.pop_front();
         let writer = waiting.writer.take();
         let is_late = waiting.is_late;
-        if event.is_none() {
-            waiting.reader = Some(cx.waker().clone());
-        }
+        let replaced = if event.is_none() { waiting.reader.replace(cx.waker().clone()) } else { None };
         drop(waiting);
+        drop(replaced);
         writer.into_iter().for_each(Waker::wake);
         let Some(event) = event else {
             self.is_over = is_late;
