@@ -23,9 +23,7 @@ struct Bomb;
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            panic!("a bomb");
-        }
+        assert!(std::thread::panicking(), "a bomb");
     }
 }
 
@@ -193,6 +191,19 @@ impl<T: Unpin> Future for BadFuture<T> {
     }
 }
 
+/// A future that is never done and panics when it is dropped.
+struct Waits {
+    _bomb: Bomb,
+}
+
+impl Future for Waits {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
 type Change = fn(AssistantBuilder) -> AssistantBuilder;
 
 /// Each in a task of its own: a panic of the run is an error of the task.
@@ -284,16 +295,6 @@ async fn listeners_and_models_may_panic_when_they_are_dropped() {
     // One that is waited for when its run is dropped.
     let model = ScriptedModel::new([reply().text("one"), reply().text("two")]);
     let assistant = crate::assistant_support::assistant(&model).build().unwrap();
-    struct Waits {
-        _bomb: Bomb,
-    }
-    impl Future for Waits {
-        type Output = ();
-
-        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-            Poll::Pending
-        }
-    }
     let waits = assistant.subscribe_async(|_| Waits { _bomb: Bomb });
     let run = assistant.start("go").unwrap();
     tokio::task::yield_now().await;

@@ -315,7 +315,7 @@ async fn after_waiting(
     let (waits, same) = (Arc::new(AtomicBool::new(false)), says.clone());
     let (seen, now) = (waits.clone(), now.to_vec());
     let builder = hooked(built(&asking(), &ledger), &says, &asked).on_approval(move |_| {
-        *same.lock().unwrap() = now.clone();
+        same.lock().unwrap().clone_from(&now);
         seen.store(true, Ordering::SeqCst);
         async { Decision::Later }
     });

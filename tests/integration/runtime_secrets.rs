@@ -139,7 +139,7 @@ async fn parts_that_arrive_whole_and_argument_events_have_no_secrets() {
     let texts: Arc<Mutex<Vec<String>>> = Arc::default();
     let write = texts.clone();
     let assistant = built(&model())
-        .request(|request| request.with_argument_events())
+        .request(agent::model::ModelRequest::with_argument_events)
         .on_event(move |event| write.lock().unwrap().push(serde_json::to_string(event).unwrap()))
         .on_approval(|_| async { Decision::Allow })
         .build()
@@ -147,7 +147,9 @@ async fn parts_that_arrive_whole_and_argument_events_have_no_secrets() {
     assistant.prompt("Sign in").await.unwrap();
     let texts = texts.lock().unwrap();
     assert!(texts.iter().any(|text| text.contains("tool_call_argument")));
-    texts.iter().for_each(|text| assert_hidden(text));
+    for text in texts.iter() {
+        assert_hidden(text);
+    }
     let appended: String = texts
         .iter()
         .filter_map(|text| {
@@ -293,5 +295,7 @@ async fn debug_texts_show_no_arguments() {
         format!("{request:?}"),
         format!("{run:?}"),
     ];
-    texts.iter().for_each(|text| assert_hidden(text));
+    for text in &texts {
+        assert_hidden(text);
+    }
 }

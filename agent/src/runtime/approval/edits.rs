@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::loop_core::ApprovalRequest;
+use crate::message::ToolArguments;
 use crate::tool::secrets::SecretArguments;
 
 /// Puts the secrets that were sent where a person left the marker for them.
@@ -15,7 +16,7 @@ pub(super) fn with_sent_secrets(
     mut edited: Value,
 ) -> Result<Value, String> {
     let tool = &request.call.name;
-    let sent = request.args_with_secrets().and_then(|args| args.value());
+    let sent = request.args_with_secrets().and_then(ToolArguments::value);
     if let (Some(shown), Some(sent)) = (request.call.args.value(), sent) {
         fill(&mut edited, &shown, &sent);
     }
