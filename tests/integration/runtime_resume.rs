@@ -205,6 +205,37 @@ fn others(value: &Value) -> Vec<Value> {
     all
 }
 
+/// Changes of one place each, and of all places together that say what happens next.
+fn changes(run: &Value) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    let mut at = Vec::new();
+    places(run, "", &mut at);
+    for place in at {
+        for other in others(run.pointer(&place).unwrap()) {
+            let mut changed = run.clone();
+            *changed.pointer_mut(&place).unwrap() = other.clone();
+            all.push((format!("{place} = {other}"), changed));
+        }
+    }
+    let states = ["planned", "started", "ready", "ended"];
+    for slot in 0..2 {
+        for state in states {
+            for phase in
+                ["poll_first", "call_model", "prepare", "skip", "approve", "call_tools", "await", "turn_end"]
+            {
+                for segment in [[0, 2], [0, 1], [1, 2], [0, 0]] {
+                    let mut changed = run.clone();
+                    changed["batch"]["slots"][slot]["state"] = state.into();
+                    changed["phase"] = phase.into();
+                    changed["batch"]["segment"] = json!({"start": segment[0], "end": segment[1]});
+                    all.push((format!("slot {slot} {state}, {phase}, {segment:?}"), changed));
+                }
+            }
+        }
+    }
+    all
+}
+
 #[tokio::test]
 async fn a_stored_run_that_was_changed_anywhere_runs_nothing_twice_and_nothing_unapproved() {
     let (mut tried, mut unreadable, mut refused) = (0, 0, 0);
@@ -212,40 +243,34 @@ async fn a_stored_run_that_was_changed_anywhere_runs_nothing_twice_and_nothing_u
         let paid = Arc::<Ledger>::default();
         let run = stored(&suspended(&model, &paid).await);
         let was_paid = paid.count("1 to ann");
-        let mut all = Vec::new();
-        places(&run, "", &mut all);
-        for place in all {
-            for other in others(run.pointer(&place).unwrap()) {
-                let mut changed = run.clone();
-                *changed.pointer_mut(&place).unwrap() = other.clone();
-                let Ok(changed) = serde_json::from_value::<AgentLoop>(changed) else {
-                    unreadable += 1;
-                    continue;
+        for (what, changed) in changes(&run) {
+            let Ok(changed) = serde_json::from_value::<AgentLoop>(changed) else {
+                unreadable += 1;
+                continue;
+            };
+            for decides in 0..3 {
+                tried += 1;
+                let ledger = Arc::<Ledger>::default();
+                let requests = changed.approval_requests();
+                let decisions = match decides {
+                    0 => requests.iter().fold(Decisions::new(), Decisions::allow),
+                    1 => requests.iter().fold(Decisions::new(), |all, one| all.deny(one, "no")),
+                    _ => Decisions::new().deliver("call_2", ToolOutput::text("x")),
                 };
-                for decides in 0..3 {
-                    tried += 1;
-                    let ledger = Arc::<Ledger>::default();
-                    let requests = changed.approval_requests();
-                    let decisions = match decides {
-                        0 => requests.iter().fold(Decisions::new(), Decisions::allow),
-                        1 => requests.iter().fold(Decisions::new(), |all, one| all.deny(one, "no")),
-                        _ => Decisions::new().deliver("call_2", ToolOutput::text("x")),
-                    };
-                    let next = built(&ScriptedModel::new(["done", "done"]), &ledger).build().unwrap();
-                    let result = next.resume(&changed, decisions).await;
-                    refused += u32::from(result.is_err());
-                    let what = format!("{place} = {other}, {decides}: {:?}", ledger.0.lock().unwrap());
-                    // Bob is paid what he was to be paid, once, where that was allowed; Ann once.
-                    let bob = ledger.count("500 to bob");
-                    assert!(bob <= u32::from(decides == 0), "{what}");
-                    assert!(was_paid + ledger.count("1 to ann") <= 1, "{what}");
-                    let paid: u32 = ledger.0.lock().unwrap().values().sum();
-                    assert_eq!(paid, bob + ledger.count("1 to ann"), "{what}");
-                }
+                let next = built(&ScriptedModel::new(["done", "done"]), &ledger).build().unwrap();
+                let result = next.resume(&changed, decisions).await;
+                refused += u32::from(result.is_err());
+                let what = format!("{what}, {decides}: {:?}", ledger.0.lock().unwrap());
+                // Bob is paid what he was to be paid, once, where that was allowed; Ann once.
+                let bob = ledger.count("500 to bob");
+                assert!(bob <= u32::from(decides == 0), "{what}");
+                assert!(was_paid + ledger.count("1 to ann") <= 1, "{what}");
+                let paid: u32 = ledger.0.lock().unwrap().values().sum();
+                assert_eq!(paid, bob + ledger.count("1 to ann"), "{what}");
             }
         }
     }
-    assert!(tried > 1000 && unreadable > 500 && refused > 500, "{tried} {unreadable} {refused}");
+    assert!(tried > 2000 && unreadable > 500 && refused > 1000, "{tried} {unreadable} {refused}");
 }
 
 #[tokio::test]
