@@ -99,11 +99,11 @@ impl<F: ?Sized> Clone for Observer<F> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// A payload of a panic whose drop panics.
-    pub(crate) struct Bomb;
+    struct Bomb;
 
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -120,6 +120,16 @@ pub(crate) mod tests {
     }
 
     #[cfg(feature = "http")]
+    struct OnDrop(Observer<dyn Fn(bool) + Send + Sync>);
+
+    #[cfg(feature = "http")]
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.notify(|observe| observe(false));
+        }
+    }
+
+    #[cfg(feature = "http")]
     #[test]
     fn an_observer_that_panics_is_called_once_and_never_while_unwinding() {
         use std::sync::Arc;
@@ -131,12 +141,6 @@ pub(crate) mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             assert!(!panics, "it panics");
         });
-        struct OnDrop(Observer<dyn Fn(bool) + Send + Sync>);
-        impl Drop for OnDrop {
-            fn drop(&mut self) {
-                self.0.notify(|observe| observe(false));
-            }
-        }
         let observer = Observer::new("on_test", observe);
         drop(OnDrop(observer.clone()));
         assert_eq!(calls.load(Ordering::Relaxed), 1);

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, Service, ServiceError};
+use agent::durable::{Crash, Outcome, Rehearsal, RunRequest, ServeError, Service, ServiceError};
 use agent::message::{AssistantMessage, Message};
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedModel, reply};
 use agent::store::{InvocationQuery, InvocationStatus, InvocationStore as _, MemoryStore};
 use agent::testing::FunctionModel;
 use agent::{
-    Assistant, BeforeCall, Decision, QueueMode, RunStop, ToolOutput, UsageLimits, json, tool, tools,
+    Assistant, BeforeCall, CancelToken, Decision, QueueMode, RunStop, ToolOutput, UsageLimits, json, tool,
+    tools,
 };
 use serde_json::Value;
 
@@ -450,4 +451,31 @@ fn what_cannot_be_done_is_refused() {
     assert_eq!(error.to_string(), "tools without a time limit: endless; give them one");
     let service = Service::new(&of().build().unwrap()).unwrap();
     assert!(matches!(service.identity_key("secret").unwrap_err(), ServiceError::IdentityKey { .. }));
+}
+
+#[tokio::test]
+async fn without_identity_a_service_listens_on_loopback_alone() {
+    let service =
+        || Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).build().unwrap()).unwrap();
+    let stopped = || {
+        let stop = CancelToken::new();
+        stop.cancel("at once");
+        stop
+    };
+    for open in ["0.0.0.0:0", "[::]:0"] {
+        // Some machines have no IPv6.
+        let Ok(listener) = std::net::TcpListener::bind(open) else { continue };
+        let error = service().serve_until(listener, stopped()).await.unwrap_err();
+        assert!(matches!(error, ServeError::Anonymous { .. }), "{error}");
+        assert!(error.to_string().contains("allow_anonymous"), "{error}");
+        let error = service().serve(open.parse().unwrap()).await.unwrap_err();
+        assert!(matches!(error, ServeError::Anonymous { .. }), "{error}");
+    }
+    // No request is answered: the servers end at once.
+    let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    service().allow_anonymous().serve_until(open(), stopped()).await.unwrap();
+    let key = "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp";
+    service().identity_key(key).unwrap().serve_until(open(), stopped()).await.unwrap();
+    let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    service().serve_until(local, stopped()).await.unwrap();
 }

@@ -71,6 +71,7 @@ mod runtime_secrets;
 mod runtime_steering;
 mod runtime_traces;
 mod runtime_turn_tools;
+mod spilled;
 mod store;
 mod store_cancel;
 mod store_faults;

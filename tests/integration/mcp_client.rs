@@ -341,17 +341,22 @@ async fn a_header_mismatch_lists_again_and_calls_again_once() {
 }
 
 #[tokio::test]
-async fn both_ways_to_say_that_a_tool_is_unknown_mean_the_same() {
+async fn a_tool_is_gone_when_a_fresh_list_lacks_it_however_the_server_says_so() {
     let lists = Arc::new(AtomicUsize::new(0));
     let counted = lists.clone();
-    let url = Mock::start(move |method, _params, _nth| {
+    let url = Mock::start(move |method, _params, nth| {
         if method == "tools/list" {
             counted.fetch_add(1, Ordering::Relaxed);
         }
-        Answer::tools(&["a", "b"])
+        // A fresh list has neither of them.
+        if nth == 0 { Answer::tools(&["a", "b", "build", "search"]) } else { Answer::tools(&["build", "search"]) }
     })
     .on_call(|tool, _nth| match tool {
         "a" => Answer::Error(-32602, "Unknown tool: a"),
+        "build" => Answer::Result(
+            json!({"content": [{"type": "text", "text": "The build tool says: package foo not found"}], "isError": true}),
+        ),
+        "search" => Answer::Error(-32602, "you may not use this tool on file X; file not found"),
         _ => Answer::Result(
             json!({"content": [{"type": "text", "text": "Tool b not found"}], "isError": true}),
         ),
@@ -364,8 +369,42 @@ async fn both_ways_to_say_that_a_tool_is_unknown_mean_the_same() {
         let outcome = call(&registry, &format!("m__{tool}"), json!({})).await;
         assert_eq!(outcome.text(), format!("`{tool}` is no longer offered by m."));
     }
+    // These are offered, whatever words their errors have.
+    let outcome = call(&registry, "m__build", json!({})).await;
+    assert_eq!(outcome.text(), "The build tool says: package foo not found");
+    let outcome = call(&registry, "m__search", json!({})).await;
+    assert_eq!(outcome.text(), "m refused the call: you may not use this tool on file X; file not found");
     // Once at the start, and once a minute at most.
     assert_eq!(lists.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn names_that_become_one_cost_no_connection_and_no_other_name() {
+    let url = Mock::start(|_, _, _| Answer::tools(&["a b", "a.b", "a_b", "c.d", "c:d", "good"]))
+        .on_call(|tool, _| Answer::text(tool))
+        .run()
+        .await;
+    let connect =
+        async |config: ClientConfig| Client::connect(config.name("m").era(Era::Legacy)).await.unwrap();
+    let client = connect(ClientConfig::http(&url)).await;
+    let report = client.report().await;
+    assert!(report.left_out.is_empty(), "{report}");
+    let shown_as = |tool: &str| report.tools.iter().find(|(own, _)| own == tool).unwrap().1.clone();
+    // A name that is its own stays, whatever else the server offers.
+    assert_eq!((shown_as("a_b").as_str(), shown_as("good").as_str()), ("m__a_b", "m__good"));
+    for tool in ["a b", "a.b", "c.d", "c:d"] {
+        let shown = shown_as(tool);
+        assert!(
+            shown.len() == "m__a_b_01234567".len() && shown[..4].ends_with(&tool[..1]),
+            "{tool}: {shown}"
+        );
+        assert_eq!(call(&registry(&client), &shown, json!({})).await.text(), tool);
+    }
+    assert_eq!(registry(&client).names().count(), 6);
+    // A name that the application gives counts more.
+    let client = connect(ClientConfig::http(&url).rename("good", "a_b")).await;
+    assert_eq!(call(&registry(&client), "m__a_b", json!({})).await.text(), "good");
+    assert_eq!(registry(&client).names().count(), 6);
 }
 
 #[tokio::test]

@@ -333,6 +333,76 @@ async fn long_and_slow_bodies_are_left() {
     let _ = tokio::time::timeout(Duration::from_secs(60), reading).await.expect("closed");
 }
 
+/// Sends the same request again and again, and reads nothing, until the server closes the connection.
+async fn flood(address: std::net::SocketAddr, request: String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    while stream.write_all(request.as_bytes()).await.is_ok() {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_never_read_hold_no_connection() {
+    let limits = ServerLimits { connections: 2, send: Duration::from_millis(300), ..ServerLimits::default() };
+    let server = run(two_callers().limits(limits)).await;
+    let list = message("tools/list", &json!({}));
+    let request = |token: &str| {
+        let length = list.len();
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n{token}content-length: {length}\r\n\r\n{list}"
+        )
+    };
+    let good = "authorization: Bearer token-a\r\n";
+    assert_eq!(post(server.address, good, &list).await.status, 200);
+    // With and without a token: each of them is left, and so is a client that sends a request for an answer of many.
+    for token in [good, "", good] {
+        let holding = [flood(server.address, request(token)), flood(server.address, request(token))];
+        tokio::time::timeout(Duration::from_secs(60), futures_join(holding)).await.expect("closed");
+        assert_eq!(post(server.address, good, &list).await.status, 200, "an honest client");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_closes_its_connection_and_an_answer_keeps_it() {
+    let server = run(two_callers()).await;
+    let list = message("tools/list", &json!({}));
+    let ask = async |token: &str| {
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n{token}content-length: {}\r\n\r\n{list}",
+            list.len()
+        );
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut all = Vec::new();
+        let reading = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut all);
+        let is_closed = tokio::time::timeout(Duration::from_secs(1), reading).await.is_ok();
+        (String::from_utf8_lossy(&all).lines().next().unwrap_or_default().to_owned(), is_closed)
+    };
+    let refused = ask("").await;
+    assert_eq!(refused, ("HTTP/1.1 401 Unauthorized".to_owned(), true));
+    let answered = ask("authorization: Bearer token-a\r\n").await;
+    assert_eq!(answered, ("HTTP/1.1 200 OK".to_owned(), false));
+}
+
+#[tokio::test]
+async fn no_answer_has_the_words_of_the_deserializer() {
+    let server = run(plain()).await;
+    for (params, id) in [
+        (r#"{"name":"add","arguments":{},"_meta":{"progressToken":1.5e400}}"#, "1"),
+        (r#"{"name":5,"arguments":{}}"#, "1"),
+        (r#"{"name":"add","arguments":{}}"#, "99999999999999999999999"),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
+        let reply = post(server.address, "", &body).await;
+        for word in ["column", "line 1", "deserialize", "expected", "out of range"] {
+            assert!(!reply.body.contains(word), "{word}: {reply:?}");
+        }
+    }
+    let body = r#"{"jsonrpc":"2.0","id":99999999999999999999999,"method":"ping"}"#;
+    let reply = post(server.address, "", body).await;
+    assert_eq!((reply.status, reply.code()), (400, -32600), "{reply:?}");
+}
+
 #[tokio::test]
 async fn a_thousand_calls_at_once_are_all_answered() {
     let limits = ServerLimits { wait: Duration::from_millis(300), ..ServerLimits::default() };

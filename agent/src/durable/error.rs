@@ -43,7 +43,7 @@ pub enum ServiceError {
     },
 }
 
-/// The error of serving: the service cannot listen at its address.
+/// The error of serving.
 ///
 /// ```
 /// use agent::durable::{ServeError, Service};
@@ -58,8 +58,21 @@ pub enum ServiceError {
 /// # Ok(()) }
 /// ```
 #[derive(thiserror::Error)]
-#[error("the service cannot listen at this address")]
-pub struct ServeError(#[from] pub(super) std::io::Error);
+#[non_exhaustive]
+pub enum ServeError {
+    /// The service cannot listen at its address.
+    #[error("the service cannot listen at this address")]
+    Listen(#[from] std::io::Error),
+    /// Other machines can reach the address, and the service has no identity key.
+    #[error(
+        "every program that reaches {address} can run the tools: set an `identity_key`, or call `allow_anonymous`"
+    )]
+    #[non_exhaustive]
+    Anonymous {
+        /// The address.
+        address: std::net::SocketAddr,
+    },
+}
 
 /// The error of a [`Client`](super::Client).
 ///

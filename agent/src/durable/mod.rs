@@ -25,6 +25,10 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Every program that reaches the address of a service can run its tools directly, past approval rules and hooks. Therefore a service
+//! listens on loopback only, unless it has an [identity key](Service::identity_key), so that it answers the engine alone, or
+//! [allows](Service::allow_anonymous) more by name.
+//!
 //! Start runs and talk to them with a [`Client`]. `examples/durable` has both; the README says how to install the server.
 //!
 //! # Guarantees

@@ -50,7 +50,8 @@ impl Service {
         let day = Duration::from_secs(24 * 60 * 60);
         let model_tries = Tries { most: 4, pause: Duration::from_millis(500) };
         let served = Served { steps, running: Running::default(), model_tries, patience: day };
-        Ok(Self { served, settings: Settings { identity_key: None, retention: day } })
+        let settings = Settings { identity_key: None, is_open: false, retention: day };
+        Ok(Self { served, settings })
     }
 
     /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, be it this
@@ -107,7 +108,8 @@ impl Service {
 
     /// Answers only requests that are signed with this key of the server (`publickeyv1_…`, see the documentation of Restate).
     ///
-    /// Without it, everyone who reaches the address can run the tools, so listen on loopback only.
+    /// Without it, every program that reaches the address can run every tool with any arguments: no approval rule and no hook applies to
+    /// such a request. Therefore a service without a key listens on loopback only, unless it [allows](Self::allow_anonymous) more.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};
@@ -127,11 +129,34 @@ impl Service {
         Ok(self)
     }
 
+    /// Lets the service listen beyond loopback without an [identity key](Self::identity_key): for a network in which only the engine can
+    /// reach the address, such as that of its container.
+    ///
+    /// ```
+    /// use agent::durable::{ServeError, Service};
+    /// use agent::{Assistant, CancelToken, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let error = Service::new(&assistant)?.serve("0.0.0.0:9080".parse()?).await.unwrap_err();
+    /// assert!(matches!(error, ServeError::Anonymous { .. }));
+    ///
+    /// let service = Service::new(&assistant)?.allow_anonymous();
+    /// # let _ = service;
+    /// # Ok(()) }
+    /// ```
+    pub fn allow_anonymous(mut self) -> Self {
+        self.settings.is_open = true;
+        self
+    }
+
     /// Listens until the process ends.
     ///
     /// # Errors
-    /// Returns an error if the address cannot be used.
+    /// Returns an error if the address cannot be used, or if it is not on loopback and the service has no
+    /// [identity key](Self::identity_key).
     pub async fn serve(self, address: SocketAddr) -> Result<(), ServeError> {
+        self.check(address)?;
         self.serve_until(TcpListener::bind(address)?, CancelToken::new()).await
     }
 
@@ -156,9 +181,19 @@ impl Service {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the listener cannot be used.
+    /// Returns the errors of [`serve`](Self::serve).
     pub async fn serve_until(self, listener: TcpListener, stop: CancelToken) -> Result<(), ServeError> {
+        self.check(listener.local_addr()?)?;
         restate::serve(Arc::new(self.served), &self.settings, listener, stop).await
+    }
+
+    /// Whether the service may listen at this address.
+    fn check(&self, address: SocketAddr) -> Result<(), ServeError> {
+        let is_local = address.ip().to_canonical().is_loopback();
+        if is_local || self.settings.is_open || self.settings.identity_key.is_some() {
+            return Ok(());
+        }
+        Err(ServeError::Anonymous { address })
     }
 
     /// Returns what is served, for the in-memory engine.

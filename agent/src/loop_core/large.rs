@@ -13,13 +13,18 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     let (head, tail) = (head(texts.clone(), max / 2), tail(texts.rev(), max / 2));
     let left_out = length.saturating_sub(head.len()).saturating_sub(tail.len());
     let where_it_is = match handle {
-        Some(handle) => format!("read it with `read_result`, handle `{handle}`"),
+        Some(handle) => hint(handle),
         None => "ask for less if you need it".to_owned(),
     };
     let text = format!("{head}\n[… {left_out} of {length} bytes are left out here; {where_it_is} …]\n{tail}");
     result.content.retain(|part| part.as_text().is_none());
     result.content.insert(0, Part::text(text));
     result.structured = None;
+}
+
+/// Returns the words by which a result names its handle.
+pub(crate) fn hint(handle: &str) -> String {
+    format!("read it with `read_result`, handle `{handle}`")
 }
 
 /// Returns at most the first `max` bytes of the texts, up to a character boundary.

@@ -65,7 +65,7 @@ pub use end::{End, Limit, LimitReached, RunStop};
 pub use event::{ApprovalDecision, Event, EventKind};
 pub use guard::Signature;
 #[cfg(feature = "runtime")]
-pub(crate) use large::{cut, text_bytes};
+pub(crate) use large::{cut, hint, text_bytes};
 pub use record::RecordedTurn;
 #[cfg(feature = "runtime")]
 pub(crate) use restore::{Said, outcome_of};

@@ -67,6 +67,8 @@ mod tests;
 #[cfg(feature = "http")]
 mod tools;
 mod unknown;
+#[cfg(feature = "http")]
+mod weight;
 
 #[cfg(feature = "http")]
 pub use catalogue::{Catalogue, LongRequest, ModelFacts, Prices, ProviderEntry, protocol, protocols};

@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 
 use super::protocol::{Answer, Decoder, Protocol};
 use super::sse::{SseEvent, SseParser};
-use super::{failure, sse};
+use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
 /// Reads an answer in chunks of any size: a stream, a JSON body, or an error, which it detects.
@@ -32,6 +32,8 @@ pub struct ReplyReader {
     form: Form,
     /// The bytes received so far of a body that is not a stream.
     body: Vec<u8>,
+    /// How many bytes at its start were examined and do not decide its form.
+    blanks: usize,
     limits: ReplyLimits,
     read: usize,
 }
@@ -56,11 +58,14 @@ pub struct ReplyLimits {
     pub body: usize,
     /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub event: usize,
+    /// Maximum length of an answer that is one JSON document instead of a stream, in bytes. Default: 32 MiB. An answer within its
+    /// limit is refused if it consists of so many small values that they need a multiple of it in memory; so is an event.
+    pub document: usize,
 }
 
 impl Default for ReplyLimits {
     fn default() -> Self {
-        Self { body: 256 << 20, event: sse::MAX_EVENT }
+        Self { body: 256 << 20, event: sse::MAX_EVENT, document: 32 << 20 }
     }
 }
 
@@ -73,6 +78,9 @@ enum Form {
 
 /// The byte order mark.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// Maximum number of blank bytes before an answer: some proxies send them to keep a connection open.
+const MAX_BLANKS: usize = 64 << 10;
 
 /// Maximum number of bytes kept of an error's body; far more than is shown.
 const MAX_ERROR_BODY: usize = 1 << 20;
@@ -88,7 +96,7 @@ impl ReplyReader {
         let decoder = protocol.decoder(model);
         let limits = ReplyLimits::default();
         let form = if is_success(status) { Form::Unknown } else { Form::Body };
-        Self { decoder, status, headers, form, body: Vec::new(), limits, read: 0 }
+        Self { decoder, status, headers, form, body: Vec::new(), blanks: 0, limits, read: 0 }
     }
 
     /// Sets the limits. Default: [`ReplyLimits::default`].
@@ -121,10 +129,7 @@ impl ReplyReader {
         }
         self.read = self.read.saturating_add(chunk.len());
         if self.read > self.limits.body {
-            let max = self.limits.body;
-            return Err(
-                self.failed(ModelError::protocol(format!("the answer is longer than {max} bytes")), out)
-            );
+            return Err(self.too_long(self.limits.body, out));
         }
         let chunk = if matches!(self.form, Form::Unknown) {
             self.body.extend_from_slice(chunk);
@@ -133,33 +138,50 @@ impl ReplyReader {
             }
             let begin = if self.body.starts_with(BOM) { BOM.len() } else { 0 };
             // Content types can be wrong; the first non-blank byte decides.
-            let Some(first) = self.body.iter().skip(begin).find(|byte| !byte.is_ascii_whitespace()) else {
-                return Ok(());
-            };
-            if matches!(first, b'{' | b'[' | b'<') {
-                self.body.drain(..begin);
-                self.form = Form::Body;
-                return Ok(());
+            self.blanks = self.blanks.max(begin);
+            let new = self.body.get(self.blanks..).unwrap_or_default();
+            self.blanks += new.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            if self.blanks > MAX_BLANKS {
+                let error = format!("the answer begins with more than {MAX_BLANKS} blank bytes");
+                return Err(self.failed(ModelError::protocol(error), out));
             }
-            self.form = Form::Stream(SseParser::new().with_max_event(self.limits.event).with_stray_json());
-            &std::mem::take(&mut self.body)
+            match self.body.get(self.blanks) {
+                None => return Ok(()),
+                Some(b'{' | b'[' | b'<') => {
+                    self.body.drain(..begin);
+                    self.form = Form::Body;
+                    &[]
+                }
+                Some(_) => {
+                    let parser = SseParser::new().with_max_event(self.limits.event).with_stray_json();
+                    self.form = Form::Stream(parser);
+                    &*std::mem::take(&mut self.body)
+                }
+            }
         } else {
             chunk
         };
         match &mut self.form {
             Form::Stream(parser) => {
                 let mut outcome = Ok(());
-                let decoder = &mut self.decoder;
-                let parsed = parser.push(chunk, |event| decode(decoder, &mut outcome, &event, out));
+                let (decoder, max) = (&mut self.decoder, self.limits.event);
+                let parsed = parser.push(chunk, |event| decode(decoder, max, &mut outcome, &event, out));
                 outcome
                     .and(parsed.map_err(|error| ModelError::protocol(error.to_string()).with_source(error)))
                     .map_err(|error| self.failed(error, out))
             }
-            _ if is_success(self.status) || self.body.len() < MAX_ERROR_BODY => {
+            _ if is_success(self.status) => {
+                if self.body.len().saturating_add(chunk.len()) > self.limits.document {
+                    return Err(self.too_long(self.limits.document, out));
+                }
                 self.body.extend_from_slice(chunk);
                 Ok(())
             }
-            _ => Ok(()),
+            _ => {
+                let room = MAX_ERROR_BODY.saturating_sub(self.body.len()).min(chunk.len());
+                self.body.extend_from_slice(chunk.get(..room).unwrap_or_default());
+                Ok(())
+            }
         }
     }
 
@@ -197,7 +219,7 @@ impl ReplyReader {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
             (Form::Stream(_), last) => last.and_then(|()| self.decoder.finish(out)),
-            _ => self.decoder.body(&self.body, out),
+            _ => self.document(out),
         };
         result.map_err(|error| self.failed(error, out))
     }
@@ -240,7 +262,7 @@ impl ReplyReader {
             (_, Some(error)) => Err(error),
             (Form::Stream(_), None) if self.decoder.has_ended() => self.decoder.finish(out),
             (Form::Body, None) if serde_json::from_slice::<IgnoredAny>(&self.body).is_ok() => {
-                self.decoder.body(&self.body, out)
+                self.document(out)
             }
             _ => Err(reason),
         };
@@ -251,10 +273,22 @@ impl ReplyReader {
     fn last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut outcome = Ok(());
         if let Form::Stream(parser) = &mut self.form {
-            let decoder = &mut self.decoder;
-            parser.finish(|event| decode(decoder, &mut outcome, &event, out));
+            let (decoder, max) = (&mut self.decoder, self.limits.event);
+            parser.finish(|event| decode(decoder, max, &mut outcome, &event, out));
         }
         outcome
+    }
+
+    /// Decodes an answer that is one JSON document.
+    fn document(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if !weight::fits(&self.body, self.limits.document) {
+            return Err(ModelError::protocol("the answer consists of too many small values"));
+        }
+        self.decoder.body(&self.body, out)
+    }
+
+    fn too_long(&mut self, max: usize, out: &mut Vec<ModelEvent>) -> ModelError {
+        self.failed(ModelError::protocol(format!("the answer is longer than {max} bytes")), out)
     }
 
     /// Adds the provider's request id to the error if it has none, after emitting what the decoder held back.
@@ -267,12 +301,17 @@ impl ReplyReader {
 /// Decodes one event, unless an earlier one failed.
 fn decode(
     decoder: &mut Box<dyn Decoder>,
+    max: usize,
     outcome: &mut Result<(), ModelError>,
     event: &SseEvent<'_>,
     out: &mut Vec<ModelEvent>,
 ) {
     let text = event.data.trim();
     if outcome.is_err() || (text.is_empty() && event.event != "error") {
+        return;
+    }
+    if !weight::fits(event.data.as_bytes(), max) {
+        *outcome = Err(ModelError::protocol("an event of the stream consists of too many small values"));
         return;
     }
     *outcome = decoder.event(event, out);
@@ -298,5 +337,107 @@ impl std::fmt::Debug for ReplyReader {
             .field("status", &self.status)
             .field("read", &self.read)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelRequest;
+    use crate::provider::HttpRequest;
+
+    /// Accepts every event and every document.
+    #[derive(Debug)]
+    struct Anything;
+
+    impl Protocol for Anything {
+        fn api(&self) -> &'static str {
+            "anything"
+        }
+
+        fn base_url(&self) -> &'static str {
+            "http://127.0.0.1:9"
+        }
+
+        fn encode(&self, _: &ModelInfo, _: &ModelRequest) -> Result<HttpRequest, ModelError> {
+            Ok(HttpRequest::post("/", serde_json::Value::Null))
+        }
+
+        fn decoder(&self, _: &ModelInfo) -> Box<dyn Decoder> {
+            Box::new(Self)
+        }
+    }
+
+    impl Decoder for Anything {
+        fn event(&mut self, _: &SseEvent<'_>, _: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+            Ok(())
+        }
+
+        fn has_ended(&self) -> bool {
+            true
+        }
+
+        fn body(&mut self, body: &[u8], _: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+            serde_json::from_slice::<IgnoredAny>(body).map(drop).map_err(|_| ModelError::protocol("no JSON"))
+        }
+    }
+
+    fn reader(status: u16) -> ReplyReader {
+        ReplyReader::new(&Anything, &ModelInfo::new("x", "anything", "x"), status, Vec::new())
+    }
+
+    #[test]
+    fn each_blank_byte_before_an_answer_is_examined_once() {
+        let mut out = Vec::new();
+        for (answer, is_stream) in [("{}", false), ("data: {}\n\n", true)] {
+            for bom in ["", "\u{feff}"] {
+                let mut reader = reader(200);
+                reader.push(bom.as_bytes(), &mut out).unwrap();
+                for count in 1..=1_000 {
+                    reader.push(b"\n", &mut out).unwrap();
+                    assert_eq!(reader.blanks, bom.len() + count, "the next piece is examined from here");
+                }
+                reader.push(answer.as_bytes(), &mut out).unwrap();
+                assert_eq!(matches!(reader.form, Form::Stream(_)), is_stream, "{answer}");
+                reader.finish(&Anything, &mut out).unwrap();
+            }
+        }
+        let mut reader = reader(200);
+        reader.push(&vec![b' '; MAX_BLANKS], &mut out).unwrap();
+        let error = reader.push(b" ", &mut out).unwrap_err();
+        assert_eq!(error.message(), "the answer begins with more than 65536 blank bytes");
+    }
+
+    #[test]
+    fn documents_have_a_limit_of_their_own_and_so_has_what_they_need_in_memory() {
+        let (mut out, mut limits) = (Vec::new(), ReplyLimits::default());
+        (limits.document, limits.event) = (1 << 20, 1 << 20);
+        let read = |text: &str, out: &mut Vec<ModelEvent>| {
+            let mut reader = reader(200).with_limits(limits);
+            text.as_bytes().chunks(1 << 16).try_for_each(|piece| reader.push(piece, out))?;
+            reader.finish(&Anything, out)
+        };
+        let words = |result: Result<(), ModelError>| result.map_err(|error| error.message().to_owned());
+        let long = |length: usize| format!("[\"{}\"]", "x".repeat(length - 4));
+        assert_eq!(words(read(&long(1 << 20), &mut out)), Ok(()));
+        let too_long = words(read(&long((1 << 20) + 1), &mut out));
+        assert_eq!(too_long, Err("the answer is longer than 1048576 bytes".to_owned()));
+        let dense = format!("[{}0]", "{\"\":[]},".repeat(100_000));
+        let too_many = words(read(&dense, &mut out));
+        assert_eq!(too_many, Err("the answer consists of too many small values".to_owned()));
+        let too_many = words(read(&format!("data: {dense}\n\n"), &mut out));
+        assert_eq!(too_many, Err("an event of the stream consists of too many small values".to_owned()));
+        // A stream has no such limit as a whole.
+        let events = format!("data: {}\n\n", long(1_000)).repeat(2_000);
+        assert_eq!(words(read(&events, &mut out)), Ok(()));
+    }
+
+    #[test]
+    fn of_an_error_at_most_its_limit_is_kept() {
+        let mut reader = reader(500);
+        for _ in 0..3 {
+            reader.push(&vec![b'x'; MAX_ERROR_BODY - 1], &mut Vec::new()).unwrap();
+        }
+        assert_eq!(reader.body.len(), MAX_ERROR_BODY);
     }
 }

@@ -505,6 +505,11 @@ impl Assistant {
         self.state().spilled.push(Arc::new(file));
     }
 
+    /// Whether a file of this handle is kept.
+    pub(super) fn has_file(&self, handle: &str) -> bool {
+        self.state().spilled.iter().any(|file| file.has_handle(handle))
+    }
+
     /// The lock is never held while code of the application runs, so nothing can panic while it is held.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)

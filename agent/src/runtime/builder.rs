@@ -349,7 +349,11 @@ impl AssistantBuilder {
     /// Keeps results that are too long for the conversation in files of this folder, and gives the model a tool
     /// `read_result` to read them part by part. A file is deleted when the assistant that wrote it and all
     /// [forks](Assistant::fork) made since are gone or were [reset](Assistant::reset); a conversation that is loaded
-    /// elsewhere names results that cannot be read any more, and the tool says so.
+    /// elsewhere names results that cannot be read any more, and the tool says so. A process that is killed leaves its files.
+    ///
+    /// The files can be read and written only by their owner (0600), and so can the folder if this creates it (0700). The model reads
+    /// nothing else in the folder, follows no links, and reads only results of its own conversation: those that this assistant or one
+    /// that it was forked from wrote, and those that a result in its conversation names.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(Spill::new(folder.into()));
         self

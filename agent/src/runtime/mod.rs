@@ -25,6 +25,8 @@ mod records;
 mod rules;
 mod segment;
 mod spill;
+#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+mod stall;
 #[cfg(feature = "durable-restate")]
 mod stepwise;
 mod stop;
@@ -47,6 +49,8 @@ pub use turn_tools::TurnTools;
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
 pub(crate) use executor::TokioExecutor;
+#[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
+pub(crate) use stall::StallLimit;
 #[cfg(feature = "durable-restate")]
 pub(crate) use stepwise::{StepCall, Stepwise};
 

@@ -213,7 +213,8 @@ pub(super) fn check(
     args: &ToolArguments,
     source: Option<&Source>,
 ) -> Result<Checked, ToolReply> {
-    let own = match source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source)))) {
+    let asked = |source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))).map_err(panic_text);
+    let own = match source.map(asked) {
         None | Some(Ok(Ok(None))) => None,
         Some(Ok(Ok(own))) => own,
         // The call itself says what is wrong.
@@ -226,7 +227,7 @@ pub(super) fn check(
         Some(own) => own.plan().parse::<Value>(text).map(|parsed| parsed.coercions),
         None => tool.validate(text),
     }));
-    match checked {
+    match checked.map_err(panic_text) {
         Ok(Ok(coercions)) => Ok(Checked { prepared, own, coercions }),
         Ok(Err(refusal)) => Err(refusal.into()),
         // A check that panics is left to the call itself, which turns panics into results.

@@ -13,6 +13,7 @@ use super::drive::Driver;
 use super::hooks::{AfterCall, ToolCallInfo, asked};
 use super::prepare::{check, hook_error, steered};
 use super::records::{RunRecords, Started};
+use super::spill::{READ_RESULT, SpilledResults};
 use crate::loop_core::{Answer, CallEnd, Note, SteeringPolicy};
 use crate::message::{Message, Part, ToolCall};
 use crate::{
@@ -157,6 +158,9 @@ impl Driver {
             Effect::Pure | Effect::Idempotent => policy.max_attempts.unwrap_or(1).max(1),
         });
         let context = self.context.to_builder().idempotency_key(key.to_string()).cancel(token.clone());
+        let reads_results = self.config.spill.is_some() && call.name == READ_RESULT;
+        let context =
+            if reads_results { context.state(SpilledResults::of(&self.assistant)) } else { context };
         let context = context.attempt(1, max).build().unwrap_or_else(|_| self.context.clone());
         let has_hooks = !self.config.hooks.is_empty();
         let assistant = has_hooks

@@ -1,19 +1,24 @@
 //! Results that are too long for a conversation, in files.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::loop_core::text_bytes;
-use crate::message::Part;
+use super::{Assistant, new_id};
+use crate::loop_core::{hint, text_bytes};
+use crate::message::{Message, Part};
 use crate::{
     DefinitionError, DynamicTool, Effect, StepKey, ToolContext, ToolError, ToolOutcome, ToolOutput,
-    ToolPolicy,
+    ToolPolicy, private_files,
 };
 
 /// The tool that reads what was spilled.
 pub(super) const READ_RESULT: &str = "read_result";
+
+/// The kind of the ids that are handles.
+const HANDLE: &str = "result";
 
 /// How much of a result one call reads at most.
 const MAX_READ: u64 = 32 * 1024;
@@ -43,12 +48,14 @@ impl Spill {
             }
             _ => return None,
         };
-        let handle = key.to_string().replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
-        let file = SpilledFile(self.folder.join(&handle));
+        // Handles cannot be guessed, so a folder can be shared by assistants that must not read from each other.
+        let handle = new_id(HANDLE);
+        let (folder, path) = (self.folder.clone(), self.folder.join(&handle));
         let write = move || {
-            let path = &file.0;
-            std::fs::create_dir_all(path.parent().unwrap_or(path))?;
-            std::fs::write(path, text).map(|()| file)
+            private_files::create_folder(&folder)?;
+            let mut created = private_files::create(&path)?;
+            let file = SpilledFile(path);
+            created.write_all(text.as_bytes()).map(|()| file)
         };
         match tokio::task::spawn_blocking(write).await {
             Ok(Ok(file)) => Some((handle, file)),
@@ -73,9 +80,13 @@ impl Spill {
             "required": ["handle"],
         });
         let folder = self.folder.clone();
-        let read = move |args: Value, _: ToolContext| {
+        let read = move |args: Value, cx: ToolContext| {
             let folder = folder.clone();
             async move {
+                let handle = args["handle"].as_str().unwrap_or_default();
+                if !cx.get::<SpilledResults>().is_some_and(|results| results.contain(handle)) {
+                    return Err(unknown(handle));
+                }
                 let read = tokio::task::spawn_blocking(move || read(&folder, &args)).await;
                 read.unwrap_or_else(|_| Err(ToolError::new("the application shuts down")))
             }
@@ -90,8 +101,45 @@ impl Spill {
     }
 }
 
+/// The results that a call of [`READ_RESULT`] may read: those of its assistant.
+pub(super) struct SpilledResults(Assistant);
+
+impl SpilledResults {
+    pub(super) fn of(assistant: &Assistant) -> Self {
+        Self(assistant.clone())
+    }
+
+    /// Whether the assistant, or one that it was forked from, wrote the result, or a result in the conversation names it: the
+    /// conversation may have been loaded while the files are still there.
+    fn contain(&self, handle: &str) -> bool {
+        if !is_handle(handle) {
+            return false;
+        }
+        let hint = hint(handle);
+        let names =
+            |message: &Message| message.as_tool_result().is_some_and(|_| message.text().contains(&hint));
+        self.0.has_file(handle) || self.0.messages().iter().any(names)
+    }
+}
+
+/// Whether a text has the form of a handle, and so is a name in the folder that nothing else has.
+fn is_handle(text: &str) -> bool {
+    let digits = text.strip_prefix(HANDLE).and_then(|rest| rest.strip_prefix('_'));
+    digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn unknown(handle: &str) -> ToolError {
+    ToolError::retry(format!("there is no result `{handle}`; use a handle that a result names"))
+}
+
 /// The file of one result. It is gone when the last assistant whose conversation names it is.
 pub(super) struct SpilledFile(PathBuf);
+
+impl SpilledFile {
+    pub(super) fn has_handle(&self, handle: &str) -> bool {
+        self.0.file_name().is_some_and(|name| name == handle)
+    }
+}
 
 impl Drop for SpilledFile {
     fn drop(&mut self) {
@@ -108,16 +156,10 @@ impl Drop for SpilledFile {
 fn read(folder: &Path, args: &Value) -> Result<ToolOutput, ToolError> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let handle = args["handle"].as_str().unwrap_or_default();
-    let unknown =
-        || ToolError::retry(format!("there is no result `{handle}`; use a handle that a result names"));
-    // A name in the folder and nothing else.
-    if handle.is_empty() || !handle.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')) {
-        return Err(unknown());
-    }
     let offset = args["offset"].as_u64().unwrap_or(0);
     let length = args["length"].as_u64().unwrap_or(8192).min(MAX_READ);
     let failed = |error: std::io::Error| ToolError::new("the result cannot be read").with_source(error);
-    let mut file = std::fs::File::open(folder.join(handle)).map_err(|_| unknown())?;
+    let mut file = private_files::open(&folder.join(handle)).map_err(|_| unknown(handle))?;
     let size = file.metadata().map_err(failed)?.len();
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let mut bytes = Vec::new();

@@ -57,6 +57,15 @@ struct Answer {
 /// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
+/// Messages of the model and results of calls come from the run itself: from outside they would be forged.
+fn of_user(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
+    if matches!(*message, Message::User(_)) {
+        return Ok(message);
+    }
+    let text = format!("a run takes messages of the user, and this one has the role `{}`", message.role());
+    Err(TerminalError::new_with_code(400, text))
+}
+
 /// An engine that failed tries again. All other errors end the invocation.
 fn handler_error(error: StepError) -> HandlerError {
     match error {
@@ -84,6 +93,13 @@ impl AgentHandlers {
         if !request.run.is_empty() && *request.run != *run {
             return refused(format!("the request names the run {:?}, and its address {run:?}", request.run));
         }
+        let is_input = |message: &Message| matches!(message, Message::User(_) | Message::Custom(_));
+        if let Some(wrong) = request.messages.iter().find(|message| !is_input(message)) {
+            let role = wrong.role();
+            return refused(format!(
+                "a run begins with messages of the user or the application, not of the role `{role}`"
+            ));
+        }
         request.run = run.to_string();
         let part = self.served.running.enter(&run);
         let slot = Slot::default();
@@ -100,6 +116,7 @@ impl AgentHandlers {
         push: Json<Push>,
     ) -> Result<Json<Pushed>, HandlerError> {
         let Json(Push { queue, message }) = push;
+        let message = of_user(message)?;
         let asked = context.request(inbox(context.key(), "push"), Json((queue, message))).call();
         Ok(asked.await?)
     }
@@ -289,5 +306,24 @@ impl InboxHandlers {
     async fn forget(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {
         context.clear_all();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_takes_messages_of_the_user_alone() {
+        let push = |role: &str| {
+            let message = serde_json::json!({"role": role, "content": [], "call_id": "c", "tool": "t", "outcome": "completed", "kind": "k"});
+            let push: Push = serde_json::from_value(serde_json::json!({ "message": message })).unwrap();
+            of_user(push.message)
+        };
+        assert!(push("user").is_ok());
+        for role in ["assistant", "tool_result", "custom", "system"] {
+            let error = push(role).unwrap_err();
+            assert!(error.code() == 400 && error.message().contains(&format!("`{role}`")), "{error:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod handlers;
 mod journal;
+mod listen;
 mod slots;
 
 use std::net::TcpListener;
@@ -9,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use restate_sdk::endpoint::{Builder, Endpoint, HandlerOptions, ServiceOptions};
-use restate_sdk::http_server::HttpServer;
 use restate_sdk::service::IntoServiceDefinition;
 
 use self::handlers::{AgentHandlers, InboxHandlers, ToolHandlers};
@@ -21,6 +21,8 @@ use crate::CancelToken;
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) identity_key: Option<String>,
+    /// Whether the service may listen beyond loopback without a key.
+    pub(super) is_open: bool,
     pub(super) retention: Duration,
 }
 
@@ -51,7 +53,7 @@ pub(super) async fn serve(
     let endpoint = endpoint(&served, settings);
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    HttpServer::new(endpoint).serve_with_cancel(listener, stop.cancelled()).await;
+    listen::run(endpoint, listener, &stop, listen::LIMITS).await;
     Ok(())
 }
 

@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Maximum number of times that a server may ask for the same call again with its own notes.
 const ROUNDS: usize = 10;
 
+/// How long a notification that a call was cancelled may take.
+const NOTIFY: Duration = Duration::from_secs(10);
+
 /// Returns the tool as it is offered now, if it may be called.
 pub(super) fn current(inner: &Inner, tool: &str, known: &Offered) -> Result<Offered, Box<ToolOutcome>> {
     let now = inner.listing().tools.get(tool).cloned();
@@ -232,7 +235,11 @@ impl Drop for CancelOnDrop {
         };
         let param =
             CancelledNotificationParam::new(Some(self.id.clone()), Some("nobody waits any more".to_owned()));
-        runtime.spawn(async move { peer.send_notification(CancelledNotification::new(param).into()).await });
+        runtime.spawn(async move {
+            let sending = peer.send_notification(CancelledNotification::new(param).into());
+            // A server that does not read gets no notification.
+            let _ = tokio::time::timeout(NOTIFY, sending).await;
+        });
     }
 }
 
@@ -283,10 +290,10 @@ fn says_unknown(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// The tool may be gone: lists the tools again and returns that answer, or else `text`.
+/// The tool may be gone: lists the tools again. Only if it is not in the list, that is the answer; otherwise the server's words are.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_at_times().await;
-    if !inner.listing().tools.contains_key(tool) || says_unknown(&text) {
+    if !inner.listing().tools.contains_key(tool) {
         return failed("tool_gone", format!("`{tool}` is no longer offered by {}.", inner.server()));
     }
     ToolOutcome::failed(FailureCode::TOOL_ERROR, text)

@@ -245,35 +245,38 @@ async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String>
     Ok(addresses)
 }
 
+/// Whether an address is neither in a special-purpose registry of IANA nor unassigned as a whole:
+/// <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>. Blocks that
+/// the registries call reachable are not public here either if they lead to other addresses, as 6to4 and Teredo do.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
-            let is_shared = a == 100 && (64..128).contains(&b);
-            let is_benchmark = a == 198 && (18..20).contains(&b);
-            !(v4.is_private()
-                || v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_broadcast()
-                || v4.is_documentation()
-                || v4.is_multicast()
-                || a == 0
-                || a >= 240
-                || is_shared
-                || is_benchmark)
-        }
+        IpAddr::V4(v4) => match v4.octets() {
+            [0 | 10 | 127 | 224..=255, ..] => false,
+            [100, second, ..] => !(64..128).contains(&second),
+            [169, second, ..] => second != 254,
+            [172, second, ..] => !(16..32).contains(&second),
+            [192, second, third, _] => {
+                second != 168
+                    && !matches!((second, third), (0, 0 | 2) | (31, 196) | (52, 193) | (88, 99) | (175, 48))
+            }
+            [198, second, third, _] => !matches!((second, third), (18 | 19, _) | (51, 100)),
+            [203, second, third, _] => (second, third) != (0, 113),
+            _ => true,
+        },
         IpAddr::V6(v6) => {
-            let is_documentation = v6.segments()[..2] == [0x2001, 0xdb8];
-            // 64:ff9b::/96 maps to IPv4 addresses.
-            let is_translated = v6.segments()[..2] == [0x64, 0xff9b];
-            !(v6.is_loopback()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-                || v6.is_unique_local()
-                || v6.is_unicast_link_local()
-                || is_documentation
-                || is_translated)
+            let [first, second, third, ..] = v6.segments();
+            match first {
+                // Protocol assignments such as Teredo and ORCHID, and documentation.
+                0x2001 => second > 0x1ff && second != 0xdb8,
+                // 6to4, which leads to IPv4 addresses.
+                0x2002 => false,
+                // AS112, which answers for private addresses.
+                0x2620 => (second, third) != (0x4f, 0x8000),
+                // Documentation.
+                0x3fff => second > 0xfff,
+                // Only 2000::/3 is assigned to hosts: outside of it are loopback, translation to IPv4, private and local addresses.
+                first => (0x2000..0x4000).contains(&first),
+            }
         }
     }
 }
@@ -348,7 +351,24 @@ mod tests {
 
     #[test]
     fn only_addresses_that_everybody_reaches_are_public() {
-        for address in ["1.1.1.1", "93.184.216.34", "2606:4700::1111"] {
+        for address in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "100.63.255.255",
+            "100.128.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2620:4f:123::1",
+            "2003::1",
+            "3ffe::1",
+        ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
         for address in [
@@ -369,6 +389,47 @@ mod tests {
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
             "2001:db8::1",
+            // The rest of both registries.
+            "0.1.2.3",
+            "100.127.255.255",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.0.9",
+            "192.0.2.1",
+            "192.31.196.1",
+            "192.52.193.1",
+            "192.88.99.1",
+            "192.175.48.1",
+            "198.19.255.255",
+            "198.51.100.1",
+            "203.0.113.1",
+            "239.1.2.3",
+            "240.0.0.1",
+            "::10.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:0:a00:1",
+            "64:ff9b:1::a00:1",
+            "100::1",
+            "100:0:0:1::1",
+            "2001::1",
+            "2001:1::1",
+            "2001:2::1",
+            "2001:3::1",
+            "2001:4:112::1",
+            "2001:10::1",
+            "2001:20::1",
+            "2001:30::1",
+            "2001:1ff::1",
+            "2002:a00:1::1",
+            "2620:4f:8000::1",
+            "3fff::1",
+            "3fff:fff::1",
+            "4000::1",
+            "5f00::1",
+            "fc00::1",
+            "febf::1",
+            "fec0::1",
+            "ff02::1",
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }

@@ -2,7 +2,7 @@
 
 use super::config::ClientConfig;
 use super::failure::told;
-use super::names::{exposed, shown};
+use super::names::{distinct, exposed, is_clean, shown};
 use super::{ClientError, LeftOut, ToolChange};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use crate::mcp::output::OutputCheck;
@@ -214,27 +214,54 @@ impl Listing {
     }
 
     /// The names that models see, by the server's names.
-    pub(super) fn names(
-        &self,
-        server: &str,
-        config: &ClientConfig,
-    ) -> Result<BTreeMap<String, String>, ClientError> {
-        let mut by_exposed = BTreeMap::<String, &str>::new();
-        let mut names = BTreeMap::new();
+    ///
+    /// If several tools would have one name, it belongs to the one that was renamed to it, or else to the one that has it already;
+    /// the others are shown with a hash. So a server cannot take over the name of a tool by adding another one.
+    pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
+        let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
+        let mut sharing = BTreeMap::<String, Vec<&String>>::new();
         for tool in self.tools.keys() {
-            let own = config.renamed.get(tool).unwrap_or(tool);
-            let name = exposed(server, own, MAX_NAME);
-            if let Some(first) = by_exposed.insert(name.clone(), tool) {
-                return Err(ClientError::Names {
-                    server: server.to_owned(),
-                    name,
-                    first: first.to_owned(),
-                    second: tool.clone(),
-                });
-            }
-            names.insert(tool.clone(), name);
+            sharing.entry(exposed(server, &own(tool), MAX_NAME)).or_default().push(tool);
         }
-        Ok(names)
+        let (mut names, mut hashed) = (BTreeMap::new(), HashSet::new());
+        for (name, tools) in &sharing {
+            let renamed = tools.iter().find(|tool| config.renamed.contains_key(**tool));
+            let owner = match &tools[..] {
+                [only] => Some(only),
+                tools => renamed.or_else(|| tools.iter().find(|tool| is_clean(tool))),
+            };
+            for tool in tools {
+                if owner == Some(tool) {
+                    names.insert((*tool).clone(), name.clone());
+                    continue;
+                }
+                let shown = distinct(server, &own(tool), MAX_NAME);
+                if !sharing.contains_key(&shown) && hashed.insert(shown.clone()) {
+                    names.insert((*tool).clone(), shown);
+                }
+            }
+        }
+        names
+    }
+
+    /// Returns the tools of this list that have no name of their own, and why.
+    pub(super) fn nameless(&self, names: &BTreeMap<String, String>) -> Vec<LeftOut> {
+        let nameless = self.tools.keys().filter(|tool| !names.contains_key(*tool));
+        let reason = || "its name is that of another tool".to_owned();
+        nameless.map(|tool| LeftOut { tool: tool.clone(), reason: reason() }).collect()
+    }
+
+    /// Returns an error if the configuration gives one name to two tools.
+    pub(super) fn check_renamed(&self, server: &str, config: &ClientConfig) -> Result<(), ClientError> {
+        let mut by_name = BTreeMap::<String, &String>::new();
+        for (tool, own) in config.renamed.iter().filter(|(tool, _)| self.tools.contains_key(*tool)) {
+            let name = exposed(server, own, MAX_NAME);
+            if let Some(first) = by_name.insert(name.clone(), tool) {
+                let (first, second) = (first.clone(), tool.clone());
+                return Err(ClientError::Names { server: server.to_owned(), name, first, second });
+            }
+        }
+        Ok(())
     }
 }
 

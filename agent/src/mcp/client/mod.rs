@@ -165,8 +165,7 @@ impl Client {
             _ => server,
         };
         let listing = list(&connection.peer, &config, &server).await?;
-        // Two tools with the same name are detected here.
-        listing.names(&server, &config)?;
+        listing.check_renamed(&server, &config)?;
         let slot = Slot { live: Some(Arc::new(connection)), ..Slot::default() };
         let inner = Inner {
             config,
@@ -200,12 +199,13 @@ impl Client {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
         let (name, listing) = (self.inner.server(), self.inner.listing());
-        let tools = listing.names(&name, &self.inner.config).unwrap_or_default();
+        let tools = listing.names(&name, &self.inner.config);
+        let left_out = listing.left_out.iter().cloned().chain(listing.nameless(&tools)).collect();
         ConnectReport {
             server: live.and_then(|connection| connection.server()),
             protocol_version: live.and_then(|connection| connection.protocol_version()),
             tools: tools.into_iter().collect(),
-            left_out: listing.left_out.clone(),
+            left_out,
             name,
         }
     }

@@ -15,6 +15,22 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
     if clean.len() <= longest && !clean.is_empty() {
         return clean;
     }
+    hashed(&clean, name, longest)
+}
+
+/// Returns `server__tool` with a hash of the whole, for a tool whose name would be that of another one.
+pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
+    let name = format!("{server}__{tool}");
+    let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
+    hashed(&clean, &name, longest)
+}
+
+/// Whether a tool is shown under its name as it is.
+pub(super) fn is_clean(tool: &str) -> bool {
+    tool.chars().all(is_letter)
+}
+
+fn hashed(clean: &str, name: &str, longest: usize) -> String {
     let mut hash = String::new();
     for byte in &Sha256::digest(name.as_bytes())[..4] {
         let _ = write!(hash, "{byte:02x}");

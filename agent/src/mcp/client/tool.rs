@@ -3,8 +3,6 @@
 use super::Inner;
 use super::call::{call, current};
 use super::listing::Offered;
-use super::names::exposed;
-use crate::tool::definition::MAX_NAME;
 use crate::{
     BoxFuture, DefinitionError, Effect, Tool, ToolContext, ToolDefinition, ToolPolicy, ToolReply, ToolSet,
 };
@@ -29,13 +27,13 @@ struct RemoteTool {
 /// Returns the tools of a server as they are now.
 pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     let mut set = ToolSet::new();
-    for (original, known) in &inner.listing().tools {
-        let own = inner.config.renamed.get(original).unwrap_or(original);
-        let name = exposed(server, own, MAX_NAME);
+    let listing = inner.listing();
+    for (original, name) in listing.names(server, &inner.config) {
+        let Some(known) = listing.tools.get(&original) else { continue };
         set.push(match named(&known.definition, &name) {
             Ok(definition) => Ok(Arc::new(RemoteTool {
                 inner: inner.clone(),
-                original: original.clone(),
+                original,
                 policy: policy(inner, known),
                 known: known.clone(),
                 definition,

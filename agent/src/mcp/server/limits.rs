@@ -16,6 +16,9 @@ pub struct ServerLimits {
     pub body: usize,
     /// Time to receive a request. Default: 10 s.
     pub receive: Duration,
+    /// How long a client may leave an answer unread before its connection is closed. Default: 30 s. Over standard input the limit is
+    /// ten times as long: the program at the other end may be paused.
+    pub send: Duration,
     /// Time to authenticate the caller and to load its tools. Default: 5 s.
     pub load: Duration,
     /// Time for one call of a tool without a timeout of its own. Default: 60 s.
@@ -49,6 +52,7 @@ impl Default for ServerLimits {
         Self {
             body: 1 << 20,
             receive: Duration::from_secs(10),
+            send: Duration::from_secs(30),
             load: Duration::from_secs(5),
             call: Duration::from_secs(60),
             longest_call: Duration::from_secs(600),

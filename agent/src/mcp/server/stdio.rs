@@ -4,6 +4,7 @@ use super::gate::Phase;
 use super::handler::{Handler, RawArguments};
 use super::http::Envelope;
 use super::{ServerError, Shared};
+use crate::CancelToken;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
@@ -20,6 +21,10 @@ use tokio::time::Instant;
 
 /// Maximum length of a line; a longer one is not a message.
 const LONGEST_LINE: usize = 16 << 20;
+/// Maximum number of requests without an answer; the next one is read after an answer was written.
+const MAX_OPEN: usize = 1_024;
+/// How much longer than a connection's client the reader of the output may take.
+const PATIENCE: u32 = 10;
 /// How long running calls may continue when the input ends.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -30,7 +35,7 @@ pub(super) async fn serve(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServerError> {
     let handle = shared.handle.clone();
-    let lines = Lines::new(input, output);
+    let lines = Lines::new(input, output, shared.limits.send.saturating_mul(PATIENCE));
     let handler = Handler { shared, visit: None };
     let started = tokio::select! {
         started = handler.serve(lines) => started,
@@ -59,7 +64,7 @@ pub(super) async fn serve(
 /// Messages as lines. The part of a line that was read stays here: the protocol may drop its read at any time.
 struct Lines<I, O> {
     input: BufReader<I>,
-    output: Arc<Mutex<O>>,
+    output: Arc<Output<O>>,
     line: Vec<u8>,
     /// The line was too long; its rest is skipped.
     is_skipping: bool,
@@ -69,16 +74,32 @@ struct Lines<I, O> {
     end: Option<Instant>,
 }
 
+/// The output, and whether it failed: after a line that was cut nothing more can be written.
+struct Output<O> {
+    stream: Mutex<O>,
+    /// How long one line may take.
+    limit: Duration,
+    failed: CancelToken,
+}
+
 impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
-    fn new(input: I, output: O) -> Self {
+    fn new(input: I, output: O, limit: Duration) -> Self {
+        let output = Output { stream: Mutex::new(output), limit, failed: CancelToken::new() };
         Self {
             input: BufReader::new(input),
-            output: Arc::new(Mutex::new(output)),
+            output: Arc::new(output),
             line: Vec::new(),
             is_skipping: false,
             open: watch::Sender::new(0),
             end: None,
         }
+    }
+
+    /// Reads the next line once there are not too many requests without an answer.
+    async fn next_line_in_turn(&mut self) -> io::Result<Option<Line>> {
+        let mut open = self.open.subscribe();
+        let _ = open.wait_for(|open| *open < MAX_OPEN).await;
+        self.next_line().await
     }
 
     /// Reads to the end of a line; `None` at the end of the input.
@@ -133,11 +154,25 @@ enum Line {
     TooLong,
 }
 
-async fn write_line<O: AsyncWrite + Unpin>(output: &Mutex<O>, mut line: Vec<u8>) -> io::Result<()> {
-    line.push(b'\n');
-    let mut output = output.lock().await;
-    output.write_all(&line).await?;
-    output.flush().await
+impl<O: AsyncWrite + Unpin> Output<O> {
+    async fn write_line(&self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        let mut stream = self.stream.lock().await;
+        if self.failed.is_cancelled() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let writing = async {
+            stream.write_all(&line).await?;
+            stream.flush().await
+        };
+        let written = tokio::time::timeout(self.limit, writing).await;
+        let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        if let Err(error) = &written {
+            tracing::warn!(%error, "the output cannot be written");
+            self.failed.cancel("the output cannot be written");
+        }
+        written
+    }
 }
 
 impl<I, O> Transport<RoleServer> for Lines<I, O>
@@ -156,7 +191,7 @@ where
         let line = serde_json::to_vec::<ServerJsonRpcMessage>(&message);
         let open = self.open.clone();
         async move {
-            let written = write_line(&output, line?).await;
+            let written = output.write_line(line?).await;
             if is_answer {
                 open.send_modify(|open| *open = open.saturating_sub(1));
             }
@@ -166,7 +201,12 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let next = self.next_line().await.unwrap_or_else(|error| {
+            let output = self.output.clone();
+            let next = tokio::select! {
+                next = self.next_line_in_turn() => next,
+                () = output.failed.cancelled() => return None,
+            };
+            let next = next.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the input cannot be read");
                 None
             });
@@ -193,16 +233,20 @@ where
                 Err((code, told)) => {
                     let answer =
                         json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": told}});
-                    let output = self.output.clone();
+                    let open = self.open.clone();
+                    open.send_modify(|open| *open += 1);
                     // In a task of its own: this read may be dropped in the middle of a line.
-                    tokio::spawn(async move { write_line(&output, answer.to_string().into_bytes()).await });
+                    tokio::spawn(async move {
+                        let _ = output.write_line(answer.to_string().into_bytes()).await;
+                        open.send_modify(|open| *open = open.saturating_sub(1));
+                    });
                 }
             }
         }
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.output.lock().await.flush().await
+        self.output.stream.lock().await.flush().await
     }
 }
 
@@ -266,5 +310,29 @@ mod tests {
         let codes: Vec<_> = answers.iter().filter_map(|answer| answer["error"]["code"].as_i64()).collect();
         assert_eq!(codes, [-32700, -32600, -32600]);
         assert_eq!(of_id(&answers, &json!(9))["result"], json!({}));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_reads_ends_its_connection() {
+        let limits =
+            crate::mcp::server::ServerLimits { send: Duration::from_millis(20), ..Default::default() };
+        let shared = Arc::new(Server::new(tools![]).limits(limits).build().unwrap());
+        let (mut input, read) = tokio::io::duplex(1 << 10);
+        let (write, _output) = tokio::io::duplex(4 << 10);
+        let serving = tokio::spawn(serve(shared, read, write));
+        let ping = concat!(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#, "\n");
+        let flood = async {
+            input.write_all(HELLO.as_bytes()).await?;
+            for _ in 0..10 * MAX_OPEN {
+                input.write_all(ping.as_bytes()).await?;
+            }
+            io::Result::Ok(())
+        };
+        let end = async {
+            // The server stops reading, and then ends.
+            let _ = flood.await;
+            serving.await
+        };
+        tokio::time::timeout(Duration::from_secs(60), end).await.expect("it ends").unwrap().unwrap();
     }
 }

@@ -33,10 +33,28 @@ pub(super) fn request(
     };
     // `models/…` and `tunedModels/…` are complete names.
     let folder = if model.model.contains('/') { "" } else { "models/" };
-    let name: String =
-        model.model.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./@".contains(*c)).collect();
+    let name = path_of(&model.model)?;
     let path = format!("{version}/{folder}{name}:streamGenerateContent?alt=sse");
     Ok(HttpRequest::post(path, Value::Object(body)).with_header("accept", "text/event-stream"))
+}
+
+/// Returns the name of a model as part of a path, which it does not leave: applications may take names from their users.
+fn path_of(name: &str) -> Result<String, ModelError> {
+    if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
+        let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
+        return Err(ModelError::new(ModelErrorKind::InvalidRequest, text));
+    }
+    let mut path = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_./@".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            let digit =
+                |value: u8| char::from_digit(value.into(), 16).unwrap_or_default().to_ascii_uppercase();
+            path.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    Ok(path)
 }
 
 struct Encoder<'a> {

@@ -13,13 +13,15 @@ pub(super) struct PartialArguments {
     open: Option<String>,
     /// The original text of the arguments, as long as they arrived whole.
     written: Option<String>,
+    /// Number of objects and lists that paths created.
+    created: usize,
 }
 
 /// Maximum depth of a path.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum length of a list that an index creates.
-const MAX_INDEX: usize = 10_000;
+/// Maximum number of objects and lists that paths create: two bytes of a path create an object of several hundred.
+const MAX_CREATED: usize = 50_000;
 
 impl PartialArguments {
     /// Adds arguments that arrived as a value, alone or before the pieces. `text` is their original text.
@@ -49,7 +51,8 @@ impl PartialArguments {
         let value = value.cloned().unwrap_or(Value::Null);
         let goes_on = self.open.as_deref() == Some(path);
         self.open = (piece.get("willContinue") == Some(&Value::Bool(true))).then(|| path.to_owned());
-        let steps = steps(path).unwrap_or_else(|| vec![Step::Key(path.to_owned())]);
+        let steps = steps(path).filter(|steps| self.allows(steps));
+        let steps = steps.unwrap_or_else(|| vec![Step::Key(path.to_owned())]);
         let mut place = &mut self.root;
         for step in steps {
             place = match step {
@@ -65,8 +68,8 @@ impl PartialArguments {
                         *place = Value::Array(Vec::new());
                     }
                     let Value::Array(list) = place else { return };
-                    if list.len() <= index {
-                        list.resize(index + 1, Value::Null);
+                    if list.len() == index {
+                        list.push(Value::Null);
                     }
                     let Some(item) = list.get_mut(index) else { return };
                     item
@@ -77,6 +80,17 @@ impl PartialArguments {
             (Value::String(before), Value::String(more)) if goes_on => before.push_str(&more),
             (place, value) => *place = value,
         }
+    }
+
+    /// Whether the value of a path is placed by its steps; otherwise the path becomes a key, which the tool refuses.
+    fn allows(&mut self, steps: &[Step]) -> bool {
+        let Some(missing) = missing(&self.root, steps) else { return false };
+        let created = self.created + missing.saturating_sub(1);
+        if created > MAX_CREATED {
+            return false;
+        }
+        self.created = created;
+        true
     }
 
     /// Returns the text of the arguments.
@@ -103,6 +117,26 @@ enum Step {
     Index(usize),
 }
 
+/// Returns how many steps of a path lead to values that do not exist yet; `None` if an index is neither that of an item nor the
+/// next one, and would create items that were not sent.
+fn missing(root: &Value, steps: &[Step]) -> Option<usize> {
+    let (mut place, mut missing) = (Some(root), 0);
+    for step in steps {
+        place = match step {
+            Step::Key(key) => place.and_then(|place| place.as_object()?.get(key)),
+            Step::Index(index) => {
+                let list = place.and_then(Value::as_array);
+                if *index > list.map_or(0, Vec::len) {
+                    return None;
+                }
+                list.and_then(|list| list.get(*index))
+            }
+        };
+        missing += usize::from(place.is_none());
+    }
+    Some(missing)
+}
+
 /// Parses `$.a.b[0]['c d']`; `None` for anything that is not such a path.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut rest = path.strip_prefix('$')?;
@@ -125,7 +159,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
                 rest = tail.strip_prefix(']')?;
             } else {
                 let (index, tail) = after.split_once(']')?;
-                steps.push(Step::Index(index.parse().ok().filter(|index| *index < MAX_INDEX)?));
+                steps.push(Step::Index(index.parse().ok()?));
                 rest = tail;
             }
         }
@@ -162,5 +196,47 @@ mod tests {
         cut.push(&json!({"jsonPath": "$.a[0].b", "stringValue": "x", "willContinue": true}));
         assert_eq!(cut.into_cut_text(), r#"{"a":[{"b":"x"#);
         assert_eq!(PartialArguments::default().into_text(), "");
+    }
+
+    /// The number of values in a value.
+    fn count(value: &Value) -> usize {
+        1 + match value {
+            Value::Array(list) => list.iter().map(count).sum(),
+            Value::Object(map) => map.values().map(count).sum(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn an_index_creates_no_items_that_were_not_sent() {
+        let mut arguments = PartialArguments::default();
+        for (path, sent) in [("$.a[0]", "x"), ("$.a[2]", "far"), ("$.a[1]", "y"), ("$.b[0][1]", "deep")] {
+            arguments.push(&json!({"jsonPath": path, "stringValue": sent}));
+        }
+        let expected = json!({"a": ["x", "y"], "$.a[2]": "far", "$.b[0][1]": "deep"});
+        assert_eq!(arguments.into_text(), expected.to_string());
+        let (mut arguments, mut steps) = (PartialArguments::default(), 0);
+        for first in 0..20 {
+            let path = format!("$[{first}]{}", "[9999]".repeat(MAX_DEPTH - 1));
+            steps += MAX_DEPTH;
+            arguments.push(&json!({"jsonPath": path, "boolValue": true}));
+        }
+        assert!(count(&arguments.root) <= steps, "{} values", count(&arguments.root));
+        // Whatever the order, each step of a path creates at most one value.
+        let mut arguments = PartialArguments::default();
+        for first in 0..100 {
+            let path = format!("$.list[{first}]{}", "[0]".repeat(MAX_DEPTH - 2));
+            arguments.push(&json!({"jsonPath": path, "boolValue": true}));
+        }
+        assert_eq!(arguments.root["list"].as_array().map(Vec::len), Some(100));
+        assert!(count(&arguments.root) <= 100 * MAX_DEPTH);
+        // And all paths together create a limited number.
+        let (mut arguments, pieces) = (PartialArguments::default(), 2 * MAX_CREATED / MAX_DEPTH);
+        for first in 0..pieces {
+            let path = format!("$.k{first}{}", ".a".repeat(MAX_DEPTH - 1));
+            arguments.push(&json!({"jsonPath": path, "boolValue": true}));
+        }
+        let values = count(&arguments.root);
+        assert!(values > MAX_CREATED && values <= MAX_CREATED + pieces + 1, "{values} values");
     }
 }

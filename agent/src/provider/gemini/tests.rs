@@ -469,3 +469,24 @@ fn errors_in_a_stream_are_read_in_every_form() {
     let finished = begun + "data:\n\n" + &stream(&[finished("STOP")]) + "data: over\n\n";
     assert_eq!(reply(&api(), &finished).text(), "Hi");
 }
+
+#[test]
+fn the_name_of_a_model_stays_in_its_part_of_the_path() {
+    let encode = |name: &str| {
+        let model = ModelInfo::new("gemini", Gemini::API, name);
+        Gemini::default().encode(&model, &ModelRequest::new([Message::user("Hi")]))
+    };
+    for (name, path) in [
+        ("gemini-3-flash@001", "models/gemini-3-flash@001"),
+        ("tunedModels/x_1.5", "tunedModels/x_1.5"),
+        ("publishers/google/models/g", "publishers/google/models/g"),
+        ("ü?key=x#y", "models/%C3%BC%3Fkey%3Dx%23y"),
+        ("a%2f..%2fb:c", "models/a%252f..%252fb%3Ac"),
+    ] {
+        assert_eq!(encode(name).unwrap().path, format!("/v1beta/{path}:streamGenerateContent?alt=sse"));
+    }
+    for name in ["gemini/../../v1/other", "..", "./x", "a//b", "/a", "a/"] {
+        let error = encode(name).unwrap_err();
+        assert_eq!(error.kind(), crate::model::ModelErrorKind::InvalidRequest, "{name}");
+    }
+}

@@ -230,7 +230,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how much of an answer is read. Default: 256 MiB.
+    /// Sets how much of an answer is read. Default: 256 MiB of a stream, 32 MiB of one document.
     pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
         self

@@ -72,7 +72,44 @@ pub struct SseParser {
     after_cr: bool,
     max_event: usize,
     /// JSON lines without `data:`, if they are kept.
-    stray: Option<Vec<u8>>,
+    stray: Option<Stray>,
+}
+
+/// JSON without `data:`, and what its brackets and quotes leave open, so that it is parsed once, at its end.
+#[derive(Debug, Default)]
+struct Stray {
+    text: Vec<u8>,
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Stray {
+    fn push(&mut self, line: &[u8]) {
+        for byte in line {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.in_string => self.is_escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.text.extend_from_slice(line);
+        self.text.push(b'\n');
+    }
+
+    fn is_closed(&self) -> bool {
+        self.depth == 0 && !self.in_string
+    }
+
+    fn clear(&mut self) {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        *self = Self { text, ..Self::default() };
+    }
 }
 
 /// Maximum length of JSON without `data:`, in bytes; longer JSON is not read.
@@ -144,7 +181,7 @@ impl SseParser {
     /// Also passes on JSON outside of events, in one line or several: some servers report errors like this.
     #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
-        self.stray = Some(Vec::new());
+        self.stray = Some(Stray::default());
         self
     }
 
@@ -204,7 +241,7 @@ impl SseParser {
         if line.is_empty() || self.read_line(&line, &mut here, &mut on).is_ok() {
             self.dispatch(&mut here, &mut on);
         }
-        let stray = self.stray.take().map(|_| Vec::new());
+        let stray = self.stray.take().map(|_| Stray::default());
         *self = Self { max_event: self.max_event, stray, ..Self::new() };
     }
 
@@ -269,7 +306,7 @@ impl SseParser {
         if self
             .stray
             .as_ref()
-            .is_some_and(|stray| !stray.is_empty() || line.starts_with(b"{") || line.starts_with(b"["))
+            .is_some_and(|stray| !stray.text.is_empty() || line.starts_with(b"{") || line.starts_with(b"["))
         {
             self.keep_stray(line, here, on);
             return Ok(());
@@ -294,17 +331,16 @@ impl SseParser {
     /// Keeps a JSON line without `data:`; the JSON that it completes is an event, after the one that it is in.
     fn keep_stray(&mut self, line: &[u8], here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
-        stray.extend_from_slice(line);
-        stray.push(b'\n');
-        if stray.len() > MAX_STRAY {
-            stray.clear();
-        } else if line.trim_ascii_end().ends_with(b"}") || line.trim_ascii_end().ends_with(b"]") {
-            let text = str::from_utf8(&stray).unwrap_or_default().trim();
+        stray.push(line);
+        if stray.is_closed() && stray.text.len() <= MAX_STRAY {
+            let text = str::from_utf8(&stray.text).unwrap_or_default().trim();
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
                 self.dispatch(here, on);
                 on(SseEvent { event: "message", data: text, id: &self.last_id, is_lossy: false });
-                stray.clear();
             }
+        }
+        if stray.is_closed() || stray.text.len() > MAX_STRAY {
+            stray.clear();
         }
         self.stray = Some(stray);
     }
@@ -350,7 +386,7 @@ impl SseParser {
         self.data.clear();
         self.has_data = false;
         self.event.clear();
-        self.stray.iter_mut().for_each(Vec::clear);
+        self.stray.iter_mut().for_each(Stray::clear);
     }
 }
 

@@ -115,3 +115,17 @@ fn retry_is_kept_when_it_is_a_number() {
     parser.push(b"retry: 10\nretry: x\nretry: -1\nretry:\n", |_| {}).unwrap();
     assert_eq!(parser.retry(), Some(10));
 }
+
+/// Parsed again at each line that ends in a bracket, this would take minutes.
+#[cfg(feature = "http")]
+#[test]
+fn json_outside_of_events_is_parsed_at_its_end_alone() {
+    let read = |text: &str| {
+        let (mut parser, mut events) = (SseParser::new().with_stray_json(), Vec::new());
+        parser.push(text.as_bytes(), |event| events.push(event.data.to_owned())).unwrap();
+        events
+    };
+    assert_eq!(read("{\n\"a\": \"}\\\"{\",\n\"b\": []\n}\n"), ["{\n\"a\": \"}\\\"{\",\n\"b\": []\n}"]);
+    assert_eq!(read("[DONE]\ndata: x\n\n"), ["x"], "brackets that close are no start of JSON");
+    assert_eq!(read(&format!("[\n{}", "{},\n".repeat(1 << 21))), [""; 0]);
+}

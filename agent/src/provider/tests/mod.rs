@@ -7,3 +7,5 @@ mod odd_replies;
 mod round_trips;
 pub(super) mod support;
 mod switching;
+#[cfg(feature = "openai")]
+mod work;

@@ -191,7 +191,7 @@ impl Keeper {
             return Err(error);
         }
         // Each entry names its writer, so what is there and equal was written here.
-        let found = self.ask(self.store.load(session, expected, entries.len())).await;
+        let found = self.ask(async { self.store.load(session, expected, entries.len()).await }).await;
         match found {
             Ok(found) if found.iter().map(|found| &found.entry).eq(&entries) => {
                 Ok(found.last().map_or(expected, |last| last.seq))

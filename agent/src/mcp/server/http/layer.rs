@@ -42,6 +42,10 @@ impl HttpLayer {
         self.service.shared.limits.connections
     }
 
+    pub(super) fn send(&self) -> std::time::Duration {
+        self.service.shared.limits.send
+    }
+
     pub(super) fn receive(&self) -> std::time::Duration {
         self.service.shared.limits.receive
     }

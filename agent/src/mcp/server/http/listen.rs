@@ -4,6 +4,7 @@ use super::super::ServerError;
 use super::super::gate::{Phase, ServerHandle};
 use super::layer::HttpLayer;
 use super::message::{Answer, plain};
+use crate::runtime::StallLimit;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -118,7 +119,7 @@ impl BoundServer {
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     // Answers are small, and should not be delayed to collect more data.
     let _ = stream.set_nodelay(true);
-    let receive = layer.receive();
+    let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
     let service = TowerToHyperService::new(layer.layer(NothingElse));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

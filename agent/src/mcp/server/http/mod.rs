@@ -18,9 +18,9 @@ use super::caller::{AuthRefusal, Caller, RequestHead};
 use super::handler::{Handler, RawArguments, Visit};
 use super::metadata::WELL_KNOWN;
 use crate::panics::catch_future;
-use ::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, WWW_AUTHENTICATE};
+use ::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use ::http::request::Parts;
-use ::http::{Method, Request, StatusCode};
+use ::http::{Method, Request, StatusCode, Version};
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::Full;
@@ -97,36 +97,54 @@ impl HttpService {
     {
         let _running = self.shared.handle.begin();
         let (head, body) = request.into_parts();
-        if let Err(told) = self.shared.hosts.check(&head) {
-            return plain(StatusCode::FORBIDDEN, told);
+        let version = head.version;
+        let admitted = match self.shared.hosts.check(&head) {
+            Err(told) => Err(Box::new(plain(StatusCode::FORBIDDEN, told))),
+            Ok(()) => match self.metadata(&head) {
+                Some(answer) => return answer,
+                None => self.admit(head, body).await,
+            },
+        };
+        match admitted {
+            Ok((visit, head, body)) => Box::pin(self.dispatch(visit, head, body)).await,
+            Err(mut refusal) => {
+                // A refused client may not send more on this connection. Later versions of HTTP have no such header.
+                if version <= Version::HTTP_11 {
+                    refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                *refusal
+            }
         }
-        if let Some(answer) = self.metadata(&head) {
-            return answer;
-        }
+    }
+
+    /// Determines the caller and its tools, and reads the body. The error is the refusal.
+    async fn admit<B>(&self, head: Parts, body: B) -> Result<(Visit, Parts, Bytes), Box<Answer>>
+    where
+        B: Body + Send + 'static,
+    {
+        let refusal = |status, told| Box::new(plain(status, told));
         if head.method != Method::POST {
-            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "Only POST is answered here.");
+            let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "Only POST is answered here.");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-            return answer;
+            return Err(answer);
         }
         if !self.shared.handle.is_open() {
-            return plain(StatusCode::SERVICE_UNAVAILABLE, "The server ends.");
+            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server ends."));
         }
-        let head = RequestHead::new(head);
-        let visit = match tokio::time::timeout(self.shared.limits.load, self.visit(&head)).await {
-            Ok(Ok(visit)) => visit,
-            Ok(Err(answer)) => return *answer,
-            Err(_) => return self.unavailable(&"authenticating and loading the tools took too long"),
-        };
-        let Some(head) = head.into_parts() else {
-            return plain(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
-        };
-        let limits = &self.shared.limits;
-        match message::read(body, limits.body, limits.receive).await {
-            Ok(body) => Box::pin(self.dispatch(visit, head, body)).await,
-            Err(Unread::TooLong) => plain(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
-            Err(Unread::TooSlow) => plain(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
-            Err(Unread::Broken) => plain(StatusCode::BAD_REQUEST, "The body cannot be read."),
-        }
+        let (head, limits) = (RequestHead::new(head), &self.shared.limits);
+        let visit = tokio::time::timeout(limits.load, self.visit(&head)).await;
+        let visit = visit.unwrap_or_else(|_| {
+            Err(Box::new(self.unavailable(&"authenticating and loading the tools took too long")))
+        })?;
+        let lost = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "The request is lost.");
+        let head = head.into_parts().ok_or_else(lost)?;
+        let body = message::read(body, limits.body, limits.receive).await;
+        let body = body.map_err(|unread| match unread {
+            Unread::TooLong => refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long."),
+            Unread::TooSlow => refusal(StatusCode::REQUEST_TIMEOUT, "The body takes too long."),
+            Unread::Broken => refusal(StatusCode::BAD_REQUEST, "The body cannot be read."),
+        })?;
+        Ok((visit, head, body))
     }
 
     /// Determines the caller and its tools.
@@ -189,7 +207,7 @@ impl HttpService {
 
     /// Passes a message with its caller's tools to the protocol.
     async fn dispatch(&self, mut visit: Visit, head: Parts, body: Bytes) -> Answer {
-        let arguments = match Envelope::read(&body) {
+        let (arguments, id) = match Envelope::read(&body) {
             Err(Malformed(code, told)) => {
                 return rpc_error(StatusCode::BAD_REQUEST, None, code, told, None);
             }
@@ -197,7 +215,7 @@ impl HttpService {
                 if let Some(answer) = old_version(&envelope, &head) {
                     return answer;
                 }
-                envelope.arguments()
+                (envelope.arguments(), envelope.id)
             }
         };
         visit.arguments = arguments.map(|arguments| RawArguments::of(&body, arguments));
@@ -208,8 +226,18 @@ impl HttpService {
             }
             _ => body.clone(),
         };
+        let is_json = head
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let request = Request::from_parts(head, Full::new(rest));
-        VISIT.scope(Arc::new(visit), self.protocol.handle(request)).await.map(ResponseBody::wrap)
+        let answer = VISIT.scope(Arc::new(visit), self.protocol.handle(request)).await;
+        if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // JSON that is not a message of the protocol, with the words of the deserializer.
+            let told = "Invalid request: no message of the protocol";
+            return rpc_error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, told, None);
+        }
+        answer.map(ResponseBody::wrap)
     }
 }
 
@@ -228,6 +256,7 @@ fn without(body: &Bytes, arguments: &str) -> Bytes {
 
 /// Error codes of JSON-RPC and of the protocol.
 const UNAUTHORIZED: i64 = -32002;
+const INVALID_REQUEST: i64 = -32600;
 const INTERNAL: i64 = -32603;
 const UNSUPPORTED_VERSION: i64 = -32022;
 

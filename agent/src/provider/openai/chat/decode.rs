@@ -1,5 +1,7 @@
 //! Decodes answers of Chat Completions: streams and JSON bodies, of OpenAI and of compatible servers.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArguments, Usage};
@@ -26,6 +28,9 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<Call>,
+    /// The last call of each id and of each index.
+    by_id: HashMap<String, usize>,
+    by_index: HashMap<u64, usize>,
     parts: usize,
     refusal: String,
     message_data: Object,
@@ -39,7 +44,6 @@ pub(super) struct ChatDecoder {
 /// An unfinished call.
 #[derive(Default)]
 struct Call {
-    index: Option<u64>,
     id: String,
     name: String,
     /// Set once its name is known and its start was emitted.
@@ -58,6 +62,8 @@ impl ChatDecoder {
             text: None,
             thinking: None,
             calls: Vec::new(),
+            by_id: HashMap::new(),
+            by_index: HashMap::new(),
             parts: 0,
             refusal: String::new(),
             message_data: Map::new(),
@@ -255,8 +261,10 @@ impl ChatDecoder {
         let (id, name) = (text(piece, "id").unwrap_or_default(), text(function, "name").unwrap_or_default());
         let at = self.place_of(index, id, name);
         let Some(call) = self.calls.get_mut(at) else { return };
-        if call.id.is_empty() {
+        if call.id.is_empty() && !id.is_empty() {
             id.clone_into(&mut call.id);
+            let last = self.by_id.entry(call.id.clone()).or_insert(at);
+            *last = at.max(*last);
         }
         if call.name.is_empty() {
             name.clone_into(&mut call.name);
@@ -296,8 +304,8 @@ impl ChatDecoder {
 
     /// Returns the index of the call that a piece belongs to; a new one if the piece starts a call.
     fn place_of(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
-        let by_id = self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
-        let by_index = self.calls.iter().rposition(|call| index.is_some() && call.index == index);
+        let by_id = self.by_id.get(id).copied();
+        let by_index = index.and_then(|index| self.by_index.get(&index).copied());
         // Some servers give every call of a reply the index 0. Then a name with a different id starts a call; or, without ids, a
         // different name after arguments.
         let is_other = |at: &usize| {
@@ -314,8 +322,10 @@ impl ChatDecoder {
             None => None,
         };
         found.unwrap_or_else(|| {
-            self.calls.push(Call { index, ..Call::default() });
-            self.calls.len() - 1
+            self.calls.push(Call::default());
+            let at = self.calls.len() - 1;
+            self.by_index.extend(index.map(|index| (index, at)));
+            at
         })
     }
 

@@ -1,0 +1,131 @@
+//! The listener. That of the SDK has no limits, and takes no connections any more after the first error of the machine.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use restate_sdk::endpoint::Endpoint;
+use restate_sdk::hyper::HyperEndpoint;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::CancelToken;
+use crate::runtime::StallLimit;
+
+/// Limits on connections. The engine keeps one for many runs, which may all wait for days.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Number of connections.
+    connections: usize,
+    /// Time between two questions whether the other side is still there.
+    ping: Duration,
+    /// How long the other side may send nothing, though it is asked, or read nothing.
+    stall: Duration,
+}
+
+pub(super) const LIMITS: Limits =
+    Limits { connections: 1_024, ping: Duration::from_secs(20), stall: Duration::from_secs(60) };
+
+/// Pause after an error of the machine, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long active steps may take to end when the service stops.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Answers requests until the token is cancelled.
+pub(super) async fn run(endpoint: Endpoint, listener: TcpListener, stop: &CancelToken, limits: Limits) {
+    let endpoint = HyperEndpoint::new(endpoint);
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let place = tokio::select! {
+            () = stop.cancelled() => break,
+            Some(_) = connections.join_next() => continue,
+            place = places.clone().acquire_owned() => place,
+        };
+        let Ok(place) = place else { break };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (endpoint, stop) = (endpoint.clone(), stop.clone());
+                connections.spawn(async move {
+                    let _place = place;
+                    serve(stream, endpoint, &stop, limits).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be taken");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    let finishing = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, finishing).await.is_err() {
+        tracing::warn!("connections of the engine were still open when the service stopped");
+        connections.shutdown().await;
+    }
+}
+
+async fn serve(stream: TcpStream, endpoint: HyperEndpoint, stop: &CancelToken, limits: Limits) {
+    let stream = StallLimit::new(stream, limits.stall).with_read(limits.stall);
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits.ping)
+        .keep_alive_timeout(limits.stall)
+        .serve_connection(TokioIo::new(stream), endpoint);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::timeout;
+
+    /// The preface of HTTP/2 and an empty `SETTINGS` frame.
+    const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+    /// Whether the server closes a connection on which this was sent.
+    async fn is_closed(address: std::net::SocketAddr, sent: &[u8]) -> bool {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(sent).await.unwrap();
+        let mut rest = Vec::new();
+        timeout(Duration::from_secs(30), stream.read_to_end(&mut rest)).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn silent_connections_are_closed() {
+        let limits =
+            Limits { connections: 2, ping: Duration::from_millis(50), stall: Duration::from_millis(200) };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, stop) = (listener.local_addr().unwrap(), CancelToken::new());
+        let token = stop.clone();
+        let serving =
+            tokio::spawn(async move { run(Endpoint::builder().build(), listener, &token, limits).await });
+        // Silent from the start, within the preface, and after it: each more often than there are places.
+        for sent in [&b""[..], &HELLO[..10], HELLO] {
+            for _ in 0..2 * limits.connections {
+                assert!(is_closed(address, sent).await, "after {} bytes", sent.len());
+            }
+        }
+        stop.cancel("the test ends");
+        timeout(Duration::from_secs(30), serving).await.unwrap().unwrap();
+    }
+}

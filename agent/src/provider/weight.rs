@@ -1,0 +1,55 @@
+//! How much memory a JSON text needs as a value, before it is parsed.
+
+/// Estimates of `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its first items, and a
+/// further item. A short text can need 70 times its length.
+const OBJECT: usize = 512;
+const LIST: usize = 320;
+const ITEM: usize = 224;
+
+/// How many times its maximum length a text may need.
+const FACTOR: usize = 16;
+
+/// Up to this length a text is not examined: it needs 20 MiB at most.
+const SHORT: usize = 64 << 10;
+
+/// Whether a text needs at most a fixed multiple of `max`, its maximum length.
+pub(super) fn fits(text: &[u8], max: usize) -> bool {
+    text.len() <= SHORT || weight(text) <= max.saturating_mul(FACTOR)
+}
+
+fn weight(text: &[u8]) -> usize {
+    let (mut weight, mut is_text, mut is_escaped) = (text.len(), false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'{' => weight = weight.saturating_add(OBJECT),
+            b'[' => weight = weight.saturating_add(LIST),
+            b',' => weight = weight.saturating_add(ITEM),
+            _ => {}
+        }
+    }
+    weight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_texts_weighs_its_length_alone() {
+        assert_eq!(weight(br#""{[,{[,\"{\\""#), 13);
+        assert_eq!(weight(br#"{"a":[1,"\\"],"b":{}}"#), 21 + 2 * OBJECT + LIST + 2 * ITEM);
+    }
+
+    #[test]
+    fn a_long_text_fits_and_many_small_values_do_not() {
+        let max = 1 << 20;
+        let long = format!("[\"{}\"]", "x".repeat(max - 4));
+        assert!(fits(long.as_bytes(), max));
+        let dense = format!("[{}{{}}]", "{\"\":[]},".repeat(max / 8 - 1));
+        assert!(dense.len() <= max && !fits(dense.as_bytes(), max));
+    }
+}
