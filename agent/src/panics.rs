@@ -25,22 +25,37 @@ pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// Runs a future of the application. The error is the message of its panic.
-#[cfg(any(feature = "http", feature = "mcp-server", feature = "mcp-client"))]
+#[cfg(any(feature = "http", feature = "mcp-server", feature = "mcp-client", feature = "runtime"))]
 pub(crate) async fn catch_future<'a, T>(
     start: impl FnOnce() -> crate::BoxFuture<'a, T>,
 ) -> Result<T, String> {
     use std::task::Poll;
 
-    let mut future = catch(start)?;
-    let end = std::future::poll_fn(|task| match catch(|| future.as_mut().poll(task)) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(panic) => Poll::Ready(Err(panic)),
+    let mut future = DropsQuietly(Some(catch(start)?));
+    let end = std::future::poll_fn(|task| {
+        let Some(running) = &mut future.0 else { return Poll::Pending };
+        match catch(|| running.as_mut().poll(task)) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
     });
     let end = end.await;
-    match catch(|| drop(future)) {
+    match catch(|| drop(future.0.take())) {
         Ok(()) => end,
         Err(panic) => end.and(Err(panic)),
+    }
+}
+
+/// A value of the application that may be dropped at any time.
+pub(crate) struct DropsQuietly<T>(pub(crate) Option<T>);
+
+impl<T> Drop for DropsQuietly<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.0.take() else { return };
+        if let Err(panic) = catch(|| drop(value)) {
+            tracing::error!(%panic, "a value of the application panicked when it was dropped");
+        }
     }
 }
 

@@ -74,7 +74,12 @@ impl Desk {
         request: &ApprovalRequest,
         sent: Option<&ToolCall>,
     ) -> Result<Option<Decision>, ReadlineError> {
-        let call = &request.call;
+        let mut call = request.call.clone();
+        if let Some(args) = request.args_with_secrets() {
+            // Only to check what the person writes: what is shown has no secrets.
+            call.args.clone_from(args);
+        }
+        let call = &call;
         // What was allowed while this one waited counts for it too.
         if self.always_allows(&call.name) {
             return Ok(Some(Decision::Allow));

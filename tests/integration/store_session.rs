@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::loop_core::AgentLoop;
 use agent::message::{AssistantMessage, Content, Message, Part, ProviderTool};
 use agent::model::{Reply, ScriptedModel, reply};
 use agent::store::{
@@ -409,7 +410,7 @@ async fn approvals_are_asked_again_and_a_call_that_was_allowed_is_not() {
             *asked.lock().unwrap() += 1;
             async { Decision::Later }
         });
-        builder.store(store.clone()).session("s").await.unwrap()
+        builder.approval_key([5; 32]).store(store.clone()).session("s").await.unwrap()
     };
     let first = open(vec![reply().tool_call("wire", "{}").tool_call("wire", "{}")]).await;
     let suspended = first.prompt("go").await.unwrap();
@@ -431,6 +432,8 @@ async fn approvals_are_asked_again_and_a_call_that_was_allowed_is_not() {
     let third = open(vec![reply().text("Done.")]).await;
     let suspended = third.continue_run().await.unwrap().snapshot.unwrap();
     assert_eq!(*asked.lock().unwrap(), 5, "only what had not begun is asked about");
+    // It may be stored once more: the call that had begun counts as allowed.
+    let suspended: AgentLoop = serde_json::from_str(&serde_json::to_string(&suspended).unwrap()).unwrap();
     let decisions = Decisions::new().deny(&suspended.approval_requests()[0], "not twice");
     third.resume(&suspended, decisions).await.unwrap();
     assert_eq!(outline(&third)[2..], ["wire wired", "wire denied(denied)", "stop Done."]);

@@ -41,9 +41,8 @@ mod types;
 pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
-#[cfg(feature = "runtime")]
-pub(crate) use plan::withheld;
 pub use plan::{Plan, SchemaError};
+pub(crate) use plan::{hidden, withheld};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys, UnknownPolicy};
 pub use report::InvalidArguments;
 pub use stream::{

@@ -1,4 +1,5 @@
-//! Runs that survive their process: the same agent loop on a durable execution engine.
+//! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal holds the whole run, with the
+//! secret arguments of calls, because it is needed to continue: protect the engine like a store of passwords.
 //!
 //! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
 //! tool call is a step that the engine records. If a process dies, another one continues after the last recorded step. The SDK has the MIT
@@ -49,7 +50,7 @@
 //! * [`DurableRun::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
 //!   step, or at once if the run is waiting. If several processes serve, tools in the others run to their end.
 //! * What happens between steps must be the same on every replay: approval rules (`approval = when(…)`), the tools and their policies.
-//!   Hooks are steps of their own and are not restricted. Serve new code that would take different steps at a new address.
+//!   Hooks are steps of their own and are not restricted. They are asked again after a run waited for decisions. Serve new code that would take different steps at a new address.
 //! * Listeners receive events again on a replay. Results are not cached between calls, requests are not passed to `on_metric`, and an
 //!   approval key is not used, because the engine controls who may decide.
 //!

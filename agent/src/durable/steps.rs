@@ -1,5 +1,6 @@
 //! The steps of a run on an engine that records them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use super::journal::{Again, Journal, Kept, Left, RunJournal, Stepped, Take, Tool
 use super::running::Running;
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Reply, TurnSummary, Verdict,
+    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, Reply, TurnSummary, Verdict,
 };
 use crate::message::{LOST, Message, MessageList, ToolCall};
-use crate::runtime::{StepCall, Stepwise};
+use crate::runtime::{CheckedAgain, StepCall, Stepwise};
 use crate::steps::{StepError, Steps, drive};
 use crate::{BoxFuture, CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolOutcome};
 
@@ -113,6 +114,8 @@ struct State {
     goes_on: bool,
     /// Whether the inbox is closed.
     is_closed: bool,
+    /// Set if the calls of the segment waited for decisions: what was decided on each, by its position.
+    waited: Option<HashMap<u32, Decided>>,
 }
 
 impl<J: RunJournal> RunSteps<'_, J> {
@@ -203,6 +206,49 @@ impl<J: RunJournal> RunSteps<'_, J> {
         Ok(value)
     }
 
+    /// Checks calls again that waited for decisions, and runs those that may still run.
+    async fn tools_that_waited(
+        &self,
+        calls: Vec<(StepKey, ToolCall)>,
+        waited: &HashMap<u32, Decided>,
+    ) -> Result<Vec<CallEnd>, StepError> {
+        let Some((key, _)) = calls.first() else { return Ok(Vec::new()) };
+        let (served, reply, cancel) = (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
+        let sent = |call: &ToolCall| {
+            let mut calls = reply.as_deref().and_then(Message::as_assistant)?.tool_calls();
+            calls.find(|sent| sent.id == call.id).cloned()
+        };
+        let ready = calls.iter().map(|(key, call)| {
+            let decided = waited.get(&key.ord);
+            let ready = ReadyCall {
+                sent: sent(call).unwrap_or_else(|| call.clone()),
+                is_edited: matches!(decided, Some(Decided::Allow(Some(_)))),
+                is_approved: matches!(decided, Some(Decided::Allow(_))),
+            };
+            (ready, call.clone())
+        });
+        let ready: Vec<_> = ready.collect();
+        let (name, run) = (format!("{key}/again"), key.run.clone());
+        let work = async move { Ok(served.steps.check_again(&run, ready, reply, cancel).await) };
+        let checked: Vec<CheckedAgain> = self.step(name, Tries::ONE, work).await?;
+        let (mut ends, mut runs) = (Vec::new(), Vec::new());
+        for ((key, mut call), checked) in calls.into_iter().zip(checked) {
+            match checked {
+                CheckedAgain::Ends(end) => {
+                    ends.push(Some(*end));
+                    continue;
+                }
+                CheckedAgain::RunsWith(args) => call.args = args,
+                CheckedAgain::Runs => {}
+            }
+            ends.push(None);
+            runs.push((key, call));
+        }
+        let ran = if runs.is_empty() { Vec::new() } else { self.tools(runs).await? };
+        let mut ran = ran.into_iter();
+        Ok(ends.into_iter().filter_map(|end| end.or_else(|| ran.next())).collect())
+    }
+
     /// Returns the decisions of the application's function, or `Later` for each request if there is none.
     async fn decisions(&self, requests: &[(StepKey, ApprovalRequest)]) -> Result<Vec<Decision>, StepError> {
         let Some((key, _)) = requests.first().filter(|_| self.served.steps.has_approver()) else {
@@ -243,6 +289,10 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
     fn tools(&self, calls: Vec<(StepKey, ToolCall)>) -> BoxFuture<'_, Result<Vec<CallEnd>, StepError>> {
         Box::pin(async move {
             let reply = self.state().reply.clone();
+            let waited = self.state().waited.take().filter(|_| self.served.steps.has_hooks());
+            if let Some(waited) = waited {
+                return self.tools_that_waited(calls, &waited).await;
+            }
             let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
             let mut requests: Vec<_> = calls
                 .into_iter()
@@ -292,6 +342,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
 
     fn prepare(&self, key: StepKey, calls: Vec<ToolCall>) -> BoxFuture<'_, Result<Vec<Prepared>, StepError>> {
         Box::pin(async move {
+            self.state().waited = None;
             let (served, reply) = (self.served.clone(), self.state().reply.clone());
             if !served.steps.has_hooks() {
                 // Only validation, which is the same on every replay.
@@ -315,7 +366,8 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
                 .filter(|(_, decision)| **decision == Decision::Later)
                 .map(|((_, request), _)| PendingAsk::Approval { request: request.clone() })
                 .collect();
-            if !open.is_empty() {
+            let has_waited = !open.is_empty();
+            if has_waited {
                 let waited = self.journal.wait(open, self.served.patience).await?;
                 if let Some(reason) = waited.stop {
                     return Err(StepError::cancelled(&*reason));
@@ -326,11 +378,19 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
                 }
             }
             let key = requests.first().map(|(key, _)| key.clone());
+            let keys: Vec<_> = requests.iter().map(|(key, _)| key.clone()).collect();
             let decided = requests.into_iter().zip(decisions).map(|((_, request), decision)| {
                 let decided = self.served.steps.decided(&request, decision);
                 (request, decided)
             });
             let decided: Vec<_> = decided.collect();
+            if has_waited {
+                // They are checked again before they run.
+                let ord = |key: &StepKey| key.ord;
+                let all = keys.iter().map(ord).zip(decided.iter().map(|(_, one)| one.clone()));
+                self.state().waited = Some(all.collect());
+                return Ok(decided.into_iter().map(|(_, one)| one).collect());
+            }
             let is_edited = decided.iter().any(|(_, one)| matches!(one, Decided::Allow(Some(_))));
             let Some(key) = key.filter(|_| is_edited && self.served.steps.has_hooks()) else {
                 return Ok(decided.into_iter().map(|(_, one)| one).collect());

@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
 use super::guard::Repeats;
+use super::secrets::{Secrets, ShownEvent, StreamedCalls};
+use super::waiting::Origin;
 use super::{
     Answer, AnswerError, CallCoercions, Effect, End, Event, EventKind, Limit, LimitReached, LoopConfig, Note,
     Queue, Reply, TurnSummary, Verdict,
@@ -14,7 +16,8 @@ use super::{
 use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::{Control, StepKey, StepKind};
 
-/// The agent loop as a value. See the [module](super) documentation.
+/// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation, with the secret
+/// arguments of calls, because they are needed to continue: keep it where you keep passwords.
 ///
 /// Its conversation is always sound, except for the calls that are being worked on; [`abort`](Self::abort) ends those. Take the
 /// [events](Self::take_event) before you store the loop, because they are not part of the stored form.
@@ -27,16 +30,16 @@ pub struct AgentLoop {
     pub(super) config: Arc<LoopConfig>,
     pub(super) conversation: Conversation,
     /// The position where the messages of this run begin.
-    added_from: usize,
+    pub(super) added_from: usize,
     pub(super) turn: u32,
-    seq: u64,
+    pub(super) seq: u64,
     pub(super) phase: Phase,
     /// The calls of the current turn, or of the last one.
     pub(super) batch: Batch,
-    stop_reason: Option<StopReason>,
-    turn_usage: Usage,
-    usage: Usage,
-    requests: u64,
+    pub(super) stop_reason: Option<StopReason>,
+    pub(super) turn_usage: Usage,
+    pub(super) usage: Usage,
+    pub(super) requests: u64,
     pub(super) tool_calls: u64,
     /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
@@ -45,8 +48,16 @@ pub struct AgentLoop {
     pub(super) retries: BTreeMap<String, u32>,
     pub(super) coercions: Vec<CallCoercions>,
     /// The initial state of the reply that is being streamed.
-    streaming: Option<Arc<Message>>,
+    pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
+    /// The signature of the state, if the driver signed it to be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mac: Option<String>,
+    /// What withholds the secrets of the run's tools.
+    #[serde(skip)]
+    pub(super) secrets: Secrets,
+    #[serde(skip)]
+    streamed_calls: StreamedCalls,
     #[serde(skip)]
     events: VecDeque<Event>,
     #[serde(skip)]
@@ -56,22 +67,6 @@ pub struct AgentLoop {
     pub(super) is_live: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
-}
-
-/// Where a loop comes from. It does not affect what the loop does.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Origin {
-    /// Created in this process.
-    Here,
-    /// Read from its stored form.
-    #[default]
-    Stored,
-}
-
-impl PartialEq for Origin {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 /// What the loop waits for.
@@ -152,6 +147,9 @@ impl AgentLoop {
             coercions: Vec::new(),
             streaming: None,
             is_suspended: false,
+            mac: None,
+            secrets: Secrets::default(),
+            streamed_calls: StreamedCalls::default(),
             events: VecDeque::new(),
             is_muted,
             is_live: false,
@@ -257,6 +255,7 @@ impl AgentLoop {
                     return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
                 }
                 if self.streaming.is_none() {
+                    self.streamed_calls.clear();
                     self.tell(|_| EventKind::MessageStart { message: message.clone() });
                     self.streaming = Some(message);
                 }
@@ -266,7 +265,8 @@ impl AgentLoop {
                 if self.streaming.is_none() {
                     return Err(AnswerError::WrongKind { wanted: self.phase.wanted() });
                 }
-                self.tell(|_| EventKind::MessageUpdate { update });
+                let hides_update = self.streamed_calls.hides(&self.secrets, &update);
+                self.emit(hides_update, |_| EventKind::MessageUpdate { update });
                 Ok(())
             }
             note => self.note_call(note),
@@ -323,14 +323,6 @@ impl AgentLoop {
         self.events.pop_front()
     }
 
-    /// Replaces what the loop knows of the tools.
-    #[cfg(feature = "runtime")]
-    pub(crate) fn set_tools(&mut self, tools: &BTreeMap<String, super::ToolEntry>) {
-        if self.config.tools != *tools {
-            Arc::make_mut(&mut self.config).tools.clone_from(tools);
-        }
-    }
-
     /// Turns events off or on. Their sequence numbers are counted either way.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
@@ -385,10 +377,21 @@ impl AgentLoop {
 
     /// Adds an event, which is built only if events are on.
     pub(super) fn tell(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
+        self.emit(false, kind);
+    }
+
+    fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
-            let event = Event { run_id: self.run.clone(), turn: self.turn, seq: self.seq, kind: kind(self) };
-            self.events.push_back(event);
+            let shown = ShownEvent { secrets: self.secrets.clone(), hides_update };
+            let kind = kind(self);
+            self.events.push_back(Event {
+                run_id: self.run.clone(),
+                turn: self.turn,
+                seq: self.seq,
+                kind,
+                shown,
+            });
         }
     }
 

@@ -30,10 +30,16 @@ pub(super) struct Slot {
     /// The arguments that it runs with, if they differ from those of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
+    /// The arguments that are shown to whoever decides, if some are withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shown: Option<ToolArguments>,
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// The signature of its driver.
+    /// Whether the call was allowed to run with its arguments.
+    #[serde(default)]
+    pub(super) is_approved: bool,
+    /// The signature of its driver. It is of the state that the call has, and is dropped with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
@@ -66,7 +72,9 @@ impl Slot {
             call,
             state: State::Planned,
             args: None,
+            shown: None,
             is_edited: false,
+            is_approved: false,
             mac: None,
             signature: None,
             control: Control::Continue,

@@ -227,6 +227,7 @@ impl AgentLoop {
             return self.end_call(at, CallEnd::new(refusal));
         }
         if let Some(slot) = self.batch.slots.get_mut(at) {
+            slot.shown = approval.as_ref().and_then(|args| self.secrets.arguments(&slot.call.name, args));
             slot.args = args;
             slot.mac = mac;
             slot.state = approval.map_or(State::Ready, State::Undecided);
@@ -282,6 +283,8 @@ impl AgentLoop {
             Decided::Later => return,
             Decided::Allow(edited) => {
                 slot.state = State::Ready;
+                slot.mac = None;
+                slot.is_approved = true;
                 slot.is_edited = edited.is_some();
                 if edited.is_some() {
                     slot.args = edited;
@@ -308,6 +311,7 @@ impl AgentLoop {
         };
         if let ToolOutcome::Deferred { handle } = end.outcome {
             slot.state = State::Deferred(handle);
+            slot.mac = None;
             return;
         }
         if !end.ran && matches!(slot.state, State::Undecided(_) | State::Ready) {
@@ -352,6 +356,7 @@ impl AgentLoop {
         let own = self.config.tools.get(&slot.call.name).and_then(|tool| tool.max_result_bytes);
         super::large::cut(&mut message, own.unwrap_or(self.config.max_result_bytes), handle.as_deref());
         slot.state = State::Ended;
+        slot.mac = None;
         slot.control = control;
         slot.result = Some(message);
         self.tell(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });

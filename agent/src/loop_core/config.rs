@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::whole;
 
-/// The configuration of a run. All of it is part of a snapshot.
+/// The configuration of a run. All of it is part of a snapshot; an assistant that resumes one uses its own.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};

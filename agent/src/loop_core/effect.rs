@@ -1,12 +1,13 @@
 //! What has to happen next.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::End;
 use crate::StepKey;
-use crate::message::{MessageList, StopReason, ToolCall, Usage, whole};
+use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
 
 /// What has to happen next. The documentation of each variant names its [`Answer`](super::Answer).
 ///
@@ -104,7 +105,9 @@ pub enum Queue {
 
 /// A call that waits for a decision.
 ///
-/// It can be stored and sent. Whoever decides receives it, and returns it with the decision.
+/// It can be stored and sent: whoever decides receives it, and returns it with the decision. Its call, its JSON and its `Debug` text
+/// show `"[secret]"` in the place of [secret arguments](crate::guide::arguments#secrets), and the decision counts all the same.
+/// [`args_with_secrets`](Self::args_with_secrets) has everything, in the process that has the run.
 ///
 /// ```
 /// # /// Sends money.
@@ -121,12 +124,12 @@ pub enum Queue {
 /// println!("{}", serde_json::to_string(request)?);     // for whoever decides
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// The id of the request: the text of its step's key.
     pub request_id: String,
-    /// The call, with the validated arguments.
+    /// The call, with the validated arguments. Secret ones are withheld.
     pub call: ToolCall,
     /// The fingerprint of the tool's schema at the time of the request.
     #[serde(with = "whole")]
@@ -134,11 +137,69 @@ pub struct ApprovalRequest {
     /// Binds the request to its call, if the assistant has a key for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
+    /// All validated arguments.
+    #[serde(skip)]
+    args: Option<ToolArguments>,
 }
 
 impl ApprovalRequest {
     pub(super) fn new(request_id: String, call: ToolCall, fingerprint: u64, mac: Option<String>) -> Self {
-        Self { request_id, call, fingerprint, mac }
+        Self { request_id, call, fingerprint, mac, args: None }
+    }
+
+    pub(super) fn with_args(mut self, args: ToolArguments) -> Self {
+        self.args = Some(args);
+        self
+    }
+
+    /// Returns the validated arguments with the secret ones, or `None` if the request was read from JSON, which has none of those.
+    ///
+    /// ```
+    /// use agent::loop_core::ApprovalRequest;
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, json, tool, tools};
+    ///
+    /// /// Pays with a card.
+    /// #[tool(approval = "always")]
+    /// fn pay(amount: u64, #[arg(secret)] card: String) -> String {
+    ///     format!("{amount} paid with a card of {} digits", card.len())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("pay", r#"{"amount": 5, "card": "4111"}"#)]);
+    /// let assistant = Assistant::builder(model).tools(tools![pay]).build()?;
+    /// let suspended = assistant.prompt("Pay 5.").await?.snapshot.expect("it waits");
+    /// let request = &suspended.approval_requests()[0];
+    /// assert_eq!(request.call.args.value(), Some(json!({"amount": 5, "card": "[secret]"})));
+    /// assert_eq!(request.args_with_secrets().unwrap().value(), Some(json!({"amount": 5, "card": "4111"})));
+    ///
+    /// let sent = serde_json::to_string(request)?;
+    /// assert!(!sent.contains("4111"));
+    /// assert!(serde_json::from_str::<ApprovalRequest>(&sent)?.args_with_secrets().is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn args_with_secrets(&self) -> Option<&ToolArguments> {
+        self.args.as_ref()
+    }
+}
+
+/// Requests are equal if what they show is equal.
+impl PartialEq for ApprovalRequest {
+    fn eq(&self, other: &Self) -> bool {
+        self.request_id == other.request_id
+            && self.call == other.call
+            && self.fingerprint == other.fingerprint
+            && self.mac == other.mac
+    }
+}
+
+/// Shows no arguments.
+impl fmt::Debug for ApprovalRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApprovalRequest")
+            .field("request_id", &self.request_id)
+            .field("call", &self.call)
+            .finish_non_exhaustive()
     }
 }
 

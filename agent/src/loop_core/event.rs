@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use super::secrets::ShownEvent;
 use super::{PendingCall, RunStop};
-use crate::args::Coercion;
-use crate::message::{Message, StopReason, ToolArguments, ToolCall, ToolResultMessage, Usage};
+use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::model::ModelEvent;
 use crate::{Control, Progress, ToolResult};
 
 /// An event of a run.
 ///
-/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`.
+/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. It has no
+/// [secret arguments](crate::guide::arguments#secrets): they are `"[secret]"`, and the arguments of a tool that has such are left out of
+/// the deltas of a reply. The same holds for calls of unknown tools where any tool has secrets. In memory an event has everything, and
+/// [`with_secrets`](Self::with_secrets) writes everything.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, Value};
@@ -25,19 +28,19 @@ use crate::{Control, Progress, ToolResult};
 /// assert_eq!((json["type"].as_str(), json["turn"].as_u64()), (Some("agent_start"), Some(0)));
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
     /// The id of the run.
-    #[serde(serialize_with = "shared")]
     pub run_id: Arc<str>,
     /// The turn, counted from 1; 0 for `agent_start`.
     pub turn: u32,
     /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
     /// What happened.
-    #[serde(flatten)]
     pub kind: EventKind,
+    /// What of it is shown.
+    pub(super) shown: ShownEvent,
 }
 
 /// What happens in a run.
@@ -79,8 +82,7 @@ pub struct Event {
 /// assert_eq!(said, "Hello!");
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
     /// The run starts.
@@ -91,7 +93,6 @@ pub enum EventKind {
     #[non_exhaustive]
     MessageStart {
         /// The message. For a streamed reply, its initial, empty state.
-        #[serde(serialize_with = "shared")]
         message: Arc<Message>,
     },
     /// A reply grows by a delta, or by a part that arrives whole, such as an image or a citation source
@@ -99,24 +100,20 @@ pub enum EventKind {
     #[non_exhaustive]
     MessageUpdate {
         /// What was added. [`text_delta`](ModelEvent::text_delta) gives the added text.
-        #[serde(flatten)]
         update: ModelEvent,
     },
     /// A message is complete and part of the conversation.
     #[non_exhaustive]
     MessageEnd {
         /// The message.
-        #[serde(serialize_with = "shared")]
         message: Arc<Message>,
         /// The id of the queued message, if it was delivered by steering or as a follow-up.
-        #[serde(skip_serializing_if = "Option::is_none")]
         queued_id: Option<String>,
     },
     /// A call starts. As JSON: `call_id`, `tool`, `args`.
     #[non_exhaustive]
     ToolExecutionStart {
         /// The call, as the model sent it.
-        #[serde(flatten, serialize_with = "call_fields")]
         call: ToolCall,
     },
     /// A tool reported the progress of a call.
@@ -155,10 +152,8 @@ pub enum EventKind {
     #[non_exhaustive]
     ToolExecutionEnd {
         /// The result, including the coercions of the arguments.
-        #[serde(flatten, serialize_with = "result_fields")]
         result: ToolResult,
         /// Whether the run continues.
-        #[serde(skip_serializing_if = "goes_on")]
         control: Control,
         /// Whether the tool's body ran; false if the call was rejected first.
         ran: bool,
@@ -195,7 +190,6 @@ pub enum EventKind {
         /// Details: the error, the reason for a cancellation, or the limit.
         detail: Option<String>,
         /// Every message that the run added.
-        #[serde(serialize_with = "all_shared")]
         messages: Vec<Arc<Message>>,
         /// The usage of the run.
         usage: Usage,
@@ -232,37 +226,4 @@ pub enum ApprovalDecision {
     Allow,
     /// The call may not run.
     Deny,
-}
-
-fn shared<T: Serialize + ?Sized, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.as_ref().serialize(serializer)
-}
-
-fn all_shared<S: Serializer>(messages: &[Arc<Message>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(messages.iter().map(Arc::as_ref))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
-fn goes_on(control: &Control) -> bool {
-    *control == Control::Continue
-}
-
-fn call_fields<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Fields<'a> {
-        call_id: &'a str,
-        tool: &'a str,
-        args: &'a ToolArguments,
-    }
-    Fields { call_id: &call.id, tool: &call.name, args: &call.args }.serialize(serializer)
-}
-
-fn result_fields<S: Serializer>(result: &ToolResult, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Fields<'a> {
-        #[serde(flatten)]
-        message: Option<ToolResultMessage>,
-        coercions: &'a [Coercion],
-    }
-    Fields { message: result.to_message(), coercions: &result.coercions }.serialize(serializer)
 }

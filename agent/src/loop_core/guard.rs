@@ -170,6 +170,14 @@ impl Repeats {
         if seen.count >= guard.end_at { Repeat::End(number) } else { Repeat::Refuse(number) }
     }
 
+    /// Forgets a call that [began](Self::begin), because it is about to begin again.
+    #[cfg(feature = "runtime")]
+    pub(super) fn undo(&mut self, signature: Signature) {
+        if let Some(seen) = self.seen.get_mut(&signature) {
+            seen.open = seen.open.saturating_sub(1);
+        }
+    }
+
     /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if there were so
     /// many that the run ends.
     pub(super) fn end(

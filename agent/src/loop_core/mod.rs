@@ -31,6 +31,8 @@
 //! # Ok::<(), agent::loop_core::AnswerError>(())
 //! ```
 
+#[cfg(feature = "runtime")]
+mod again;
 mod agent_loop;
 mod answer;
 mod batch;
@@ -39,14 +41,20 @@ mod config;
 mod effect;
 mod end;
 mod event;
+mod event_json;
 mod guard;
 mod large;
 mod live;
 mod record;
 #[cfg(feature = "runtime")]
 mod restore;
+mod secrets;
+#[cfg(feature = "runtime")]
+mod signed;
 mod waiting;
 
+#[cfg(feature = "runtime")]
+pub(crate) use again::ReadyCall;
 pub use agent_loop::AgentLoop;
 pub use answer::{
     Answer, AnswerError, CallCoercions, CallEnd, Decided, Note, Prepared, Ready, Reply, Verdict,

@@ -1,6 +1,6 @@
 //! The loop: decisions and results that come from outside.
 
-use super::agent_loop::{Origin, Phase};
+use super::agent_loop::Phase;
 use super::batch::State;
 use super::{AgentLoop, ApprovalRequest, Effect, EventKind, PendingCall};
 #[cfg(feature = "runtime")]
@@ -18,9 +18,10 @@ impl AgentLoop {
             let slot = self.batch.slots.get(at)?;
             let State::Undecided(args) = &slot.state else { return None };
             let mut call = slot.call.clone();
-            call.args = args.clone();
+            call.args = slot.shown.as_ref().unwrap_or(args).clone();
             let fingerprint = self.fingerprint(&call.name);
-            Some((key.clone(), ApprovalRequest::new(key.to_string(), call, fingerprint, slot.mac.clone())))
+            let request = ApprovalRequest::new(key.to_string(), call, fingerprint, slot.mac.clone());
+            Some((key, request.with_args(args.clone())))
         };
         self.batch.segment.clone().filter_map(request).collect()
     }
@@ -60,9 +61,11 @@ impl AgentLoop {
                 _ => return None,
             };
             Some(CheckedCall {
+                at,
                 key: self.key(StepKind::Tool, at),
                 call: slot.effective(),
                 fingerprint: self.fingerprint(&slot.call.name),
+                shown: asked.as_ref().map(|asked| slot.shown.as_ref().unwrap_or(asked).clone()),
                 asked,
                 mac: slot.mac.clone(),
             })
@@ -132,10 +135,29 @@ impl AgentLoop {
     }
 }
 
+/// Where a loop comes from. It does not affect what the loop does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Origin {
+    /// Created in this process.
+    Here,
+    /// Read from its stored form.
+    #[default]
+    Stored,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// A call that was validated and has not run.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedCall {
+    /// Its position in the batch.
+    #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
+    pub(crate) at: usize,
     /// The key of its step.
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
@@ -145,6 +167,9 @@ pub(crate) struct CheckedCall {
     pub(crate) fingerprint: u64,
     /// The validated arguments, if somebody has to allow the call.
     pub(crate) asked: Option<ToolArguments>,
+    /// The arguments as they are shown to whoever decides.
+    #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
+    pub(crate) shown: Option<ToolArguments>,
     /// The signature of its driver.
     pub(crate) mac: Option<String>,
 }

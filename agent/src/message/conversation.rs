@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::by_role::Message;
 use super::list::MessageList;
 
-/// The messages of a conversation, oldest first. A conversation outlives runs.
+/// The messages of a conversation, oldest first. A conversation outlives runs. It holds the arguments of all calls, secret ones included,
+/// in memory and in its serde form, because models are sent them again.
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///

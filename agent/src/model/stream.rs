@@ -11,6 +11,7 @@ use futures_core::Stream;
 use super::accumulator::Accumulator;
 use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
 use crate::message::AssistantMessage;
+use crate::panics::DropsQuietly;
 use crate::{CancelToken, Cancelled};
 
 type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
@@ -184,12 +185,14 @@ impl ModelStream {
     /// assert_eq!(kept.text(), "It is warm, and");
     /// # }
     /// ```
-    pub fn into_partial(self) -> AssistantMessage {
+    pub fn into_partial(mut self) -> AssistantMessage {
+        drop(DropsQuietly(self.events.take()));
         self.accumulator.into_partial()
     }
 
     #[cfg(feature = "runtime")]
-    pub(crate) fn into_message(self) -> AssistantMessage {
+    pub(crate) fn into_message(mut self) -> AssistantMessage {
+        drop(DropsQuietly(self.events.take()));
         self.accumulator.into_message()
     }
 

@@ -13,7 +13,7 @@ use super::growing::Growing;
 use super::hooks::Hooks;
 use super::listener::{EventStream, Listener, Listeners, Subscription};
 use super::observe::Meter;
-use super::queue::{MessageQueue, QueueMode, Receipt};
+use super::queue::{MessageQueue, QueueMode, Queued, Receipt};
 use super::records::{Debts, Keeper, SessionState};
 use super::spill::{Spill, SpilledFile};
 use super::turn_tools::Preparer;
@@ -21,6 +21,7 @@ use super::{AssistantBuilder, Decisions, Prompt, Run, RunError, RunHandle};
 use crate::loop_core::{AgentLoop, Event, LoopConfig, Queue};
 use crate::message::{AssistantMessage, Conversation, HandOff, Message, UserMessage};
 use crate::model::{Model, ModelRequest};
+use crate::tool::secrets::SecretArguments;
 use crate::tool::trace::Capture;
 use crate::{Argument, CancelToken, Registry, ToolDefinition};
 
@@ -76,6 +77,18 @@ pub(super) struct Config {
     pub(super) meters: Vec<Meter>,
     /// Set if traces record content.
     pub(super) capture: Option<Arc<Capture>>,
+}
+
+impl Config {
+    /// Returns what withholds the secret arguments of calls of all tools, also of those that are not shown in a turn.
+    pub(super) fn secrets(&self) -> SecretArguments {
+        SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])
+    }
+}
+
+tokio::task_local! {
+    /// The assistants whose runs the current code is part of.
+    static RUNS: Vec<usize>;
 }
 
 struct Shared {
@@ -212,7 +225,9 @@ impl Assistant {
     /// [`approval_key`](AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have none.
     /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
     /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
-    /// run keeps its id and its limits, but its wall-clock limit starts again.
+    /// rules of this assistant are asked again about each call that is about to run, see
+    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and what it has used so far; its limits are those
+    /// of this assistant, and the wall-clock limit starts again.
     ///
     /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
     /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,
@@ -280,13 +295,16 @@ impl Assistant {
 
     /// Removes all messages from a queue. Their receipts report [`NotDelivered::Cleared`](super::NotDelivered::Cleared).
     pub fn clear_queue(&self, queue: Queue) {
-        self.state().queue(queue).clear();
+        let cleared = self.state().queue(queue).clear();
+        cleared.iter().for_each(Queued::clear);
     }
 
     /// Removes the message with this [id](Receipt::id) from its queue; its receipt reports this. Returns false if neither queue has it.
     pub fn remove_queued(&self, id: &str) -> bool {
         let mut state = self.state();
-        state.steering.remove(id) || state.follow_ups.remove(id)
+        let removed = state.steering.remove(id).or_else(|| state.follow_ups.remove(id));
+        drop(state);
+        removed.inspect(Queued::clear).is_some()
     }
 
     /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
@@ -355,7 +373,14 @@ impl Assistant {
     }
 
     /// Waits until no prompt is being answered and every listener has returned.
+    ///
+    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called there, in the same
+    /// task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
     pub async fn wait_until_idle(&self) {
+        if RUNS.try_with(|runs| runs.contains(&self.id())).unwrap_or_default() {
+            tracing::warn!("code that a run waits for called `wait_until_idle` on its assistant");
+            return;
+        }
         loop {
             // Created before the check, so that a run that ends in between is not missed.
             let idle = self.shared.idle.notified();
@@ -366,7 +391,8 @@ impl Assistant {
         }
     }
 
-    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results.
+    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results. Do not await
+    /// it in a listener, hook or tool of the same assistant, whose run waits for them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -386,13 +412,13 @@ impl Assistant {
             return false;
         }
         state.conversation.clear();
-        state.steering.clear();
-        state.follow_ups.clear();
+        let cleared = [state.steering.clear(), state.follow_ups.clear()];
         state.cache.clear();
         state.last_error = None;
         let spilled = std::mem::take(&mut state.spilled);
         drop(state);
         drop(spilled);
+        cleared.iter().flatten().for_each(Queued::clear);
         true
     }
 
@@ -403,7 +429,8 @@ impl Assistant {
         self.subscribe_listener(Listener::new(on_event))
     }
 
-    /// Like [`subscribe`](Self::subscribe), for an asynchronous function. The run waits until its future completes.
+    /// Like [`subscribe`](Self::subscribe), for an asynchronous function. The run waits until its future completes, for at most 60 seconds;
+    /// then it continues, and the function is not called again.
     pub fn subscribe_async<F>(
         &self,
         on_event: impl Fn(Arc<Event>) -> F + Send + Sync + 'static,
@@ -416,6 +443,9 @@ impl Assistant {
 
     /// Returns a stream of all events from now on, to be read in another task. It ends after the next `agent_end`.
     /// A run that is suspended does not end it.
+    ///
+    /// The stream holds up to 256 events that were not read. Then the run waits for the reader, for at most 60 seconds, and continues
+    /// without it: see [`EventStream`]. Drop a stream that is not read.
     pub fn events(&self) -> EventStream {
         EventStream::pair(|listener| self.subscribe_listener(listener))
     }
@@ -429,7 +459,9 @@ impl Assistant {
         let shared = Arc::downgrade(&self.shared);
         Subscription::new(move || {
             if let Some(shared) = shared.upgrade() {
-                Assistant { shared }.state().listeners.remove(&listener);
+                let assistant = Assistant { shared };
+                let before = assistant.state().listeners.remove(&listener);
+                drop(before);
             }
         })
     }
@@ -441,6 +473,17 @@ impl Assistant {
     /// Whether anyone receives events.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
+    }
+
+    /// Runs a future of a run of this assistant.
+    pub(super) async fn within<T>(&self, run: impl Future<Output = T>) -> T {
+        let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
+        runs.push(self.id());
+        RUNS.scope(runs, run).await
+    }
+
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
 
     pub(super) async fn steered(&self) {

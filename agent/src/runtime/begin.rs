@@ -79,7 +79,9 @@ impl Assistant {
             if let Some(session) = &mut state.session {
                 session.goes_on_with(core.run_id());
             }
-            core.set_tools(&config.rules.tools);
+            core.unsign();
+            core.set_config(&config.rules);
+            core.set_secrets(config.secrets());
             core.mute(is_muted);
             core.live();
             state.conversation = Conversation::new();
@@ -95,7 +97,9 @@ impl Assistant {
         if matches!(begin, Begin::Continue)
             && let Some(Restored { mut core, resumption }) = state.restore()
         {
-            core.set_tools(&config.rules.tools);
+            core.unsign();
+            core.set_config(&config.rules);
+            core.set_secrets(config.secrets());
             core.mute(is_muted);
             core.live();
             state.conversation = Conversation::new();
@@ -136,6 +140,7 @@ impl Assistant {
         let conversation = std::mem::take(&mut state.conversation);
         let mut core = AgentLoop::begin(run_id, config.rules.clone(), conversation, prompts, is_muted);
         core.live();
+        core.set_secrets(config.secrets());
         if let Some(turn) = recorded {
             config.record(&mut core, turn);
         } else if !polls {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::approval::{Approver, Signer};
+use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Config;
 use super::listener::{Listener, Listeners};
 use super::observe::Meter;
@@ -57,6 +57,9 @@ pub enum BuildError {
         /// How many it has.
         length: usize,
     },
+    /// A former approval key only verifies, and there is none that signs.
+    #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
+    NoApprovalKey,
 }
 
 crate::error_text::debug_is_the_sentence!(BuildError);
@@ -92,9 +95,7 @@ pub struct AssistantBuilder {
     pub(super) rules: LoopConfig,
     hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
-    pub(super) signer: Option<Arc<Signer>>,
-    /// A key that is too short, by its length.
-    pub(super) short_key: Option<usize>,
+    pub(super) approval_keys: ApprovalKeys,
     pub(super) steering_mode: QueueMode,
     pub(super) follow_up_mode: QueueMode,
     cache: bool,
@@ -123,8 +124,7 @@ impl AssistantBuilder {
             rules: LoopConfig::default(),
             hooks: Vec::new(),
             approver: None,
-            signer: None,
-            short_key: None,
+            approval_keys: ApprovalKeys::default(),
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             cache: false,
@@ -394,9 +394,7 @@ impl AssistantBuilder {
     /// Lists everything that is wrong: tools of one name, state that a tool needs and nobody gives, two values of
     /// one type.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
-        if let Some(length) = self.short_key {
-            return Err(BuildError::ShortApprovalKey { length });
-        }
+        let signer = self.approval_keys.signer()?;
         if let Some(tool) = self.spill.as_ref().map(Spill::tool) {
             let tool = tool.map(|tool| ToolSet::new().with(tool));
             match tool {
@@ -430,7 +428,7 @@ impl AssistantBuilder {
             rules: Arc::new(rules),
             hooks: self.hooks,
             approver: self.approver,
-            signer: self.signer,
+            signer,
             listeners: self.listeners,
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,

@@ -1,11 +1,9 @@
 //! Drives the loop of one run on tokio: the only place that waits.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::{Instrument as _, Span};
 
@@ -13,8 +11,8 @@ use super::approval::Resumption;
 use super::assistant::Config;
 use super::begin::{Begin, Rest};
 use super::builder::fingerprint;
-use super::hooks::{HookError, Hooks};
-use super::listener::Listener;
+use super::hooks::{HookError, Hooks, asked};
+use super::listener::{LISTENER_PATIENCE, Listener};
 use super::observe::Asked;
 use super::output::Wanted;
 use super::progress::Updates;
@@ -27,8 +25,8 @@ use crate::loop_core::{
 };
 use crate::message::{AssistantMessage, Message, StopReason, Usage, UserMessage};
 use crate::model::{ModelError, ModelStream, ToolChoice};
+use crate::panics::{catch, catch_future};
 use crate::store::StoreError;
-use crate::tool::invoke::panic_text;
 use crate::{
     BoxFuture, CancelToken, Source, StepKey, Tool as _, ToolContext, ToolContextBuilder, ToolDefinition,
 };
@@ -57,6 +55,8 @@ pub(super) struct Driver {
     steps: u32,
     /// How a run goes on that was suspended.
     resumption: Option<Resumption>,
+    /// Whether calls may run that were checked before the run was resumed.
+    pub(super) checks_again: bool,
     /// What of the run is written down, where there is a store, and what went wrong with that.
     pub(super) records: Option<Arc<RunRecords>>,
     pub(super) store_error: Option<StoreError>,
@@ -151,6 +151,7 @@ impl Driver {
             asked_again: 0,
             steps: 0,
             resumption: None,
+            checks_again: false,
             is_running: false,
         }))
     }
@@ -212,6 +213,7 @@ impl Driver {
                     Box::pin(self.ask(key, messages)).instrument(span).await;
                 }
                 Effect::Prepare { calls, key } => {
+                    self.checks_again = false;
                     let span = self.turn_span();
                     self.prepare(key.ord, calls).instrument(span).await;
                 }
@@ -220,6 +222,10 @@ impl Driver {
                     if Box::pin(self.approve(requests)).instrument(span).await {
                         return true;
                     }
+                }
+                Effect::CallTools { calls } if std::mem::take(&mut self.checks_again) => {
+                    let span = self.turn_span();
+                    Box::pin(self.check_again(calls)).instrument(span).await;
                 }
                 Effect::CallTools { calls } => {
                     let span = self.turn_span();
@@ -343,7 +349,10 @@ impl Driver {
         }
         let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();
         let has_schema = self.config.model.info().capabilities.native_output;
-        let Err(report) = wanted.check(&text.unwrap_or_default(), has_schema) else { return false };
+        // A check of the application that panics is left to the caller, who is told of it.
+        let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else {
+            return false;
+        };
         self.asked_again += 1;
         let tries = self.config.rules.max_retries.saturating_add(1);
         let report = report.on_attempt(self.asked_again, tries).to_text();
@@ -403,16 +412,10 @@ impl Driver {
         &mut self,
         ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
     ) -> Option<Result<T, HookError>> {
-        let asked = match catch_unwind(AssertUnwindSafe(ask)) {
-            Ok(asked) => AssertUnwindSafe(asked).catch_unwind(),
-            Err(payload) => return Some(Err(panic_text(payload).into())),
-        };
+        let asked = std::pin::pin!(asked(ask));
         let stopped = std::pin::pin!(self.stop.wait());
         match select(asked, stopped).await {
-            Either::Left((Ok(result), _)) => Some(result),
-            Either::Left((Err(payload), _)) => {
-                Some(Err(format!("a hook panicked: {}", panic_text(payload)).into()))
-            }
+            Either::Left((answer, _)) => Some(answer),
             Either::Right(_) => None,
         }
     }
@@ -434,7 +437,10 @@ impl Driver {
             Some(End::Limit(reached)) => Some(reached.to_string()),
             _ => None,
         };
-        let Some(core) = self.assistant.end_run(error) else { return Err(RunError::Busy) };
+        let Some(mut core) = self.assistant.end_run(error) else { return Err(RunError::Busy) };
+        if is_suspended {
+            self.config.sign(&mut core);
+        }
         let output = |core: AgentLoop, stop| RunOutput {
             run_id: self.run_id.clone(),
             messages: core.added().to_vec(),
@@ -507,19 +513,23 @@ fn showing(config: Arc<Config>, source: &Source) -> Result<Arc<Config>, RunError
     Ok(Arc::new(config))
 }
 
-/// Waits for a listener; when the run is cancelled no longer than for a tool.
+/// Waits for a listener, within limits: its own, and that of a tool when the run is cancelled.
 async fn wait_for(listener: &Listener, wait: BoxFuture<'_, ()>, cancel: &CancelToken, grace: Duration) {
-    let limit = async {
+    let cancelled = std::pin::pin!(async {
         cancel.cancelled().await;
         tokio::time::sleep(grace).await;
+    });
+    let waited = std::pin::pin!(catch_future(|| wait));
+    let patience = match crate::default_executor().sleep(LISTENER_PATIENCE) {
+        Some(sleep) => sleep,
+        // Without a clock nothing has a time limit.
+        None => Box::pin(std::future::pending()),
     };
-    match select(AssertUnwindSafe(wait).catch_unwind(), Box::pin(limit)).await {
+    match select(waited, select(cancelled, patience)).await {
         Either::Left((Ok(()), _)) => {}
-        Either::Left((Err(payload), _)) => {
-            panic_text(payload);
-            listener.leave();
-        }
-        Either::Right(_) => tracing::warn!("a listener is not waited for any longer"),
+        Either::Left((Err(panic), _)) => listener.leave(&panic),
+        Either::Right((Either::Left(_), _)) => tracing::warn!("a listener is not waited for any longer"),
+        Either::Right((Either::Right(_), _)) => listener.is_late(),
     }
 }
 
@@ -539,13 +549,13 @@ impl Drop for Driver {
         self.stop.cancel.cancel(DROPPED);
         self.close_stream();
         self.abort();
-        // Who has to be awaited is told, and not waited for.
+        // Listeners are notified, and not waited for.
         while let Some(Some((event, listeners))) =
             self.core(|core, rest| Some((core.take_event()?, rest.listeners.clone())))
         {
             let event = Arc::new(event);
             for listener in listeners.iter() {
-                drop(listener.tell(&event));
+                listener.notify(&event);
             }
         }
         self.deliver();

@@ -66,7 +66,8 @@ impl RunHandle {
         self.assistant.follow_up(message)
     }
 
-    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active.
+    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. It
+    /// holds the secret arguments of calls.
     ///
     /// ```
     /// use agent::loop_core::AgentLoop;
@@ -86,7 +87,12 @@ impl RunHandle {
     /// # Ok(()) }
     /// ```
     pub fn snapshot(&self) -> Option<AgentLoop> {
-        self.assistant.with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot())).flatten()
+        let mut run = self
+            .assistant
+            .with_run(|core, _| (*core.run_id() == self.run_id).then(|| core.snapshot()))
+            .flatten()?;
+        self.assistant.config().sign(&mut run);
+        Some(run)
     }
 }
 

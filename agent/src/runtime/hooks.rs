@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
 use crate::model::ModelRequest;
+use crate::panics::{DropsQuietly, catch, catch_future};
 use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
 
 /// The error type of hooks.
@@ -102,6 +103,11 @@ pub trait Hooks: Send + Sync {
     /// The hook is called before a person is asked for approval. If that person changes the arguments, the hook is called again with the
     /// changed ones. In this second call only [`BeforeCall::Block`] and an error count, because the person approved exactly these
     /// arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] have no effect. To enforce a rule in every case, block the call.
+    ///
+    /// When a suspended run is resumed, the hook is called once more for each call that is about to run, with the arguments of the model, or
+    /// of the person who changed them. [`BeforeCall::Block`] and errors count. [`BeforeCall::RequireApproval`] is met by the decision for the
+    /// same arguments. A call that was approved with other arguments than it would now run with, or that needs approval now and has none, is
+    /// not run: its result is a failure with the code `approval_stale`, and the model may make the call again.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -229,7 +235,9 @@ impl fmt::Debug for ToolCallInfo {
 /// assert!(assistant.messages().get(2).unwrap().text().contains("100 sent to Ann"));
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Its `Debug` text shows no arguments.
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BeforeCall {
     /// The call runs.
@@ -246,6 +254,20 @@ pub enum BeforeCall {
     },
     /// The call waits for an approval.
     RequireApproval,
+}
+
+/// Shows no arguments, because they may hold secrets.
+impl fmt::Debug for BeforeCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Continue => f.write_str("Continue"),
+            Self::Replace(_) => f.write_str("Replace(..)"),
+            Self::Block { reason, control } => {
+                f.debug_struct("Block").field("reason", reason).field("control", control).finish()
+            }
+            Self::RequireApproval => f.write_str("RequireApproval"),
+        }
+    }
 }
 
 impl BeforeCall {
@@ -325,4 +347,23 @@ pub struct AfterCall {
     pub is_error: Option<bool>,
     /// Whether the run continues.
     pub control: Option<Control>,
+}
+
+/// Asks a hook. A panic is an error, and the text of an error is read here, because that is code of the application, too.
+pub(super) async fn asked<'h, T>(
+    ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
+) -> Result<T, HookError> {
+    match catch_future(ask).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => {
+            let error = DropsQuietly(Some(error));
+            let text = catch(|| error.0.as_ref().map(ToString::to_string));
+            Err(text
+                .ok()
+                .flatten()
+                .unwrap_or_else(|| "a hook failed, and so did its error".to_owned())
+                .into())
+        }
+        Err(panic) => Err(format!("a hook panicked: {panic}").into()),
+    }
 }

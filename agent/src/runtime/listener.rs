@@ -7,16 +7,21 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::Stream;
 
 use crate::BoxFuture;
 use crate::loop_core::{Event, EventKind};
-use crate::panics::catch;
+use crate::panics::{DropsQuietly, catch};
 
-/// Somebody who is told of events, until it panics or unsubscribes.
+/// The longest time that a run waits for one listener, or for the reader of a stream.
+pub(super) const LISTENER_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A listener of events, removed if it panics or takes too long.
 pub(super) struct Listener {
-    tell: Tell,
+    /// Dropped quietly: a closure owns values of the application.
+    tell: DropsQuietly<Tell>,
     is_gone: AtomicBool,
 }
 
@@ -39,15 +44,15 @@ impl Listener {
     }
 
     fn of(tell: Tell) -> Self {
-        Self { tell, is_gone: AtomicBool::new(false) }
+        Self { tell: DropsQuietly(Some(tell)), is_gone: AtomicBool::new(false) }
     }
 
-    /// Tells it. What is left to wait for is returned; where that panics, [`leave`](Self::leave) is to be called.
+    /// Notifies the listener, and returns what is left to wait for. If that panics, call [`leave`](Self::leave).
     pub(super) fn tell(&self, event: &Arc<Event>) -> Option<BoxFuture<'_, ()>> {
         if self.is_gone.load(Ordering::Acquire) {
             return None;
         }
-        let told = catch(|| match &self.tell {
+        let told = catch(|| match self.tell.0.as_ref()? {
             Tell::Call(call) => {
                 call(event);
                 None
@@ -55,17 +60,31 @@ impl Listener {
             Tell::Await(call) => Some(call(event.clone())),
             Tell::Send(buffer) => buffer.send(event),
         });
-        if let Ok(rest) = told {
-            return rest;
-        }
-        self.leave();
-        None
+        told.unwrap_or_else(|panic| {
+            self.leave(&panic);
+            None
+        })
     }
 
-    /// It panicked.
-    pub(super) fn leave(&self) {
+    /// Notifies the listener without waiting for it.
+    pub(super) fn notify(&self, event: &Arc<Event>) {
+        drop(DropsQuietly(self.tell(event)));
+    }
+
+    /// The listener panicked.
+    pub(super) fn leave(&self, panic: &str) {
         self.is_gone.store(true, Ordering::Release);
-        tracing::error!("a listener panicked and is not told of anything any more");
+        tracing::error!(%panic, "a listener panicked and was unsubscribed");
+    }
+
+    /// The listener did not return, or its events were not read, in time.
+    pub(super) fn is_late(&self) {
+        self.is_gone.store(true, Ordering::Release);
+        if let Some(Tell::Send(buffer)) = &self.tell.0 {
+            buffer.close_late();
+        }
+        let seconds = LISTENER_PATIENCE.as_secs();
+        tracing::error!(seconds, "a run waited too long for a listener, which was unsubscribed");
     }
 }
 
@@ -153,12 +172,22 @@ struct Waiting {
     reader: Option<Waker>,
     writer: Option<Waker>,
     is_closed: bool,
+    /// Whether the run gave up waiting for the reader.
+    is_late: bool,
 }
 
 impl Buffer {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // Nothing that can panic runs under it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close_late(&self) {
+        let mut waiting = self.lock();
+        (waiting.is_closed, waiting.is_late) = (true, true);
+        let reader = waiting.reader.take();
+        drop(waiting);
+        reader.into_iter().for_each(Waker::wake);
     }
 
     fn send(self: &Arc<Self>, event: &Arc<Event>) -> Option<BoxFuture<'static, ()>> {
@@ -179,7 +208,10 @@ impl Buffer {
             if waiting.is_closed || waiting.events.len() <= MAX_WAITING {
                 return Poll::Ready(());
             }
-            waiting.writer = Some(cx.waker().clone());
+            // Dropped without the lock: a waker may own a task.
+            let replaced = waiting.writer.replace(cx.waker().clone());
+            drop(waiting);
+            drop(replaced);
             Poll::Pending
         })))
     }
@@ -187,7 +219,9 @@ impl Buffer {
 
 /// The events of an assistant, from run to run. It ends after the `agent_end` of a run.
 ///
-/// A reader that is slow makes the run wait for it; dropping the stream ends that.
+/// A reader that is more than 256 events behind makes the run wait for it, for at most 60 seconds at a time. If it has not read on by
+/// then, the run continues without it: the stream ends after the events that it holds, and [`has_lagged`](Self::has_lagged) is true.
+/// Dropping the stream lets the run continue at once.
 ///
 /// ```
 /// use agent::{Assistant, EventKind, ScriptedModel};
@@ -220,6 +254,25 @@ impl EventStream {
         Self { buffer, is_over: false, _subscription: subscription }
     }
 
+    /// Returns whether the stream ends before the run, because it was not read in time.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).build()?;
+    /// let mut events = assistant.events();
+    /// assistant.start("Hi")?;
+    /// while let Some(event) = events.next().await {
+    ///     println!("{event:?}");
+    /// }
+    /// assert!(!events.has_lagged());
+    /// # Ok(()) }
+    /// ```
+    pub fn has_lagged(&self) -> bool {
+        self.buffer.lock().is_late
+    }
+
     /// The next event.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
@@ -236,12 +289,15 @@ impl Stream for EventStream {
         let mut waiting = self.buffer.lock();
         let event = waiting.events.pop_front();
         let writer = waiting.writer.take();
-        if event.is_none() {
-            waiting.reader = Some(cx.waker().clone());
-        }
+        let is_late = waiting.is_late;
+        let replaced = if event.is_none() { waiting.reader.replace(cx.waker().clone()) } else { None };
         drop(waiting);
+        drop(replaced);
         writer.into_iter().for_each(Waker::wake);
-        let Some(event) = event else { return Poll::Pending };
+        let Some(event) = event else {
+            self.is_over = is_late;
+            return if is_late { Poll::Ready(None) } else { Poll::Pending };
+        };
         self.is_over = matches!(event.kind, EventKind::AgentEnd { .. });
         Poll::Ready(Some(event))
     }
@@ -278,8 +334,11 @@ impl Listeners {
         weak
     }
 
-    pub(super) fn remove(&mut self, listener: &Weak<Listener>) {
-        self.list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();
+    /// Returns the listeners as they were. To be dropped where no lock is held: what a listener owns may unsubscribe another one.
+    #[must_use = "dropping a listener runs code of the application"]
+    pub(super) fn remove(&mut self, listener: &Weak<Listener>) -> Self {
+        let list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();
+        Self { list: std::mem::replace(&mut self.list, list) }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -46,6 +46,8 @@ pub use prompt::{Prompt, Run, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
 pub use turn_tools::TurnTools;
 
+#[cfg(feature = "durable-restate")]
+pub(crate) use approval::CheckedAgain;
 pub(crate) use executor::TokioExecutor;
 #[cfg(any(feature = "mcp-server", feature = "durable-restate"))]
 pub(crate) use stall::StallLimit;

@@ -13,6 +13,7 @@ use super::{Prompt, Run, RunError, RunOutput};
 use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions, Subject};
 use crate::loop_core::{Event, EventKind};
 use crate::model::{ModelEvent, OutputSchema};
+use crate::panics::catch;
 use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
 
 /// The name of the tool whose arguments are the answer, where a model has no schema for replies.
@@ -248,7 +249,9 @@ fn finish<T: Argument>(
         return Err(RunError::Suspended(suspended));
     }
     let answer = wanted.answer().unwrap_or_else(|| run.text());
-    let value = reader.read(bare(&answer)).map_err(|report| RunError::Output { message: faults(&report) })?;
+    let read = catch(|| reader.read(bare(&answer)));
+    let read = read.map_err(|panic| RunError::Output { message: format!("reading it panicked: {panic}") })?;
+    let value = read.map_err(|report| RunError::Output { message: faults(&report) })?;
     Ok(TypedOutput { value, run })
 }
 

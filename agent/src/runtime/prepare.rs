@@ -13,13 +13,12 @@ use super::hooks::{BeforeCall, ToolCallInfo};
 use super::records::Found;
 use super::telemetry;
 use crate::args::{Coercions, Plan};
-use crate::loop_core::{Answer, CallEnd, CheckedCall, Note, Prepared, Ready, Signature, SteeringPolicy};
+use crate::loop_core::{AgentLoop, Answer, CallEnd, Note, Prepared, Ready, Signature, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::tool::invoke::{panic_text, prepared};
 use crate::tool::registry::unknown_among;
 use crate::{
-    DenialCode, FailureCode, InterruptionCode, Source, StepKey, StepKind, Tool, ToolDefinition, ToolOutcome,
-    ToolReply,
+    DenialCode, FailureCode, InterruptionCode, Source, Tool, ToolDefinition, ToolOutcome, ToolReply,
 };
 
 pub(super) const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
@@ -34,19 +33,22 @@ impl Driver {
             if self.stop.is_now() {
                 return;
             }
-            let prepared = if self.is_steered() {
-                Prepared::Ended(CallEnd::new(steered()))
+            let (prepared, has_begun) = if self.is_steered() {
+                (Prepared::Ended(CallEnd::new(steered())), false)
             } else {
-                let Some(prepared) = self.found_or_prepared(ord, &call).await else { return };
+                let Some((prepared, has_begun)) = self.found_or_prepared(ord, &call).await else { return };
                 if let Prepared::Ended(end) = &prepared
                     && end.outcome.is_error()
                 {
                     let tool = self.config.registry.get(&call.name).map(|tool| &**tool);
                     telemetry::refused(tool, &call, &end.outcome, &self.context);
                 }
-                prepared
+                (prepared, has_begun)
             };
             self.note(Note::CallPrepared(ord, prepared));
+            if has_begun {
+                self.core(|core, _| core.approve(ord));
+            }
             self.emit().await;
             if self.stop.is_now() {
                 return;
@@ -72,24 +74,22 @@ impl Driver {
                 .unwrap_or_default()
     }
 
-    /// What the call comes to before it runs; none when the run was stopped meanwhile. A run that goes on after its process
-    /// died finds what became of its calls.
-    async fn found_or_prepared(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
-        let Some(found) = Box::pin(self.found(ord, call)).await else {
-            return self.prepare_call(ord, call).await;
-        };
-        match found {
-            Found::Ended(end) => Some(Prepared::Ended(*end)),
+    /// Prepares a call, and says whether it had begun before: a run that resumes after its process died looks its calls up. Returns
+    /// `None` if the run was stopped meanwhile.
+    async fn found_or_prepared(&mut self, ord: u32, call: &ToolCall) -> Option<(Prepared, bool)> {
+        match Box::pin(self.found(ord, call)).await {
+            None => self.prepare_call(call).await.map(|prepared| (prepared, false)),
+            Some(Found::Ended(end)) => Some((Prepared::Ended(*end), false)),
             // It was allowed before it began.
-            Found::Begun => self.prepare_call(ord, call).await.map(|prepared| match prepared {
-                Prepared::Ready(ready) => Prepared::Ready(Ready { approval: None, ..ready }),
-                ended @ Prepared::Ended(_) => ended,
+            Some(Found::Begun) => self.prepare_call(call).await.map(|prepared| match prepared {
+                Prepared::Ready(ready) => (Prepared::Ready(Ready { approval: None, ..ready }), true),
+                ended @ Prepared::Ended(_) => (ended, false),
             }),
         }
     }
 
     /// What the call comes to before it runs; none when the run was stopped meanwhile.
-    async fn prepare_call(&mut self, ord: u32, sent: &ToolCall) -> Option<Prepared> {
+    pub(super) async fn prepare_call(&mut self, sent: &ToolCall) -> Option<Prepared> {
         let mut call = Cow::Borrowed(sent);
         let tool = match self.find(&call.name).await? {
             Ok(tool) => tool,
@@ -153,7 +153,6 @@ impl Driver {
             }
             ready.approval = must_ask.then(|| ToolArguments::from(args));
         }
-        ready.mac = self.sign(ord, &call, ready.approval.clone());
         ready.args = is_replaced.then(|| call.into_owned().args);
         Some(Prepared::Ready(ready))
     }
@@ -176,20 +175,6 @@ impl Driver {
         Some(tool.ok_or_else(|| unknown(unknown_among(&tools, name).to_string())))
     }
 
-    /// The signature of a call that will run, where there is a key: a stored run is held against it.
-    fn sign(&self, ord: u32, call: &ToolCall, asked: Option<ToolArguments>) -> Option<String> {
-        let signer = self.config.signer.as_deref()?;
-        let turn = self.core(|core, _| core.turn())?;
-        let key = StepKey::new(self.run_id.clone(), turn, StepKind::Tool, ord);
-        let fingerprint = self.fingerprint(&call.name);
-        Some(signer.sign(&CheckedCall { key, call: call.clone(), fingerprint, asked, mac: None }))
-    }
-
-    /// Of the tool's parameters as they are now, for this run's source.
-    pub(super) fn fingerprint(&self, tool: &str) -> u64 {
-        self.config.fingerprint(tool)
-    }
-
     /// Whether results of the tool are kept.
     pub(super) fn caches(&self, tool: &dyn Tool) -> bool {
         let policy = tool.policy();
@@ -199,6 +184,13 @@ impl Driver {
 }
 
 impl Config {
+    /// Signs a run that may be stored, if there is a key.
+    pub(super) fn sign(&self, run: &mut AgentLoop) {
+        if let Some(signer) = &self.signer {
+            signer.sign(run);
+        }
+    }
+
     /// Of the tool's parameters as they are now, for this run's source.
     pub(super) fn fingerprint(&self, tool: &str) -> u64 {
         self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)

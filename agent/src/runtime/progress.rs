@@ -36,10 +36,12 @@ impl Updates {
     /// What was told since; otherwise the task is woken when there is something.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<ToolUpdate> {
         let mut inner = self.lock();
-        if inner.waiting.is_empty() {
-            inner.run = Some(cx.waker().clone());
-        }
-        std::mem::take(&mut inner.waiting)
+        // Dropped without the lock: a waker may own a task.
+        let replaced = if inner.waiting.is_empty() { inner.run.replace(cx.waker().clone()) } else { None };
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        drop(replaced);
+        waiting
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -248,7 +248,8 @@ impl Prompt {
         let handle = self.handle();
         let driver = self.begin(handle.cancel.clone(), None)?;
         // Listeners receive the result, and the assistant keeps the conversation.
-        runtime.spawn(async move { drop(driver.run().await) });
+        let assistant = handle.assistant.clone();
+        runtime.spawn(async move { drop(assistant.within(driver.run()).await) });
         Ok(handle)
     }
 
@@ -269,8 +270,9 @@ impl Prompt {
         // Nothing happens until the future is polled. From then on, only the driver is kept.
         let prompt = Box::new(self);
         Box::pin(async move {
+            let assistant = prompt.assistant.clone();
             let driver = prompt.begin(cancel, watcher)?;
-            driver.run().await
+            assistant.within(driver.run()).await
         })
     }
 
@@ -415,7 +417,8 @@ pub struct RunOutput {
     pub stop: RunStop,
     /// The coercions in the arguments of its calls. Calls without any are not listed.
     pub coercions: Vec<CallCoercions>,
-    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process.
+    /// The state of a suspended run, for [`Assistant::resume`]. It can be stored and resumed later, also by another process. It holds the
+    /// secret arguments of the calls, which are needed to run them.
     pub snapshot: Option<Box<AgentLoop>>,
 }
 

@@ -163,6 +163,11 @@ impl Queued {
         Receipt { id: self.id.clone(), state: self.state.subscribe() }
     }
 
+    /// Notes that the message was removed from its queue.
+    pub(super) fn clear(&self) {
+        self.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
+    }
+
     pub(super) fn resolve(&self, delivery: Delivery) {
         self.state.send_replace(Some(delivery));
     }
@@ -232,20 +237,19 @@ impl MessageQueue {
         taken
     }
 
-    pub(super) fn clear(&mut self) {
-        for queued in self.waiting.drain(..) {
-            queued.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
-        }
+    /// Removes all messages. Their receipts are [resolved](Queued::clear) without a lock, because that wakes tasks.
+    #[must_use = "their receipts are resolved without a lock"]
+    pub(super) fn clear(&mut self) -> VecDeque<Queued> {
         self.left = 0;
+        std::mem::take(&mut self.waiting)
     }
 
-    pub(super) fn remove(&mut self, id: &str) -> bool {
-        let Some(at) = self.waiting.iter().position(|queued| *queued.id == *id) else { return false };
+    /// Removes a message. Its receipt is [resolved](Queued::clear) without a lock.
+    #[must_use = "its receipt is resolved without a lock"]
+    pub(super) fn remove(&mut self, id: &str) -> Option<Queued> {
+        let at = self.waiting.iter().position(|queued| *queued.id == *id)?;
         self.left -= usize::from(at < self.left);
-        if let Some(queued) = self.waiting.remove(at) {
-            queued.resolve(Delivery::NotDelivered(NotDelivered::Cleared));
-        }
-        true
+        self.waiting.remove(at)
     }
 
     pub(super) fn messages(&self) -> Vec<Arc<Message>> {

@@ -10,13 +10,12 @@ use tokio::time::Instant;
 use super::assistant::Config;
 use super::cache::cache_key;
 use super::drive::Driver;
-use super::hooks::{AfterCall, ToolCallInfo};
+use super::hooks::{AfterCall, ToolCallInfo, asked};
 use super::prepare::{check, hook_error, steered};
 use super::records::{RunRecords, Started};
 use super::spill::{READ_RESULT, SpilledResults};
 use crate::loop_core::{Answer, CallEnd, Note, SteeringPolicy};
 use crate::message::{Message, Part, ToolCall};
-use crate::tool::invoke::panic_text;
 use crate::{
     BoxFuture, CancelToken, Control, Effect, FailureCode, InterruptionCode, StepKey, Tool, ToolContext,
     ToolOutcome, ToolOutput, ToolReply, ToolResult, Value,
@@ -297,21 +296,17 @@ async fn after(
     assistant: Option<Arc<Message>>,
     end: &mut CallEnd,
 ) {
-    use futures_util::FutureExt as _;
-    use std::panic::AssertUnwindSafe;
     let args = config.registry.get(&call.name).map(|tool| checked_args(&**tool, call, context));
     let info = ToolCallInfo::new(assistant, call.clone(), args.unwrap_or_default(), context.clone());
     for hook in &config.hooks {
-        let asked = AssertUnwindSafe(async { hook.after_tool_call(info.clone(), end.outcome.clone()).await });
-        let error = match asked.catch_unwind().await {
-            Ok(Ok(change)) => {
+        let error = match asked(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
+            Ok(change) => {
                 apply(change, end);
                 continue;
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(payload) => panic_text(payload),
+            Err(error) => error,
         };
-        end.outcome = hook_error(&error);
+        end.outcome = hook_error(&error.to_string());
         end.control = Control::Continue;
         return;
     }

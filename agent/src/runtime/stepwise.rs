@@ -11,28 +11,29 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::approval::{Edited, decided};
+use super::approval::{CheckedAgain, Edited, checked_again, decided};
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
-use super::hooks::{BeforeCall, HookError, ToolCallInfo};
+use super::hooks::{BeforeCall, HookError, ToolCallInfo, asked};
 use super::prepare::{check, hook_error};
 use super::queue::QueueMode;
 use super::records::RunRecords;
 use super::segment::run;
 use super::{Decision, telemetry};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, RecordedTurn, Reply,
-    Signature, SteeringPolicy, TurnSummary,
+    AgentLoop, ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Ready, ReadyCall, RecordedTurn,
+    Reply, Signature, SteeringPolicy, TurnSummary,
 };
 use crate::message::{
     AssistantMessage, Conversation, HandOff, LOST, Message, MessageList, StopReason, ToolArguments, ToolCall,
 };
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, StepCx};
+use crate::panics::catch_future;
 use crate::tool::combine::shown_after;
 use crate::tool::invoke::panic_text;
 use crate::{
-    BoxFuture, CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool,
-    ToolContext, ToolOutcome,
+    CancelToken, DenialCode, Effect, FailureCode, InterruptionCode, StepKey, Timeout, Tool, ToolContext,
+    ToolOutcome,
 };
 
 /// The steps of an assistant's runs. It keeps nothing from step to step.
@@ -95,7 +96,9 @@ impl Stepwise {
     ) -> AgentLoop {
         let conversation =
             if history.is_empty() { self.conversation.clone() } else { history.into_iter().collect() };
-        AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts)
+        let mut core = AgentLoop::new(run.clone(), self.config.rules.clone(), conversation, prompts);
+        core.set_secrets(self.config.secrets());
+        core
     }
 
     /// Whether the model is asked at once when these calls are recorded.
@@ -161,7 +164,7 @@ impl Stepwise {
         let event = Arc::new(event);
         for listener in self.config.listeners.iter() {
             // A builder's listeners do not wait.
-            drop(listener.tell(&event));
+            listener.notify(&event);
         }
     }
 
@@ -304,17 +307,26 @@ impl Stepwise {
         let context = self.context(&key.run, &cancel);
         let mut prepared = Vec::with_capacity(calls.len());
         for call in calls {
-            let one = match until(&cancel, self.prepare_call(&context, call, reply.clone())).await {
-                Some(Ok(ready)) => Prepared::Ready(ready),
-                Some(Err(end)) => Prepared::Ended(*end),
-                None => {
-                    let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
-                    Prepared::Ended(CallEnd::new(ToolOutcome::aborted(&reason)))
-                }
-            };
-            prepared.push(one);
+            prepared.push(self.prepared(&context, call, reply.clone(), &cancel).await);
         }
         prepared
+    }
+
+    async fn prepared(
+        &self,
+        context: &ToolContext,
+        call: ToolCall,
+        reply: Option<Arc<Message>>,
+        cancel: &CancelToken,
+    ) -> Prepared {
+        match until(cancel, self.prepare_call(context, call, reply)).await {
+            Some(Ok(ready)) => Prepared::Ready(ready),
+            Some(Err(end)) => Prepared::Ended(*end),
+            None => {
+                let reason = cancel.reason().unwrap_or_else(|| "cancelled".into());
+                Prepared::Ended(CallEnd::new(ToolOutcome::aborted(&reason)))
+            }
+        }
     }
 
     async fn prepare_call(
@@ -395,12 +407,9 @@ impl Stepwise {
     /// What the application's function decides; nobody knows where there is none.
     pub(crate) async fn approve(&self, request: ApprovalRequest, cancel: &CancelToken) -> Decision {
         let Some(approver) = self.config.approver.clone() else { return Decision::Later };
-        let decision = AssertUnwindSafe(async move { approver(request).await }).catch_unwind();
-        match until(cancel, decision).await {
+        match until(cancel, catch_future(|| approver(request))).await {
             Some(Ok(decision)) => decision,
-            Some(Err(payload)) => {
-                Decision::Deny(format!("the decision could not be made: {}", panic_text(payload)))
-            }
+            Some(Err(panic)) => Decision::Deny(format!("the decision could not be made: {panic}")),
             None => Decision::Deny("The run was cancelled.".to_owned()),
         }
     }
@@ -440,6 +449,24 @@ impl Stepwise {
                 }
             }
             all.push(one);
+        }
+        all
+    }
+
+    /// Checks calls again that waited for decisions: rules of the application may be others by now.
+    pub(crate) async fn check_again(
+        &self,
+        run: &Arc<str>,
+        calls: Vec<(ReadyCall, ToolCall)>,
+        reply: Option<Arc<Message>>,
+        cancel: CancelToken,
+    ) -> Vec<CheckedAgain> {
+        let context = self.context(run, &cancel);
+        let mut all = Vec::with_capacity(calls.len());
+        for (ready, call) in calls {
+            let asked = ready.asked(&call);
+            let prepared = self.prepared(&context, asked.clone(), reply.clone(), &cancel).await;
+            all.push(checked_again(&self.config, &context, &ready, &call, asked, prepared));
         }
         all
     }
@@ -485,10 +512,4 @@ async fn until<T>(cancel: &CancelToken, work: impl Future<Output = T>) -> Option
         Either::Left((done, _)) => Some(done),
         Either::Right(_) => None,
     }
-}
-
-/// A hook, whose panic is an error.
-async fn asked<'h, T>(ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>) -> Result<T, HookError> {
-    let asked = AssertUnwindSafe(async { ask().await }).catch_unwind().await;
-    asked.unwrap_or_else(|payload| Err(format!("a hook panicked: {}", panic_text(payload)).into()))
 }

@@ -80,8 +80,6 @@ mod sql;
 
 use std::sync::Arc;
 
-#[cfg(feature = "runtime")]
-pub(crate) use crate::args::withheld;
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use record::{

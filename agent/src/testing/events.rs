@@ -144,11 +144,15 @@ fn line(event: &Event) -> Option<String> {
         EventKind::AgentStart => "run begins".to_owned(),
         EventKind::TurnStart => format!("turn {turn} begins"),
         EventKind::MessageEnd { message, .. } => said(message),
-        EventKind::ToolExecutionStart { call } => format!("call {} {}", call.name, cut(call.args.text())),
+        EventKind::ToolExecutionStart { call } => {
+            format!("call {} {}", call.name, cut(event.shown_args(&call.name, &call.args).text()))
+        }
         EventKind::ToolExecutionUpdate { tool, partial, .. } => {
             format!("progress {tool} {:?}", cut(&partial.message))
         }
-        EventKind::ApprovalRequired { tool, args, .. } => format!("approval of {tool} {}", cut(args.text())),
+        EventKind::ApprovalRequired { tool, args, .. } => {
+            format!("approval of {tool} {}", cut(event.shown_args(tool, args).text()))
+        }
         EventKind::ApprovalResolved { decision, edited, .. } => {
             let edited = if *edited { ", edited" } else { "" };
             format!("decision {decision:?}{edited}").to_lowercase()

@@ -47,18 +47,17 @@ impl Node {
 }
 
 impl Waiters {
-    /// Registers `waker`, or replaces it in `slot`.
-    fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> usize {
+    /// Registers `waker`, or replaces it in `slot`. The replaced waker is to be dropped without the lock: it may own a task.
+    fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> (usize, Option<Waker>) {
         if let Some(slot) = slot {
-            if let Some(entry) = self.slots.get_mut(slot) {
-                match entry {
-                    Some(old) if old.will_wake(waker) => {}
-                    _ => *entry = Some(waker.clone()),
-                }
-            }
-            return slot;
+            let replaced = match self.slots.get_mut(slot) {
+                Some(Some(old)) if old.will_wake(waker) => None,
+                Some(entry) => entry.replace(waker.clone()),
+                None => None,
+            };
+            return (slot, replaced);
         }
-        if let Some(slot) = self.free.pop() {
+        let slot = if let Some(slot) = self.free.pop() {
             if let Some(entry) = self.slots.get_mut(slot) {
                 *entry = Some(waker.clone());
             }
@@ -66,14 +65,14 @@ impl Waiters {
         } else {
             self.slots.push(Some(waker.clone()));
             self.slots.len() - 1
-        }
+        };
+        (slot, None)
     }
 
-    fn leave(&mut self, slot: usize) {
-        if let Some(entry) = self.slots.get_mut(slot) {
-            *entry = None;
-            self.free.push(slot);
-        }
+    fn leave(&mut self, slot: usize) -> Option<Waker> {
+        let entry = self.slots.get_mut(slot)?;
+        self.free.push(slot);
+        entry.take()
     }
 }
 
@@ -169,7 +168,8 @@ impl Future for Cancelled {
         }
         let this = &mut *self;
         for (at, node) in this.chain.iter().enumerate() {
-            let slot = node.waiters().enter(this.slots.get(at).copied(), cx.waker());
+            let (slot, replaced) = node.waiters().enter(this.slots.get(at).copied(), cx.waker());
+            drop(replaced);
             if at == this.slots.len() {
                 this.slots.push(slot);
             }
@@ -182,7 +182,8 @@ impl Future for Cancelled {
 impl Drop for Cancelled {
     fn drop(&mut self) {
         for (node, slot) in self.chain.iter().zip(self.slots.drain(..)) {
-            node.waiters().leave(slot);
+            let waker = node.waiters().leave(slot);
+            drop(waker);
         }
     }
 }
@@ -239,6 +240,30 @@ mod tests {
             assert!(waiting.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
         }
         assert_eq!(token.chain[0].waiters().slots.len(), 1);
+    }
+
+    #[test]
+    fn a_waker_that_owns_another_waiter_is_dropped_without_the_lock() {
+        struct Owner(#[expect(dead_code, reason = "it is dropped")] Cancelled);
+        impl Wake for Owner {
+            fn wake(self: Arc<Self>) {}
+        }
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let token = CancelToken::new();
+            let owner = || {
+                let mut other = token.cancelled();
+                assert!(pin!(&mut other).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                Waker::from(Arc::new(Owner(other)))
+            };
+            let mut waiting = token.cancelled();
+            for waker in [owner(), owner()] {
+                assert!(pin!(&mut waiting).poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+            drop(waiting);
+            done.send(()).unwrap();
+        });
+        assert!(is_done.recv_timeout(std::time::Duration::from_secs(20)).is_ok(), "a deadlock");
     }
 
     #[test]

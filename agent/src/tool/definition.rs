@@ -412,6 +412,12 @@ pub enum DefinitionError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The function that gives the parameters for a source panicked.
+    #[error("the function that gives the parameters panicked: {panic}")]
+    Panicked {
+        /// The message of the panic.
+        panic: String,
+    },
     /// The set does not have the requested tool.
     #[error("there is no such tool in the set{}", meant(suggestions))]
     NotInSet {

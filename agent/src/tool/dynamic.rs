@@ -13,6 +13,7 @@ use super::source::Source;
 use super::traits::Tool;
 use crate::args::{Plan, PlanOptions};
 use crate::message::Part;
+use crate::panics::catch;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::future::Future;
@@ -183,8 +184,11 @@ impl Tool for DynamicTool {
     }
 
     fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
-        let Some(parameters) = self.hooks.parameters_for.as_ref().and_then(|of| of(source)) else {
-            return Ok(None);
+        let own = self.hooks.parameters_for.as_ref().map(|of| catch(|| of(source)));
+        let parameters = match own {
+            Some(Ok(Some(parameters))) => parameters,
+            None | Some(Ok(None)) => return Ok(None),
+            Some(Err(panic)) => return Err(DefinitionError::Panicked { panic }),
         };
         let options = *self.definition.plan().options();
         let schema = opened(parameters.schema()?, options);

@@ -3,7 +3,7 @@
 //! The modules: [`traits`] has the tool trait, [`definition`] what a model sees, [`policy`] how a tool may be run, and
 //! [`approval`] whether a call has to be approved. [`context`], [`state`], [`cancel`], [`executor`] and [`progress`] are for the
 //! body. [`output`], [`outcome`] and [`error`] are the results. [`registry`], [`invoke`] and [`problem`] run one call, and
-//! [`trace`] records it. [`combine`] derives sets and searches for tools. [`dialect`] shows all tools in a provider's schemas.
+//! [`trace`] records it, and [`secrets`] says what may be shown of it. [`combine`] derives sets and searches for tools. [`dialect`] shows all tools in a provider's schemas.
 //! [`lint`], [`examples`] and [`manifest`] serve tests. [`dynamic`], [`builder`] and [`parameters`] make tools at run time, and
 //! [`source`] says on whose behalf they are called. The macros use [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`,
 //! `constraint`, `convert`, `schemas` and `result_schema`.
@@ -48,6 +48,7 @@ pub(crate) mod registry;
 pub(crate) mod result_schema;
 #[cfg(feature = "macros")]
 pub(crate) mod schemas;
+pub(crate) mod secrets;
 pub(crate) mod set;
 pub(crate) mod source;
 #[cfg(feature = "macros")]

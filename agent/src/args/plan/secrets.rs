@@ -35,60 +35,100 @@ impl Plan {
     }
 }
 
-/// What stands in a value that belongs to a plan with secrets, under secret names and under those that no parameter has: as
-/// texts.
+/// Returns the texts of a value that belongs to a plan with secrets, as far as they are secret or under a name that no parameter
+/// has.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
-    fn leaves(value: &Value, all: bool, names: &Names<'_>, out: &mut Vec<String>) {
-        match value {
-            Value::Object(map) => {
+    fn leaves(value: &Value, stance: Stance, names: &Names<'_>, out: &mut Vec<String>) {
+        match (value, stance) {
+            (Value::Null, _) => {}
+            (Value::Object(map), _) => {
                 for (key, value) in map {
-                    leaves(value, all || names.hide(key), names, out);
+                    let below = if stance == Stance::Hide { stance } else { names.stance(key) };
+                    leaves(value, below, names, out);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| leaves(item, all, names, out)),
-            Value::Null => {}
-            Value::String(text) if all => out.push(text.clone()),
-            other if all => out.push(other.to_string()),
-            _ => {}
+            (Value::Array(items), _) => items.iter().for_each(|item| leaves(item, stance, names, out)),
+            (Value::String(text), Stance::Show) => {
+                if let Some(inner) = container(text) {
+                    leaves(&inner, stance, names, out);
+                }
+            }
+            (_, Stance::Show) => {}
+            (Value::String(text), _) => out.push(text.clone()),
+            (other, _) => out.push(other.to_string()),
         }
     }
     let mut out = Vec::new();
     // A scalar where an object may have secrets is one of them.
-    leaves(value, !value.is_object() && !value.is_array(), &Names::of(graph), &mut out);
+    let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
+    leaves(value, stance, &Names::of(graph), &mut out);
     out
 }
 
-/// The names of parameters, by whether they are secret.
+/// What of a value may be shown, by the name that it has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stance {
+    Show,
+    /// Secrets are below: objects are shown without them, and nothing else is, because it stands where an object should.
+    Enter,
+    Hide,
+}
+
+/// The names of parameters, by what may be shown of their values.
 struct Names<'g> {
     known: HashSet<&'g str>,
+    /// Those with secrets below.
+    holders: HashSet<&'g str>,
     secret: HashSet<&'g str>,
 }
 
 impl<'g> Names<'g> {
     fn of(graph: &'g Graph) -> Names<'g> {
-        let (mut known, mut secret) = (HashSet::new(), HashSet::new());
+        let mut names = Names { known: HashSet::new(), holders: HashSet::new(), secret: HashSet::new() };
         for node in &graph.nodes {
             match &node.kind {
                 Kind::Object(object) => {
                     for prop in &object.props {
-                        let names = prop.aliases.iter().chain([&prop.name]).map(String::as_str);
-                        if prop.secret { secret.extend(names) } else { known.extend(names) }
+                        let all = prop.aliases.iter().chain([&prop.name]).map(String::as_str);
+                        if prop.secret {
+                            names.secret.extend(all);
+                        } else if graph.node(prop.node).holds_secret {
+                            names.holders.extend(all);
+                        } else {
+                            names.known.extend(all);
+                        }
                     }
                 }
-                Kind::External(external) => known.extend(external.names()),
+                Kind::External(external) => {
+                    names.known.extend(external.units.names());
+                    for variant in &external.variants {
+                        let holds = graph.node(variant.node).holds_secret;
+                        let set = if holds { &mut names.holders } else { &mut names.known };
+                        set.insert(&variant.name);
+                    }
+                }
                 _ => {}
             }
         }
-        Names { known, secret }
+        names
     }
 
-    fn hide(&self, key: &str) -> bool {
-        self.secret.contains(key) || !self.known.contains(key)
+    fn stance(&self, key: &str) -> Stance {
+        if self.secret.contains(key) {
+            Stance::Hide
+        } else if self.holders.contains(key) {
+            Stance::Enter
+        } else if self.known.contains(key) {
+            Stance::Show
+        } else {
+            Stance::Hide
+        }
     }
 }
 
-/// Hides the values marked secret, and those of keys that the tool does not know, because one may be a misspelled secret. `None`
-/// if the tool has no secrets. The flag tells whether anything was hidden.
+/// Hides the values marked secret, those of keys that the tool does not know, because one may be a misspelled secret, and those that
+/// stand where an object with a secret should, such as its JSON text. `None` if the tool has no secrets. The flag tells whether
+/// anything was hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
@@ -96,40 +136,53 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     }
     let names = Names::of(graph);
     let mut shown = args.clone();
-    let is_object = shown.is_object();
-    let mut left_out = walk(&mut shown, &names, 0);
-    if !is_object {
+    if !shown.is_object() {
         // Text that is not even JSON: there is no telling what stands where.
-        shown = Value::String(WITHHELD.to_owned());
-        left_out = true;
+        return Some((hidden(), true));
     }
+    let left_out = walk(&mut shown, Stance::Enter, &names, 0);
     Some((shown, left_out))
+}
+
+/// Replaces a value as a whole.
+pub(crate) fn hidden() -> Value {
+    Value::String(WITHHELD.to_owned())
+}
+
+/// Reads the JSON text of an object or an array.
+fn container(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }
 
 /// Maximum depth; deeper values are hidden as a whole. Arguments that pass a check are not that deep.
 const MAX_DEPTH: usize = 128;
 
-fn walk(value: &mut Value, names: &Names<'_>, depth: usize) -> bool {
-    let hide = |value: &mut Value| *value = Value::String(WITHHELD.to_owned());
-    if depth >= MAX_DEPTH {
-        hide(value);
+fn walk(value: &mut Value, stance: Stance, names: &Names<'_>, depth: usize) -> bool {
+    let hides = match (&*value, stance) {
+        _ if depth >= MAX_DEPTH => true,
+        (_, Stance::Hide) => true,
+        (Value::Null | Value::Object(_) | Value::Array(_), _) => false,
+        (_, Stance::Enter) => true,
+        // The JSON text of an object may have the secrets of the object.
+        (Value::String(text), Stance::Show) => {
+            container(text).is_some_and(|mut inner| walk(&mut inner, stance, names, depth + 1))
+        }
+        (_, Stance::Show) => false,
+    };
+    if hides {
+        *value = hidden();
         return true;
     }
     let mut left_out = false;
     match value {
         Value::Array(items) => {
             for item in items {
-                left_out |= walk(item, names, depth + 1);
+                left_out |= walk(item, stance, names, depth + 1);
             }
         }
         Value::Object(map) => {
             for (key, value) in map {
-                if names.hide(key) {
-                    hide(value);
-                    left_out = true;
-                } else {
-                    left_out |= walk(value, names, depth + 1);
-                }
+                left_out |= walk(value, names.stance(key), names, depth + 1);
             }
         }
         _ => {}
@@ -177,6 +230,25 @@ mod tests {
         assert_eq!(shown, hidden);
         let open = Plan::for_type::<Open>("open", PlanOptions::default());
         assert!(withheld(&open.unwrap(), &args).is_none());
+    }
+
+    #[test]
+    fn what_stands_in_place_of_an_object_with_secrets_is_left_out() {
+        for args in [
+            json!({"login": "p"}),
+            json!({"login": r#"{"password": "p"}"#}),
+            json!({"login": ["p"]}),
+            json!({"login": [["p"], 7]}),
+            json!({"user": r#"{"password": "p"}"#}),
+            json!({"user": r#" {"user": "{\"password\": \"p\"}"}"#}),
+            json!({"user": {"password": "p", "x": "p"}}),
+        ] {
+            let (shown, left_out) = withheld(&plan(), &args).unwrap();
+            assert!(left_out && !shown.to_string().replace("password", "").contains('p'), "{args}: {shown}");
+        }
+        for args in [json!({"login": null}), json!({"user": "[1, 2]"}), json!({"user": ["ann", 7]})] {
+            assert_eq!(withheld(&plan(), &args).unwrap(), (args.clone(), false));
+        }
     }
 
     #[test]

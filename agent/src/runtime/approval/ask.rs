@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 
+use super::edits::with_sent_secrets;
 use super::{Decision, Resumption};
 use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
@@ -77,8 +78,10 @@ impl Driver {
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
             let mut one = decided(&self.config, &self.context, &request, decision);
+            // Those of a resumed run are all checked again.
             if let Decided::Allow(Some(args)) = &one
                 && !self.config.hooks.is_empty()
+                && !self.checks_again
             {
                 let reply = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
                 let edited = Edited::new(&self.config, &self.context, request, args, reply);
@@ -101,6 +104,7 @@ impl Driver {
         self.emit().await;
         let Resumption { decided, arrived, left } = resumption;
         self.left = left;
+        self.checks_again = self.core(|core, _| core.checks_again()).unwrap_or_default();
         if decided.is_empty() && arrived.is_empty() {
             // Where calls are recorded, it is known which of them had begun.
             if self.records.is_none() {
@@ -174,7 +178,17 @@ pub(in crate::runtime) fn decided(
         }
         (Decision::Allow, _) => Decided::Allow(None),
         (Decision::AllowWith(args), Some(tool)) => {
-            let args = ToolArguments::from(args);
+            let args = match with_sent_secrets(&config.secrets(), request, args) {
+                Ok(args) => ToolArguments::from(args),
+                Err(path) => {
+                    let text = format!(
+                        "The call was not run: a person changed its arguments and gave no value for the secret at `{path}`."
+                    );
+                    let unknown = ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text);
+                    refused(&unknown);
+                    return Decided::AllowEnded(CallEnd::new(unknown));
+                }
+            };
             match check(tool, &args, context.source()) {
                 Ok(_) => Decided::Allow(Some(args)),
                 Err(reply) => {

@@ -1,9 +1,13 @@
 //! Asking whether a call may run: who decides, and decisions that come later or from elsewhere.
 
+mod again;
 mod ask;
+mod edits;
+mod keys;
 mod resume;
 mod sign;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +18,12 @@ use crate::loop_core::ApprovalRequest;
 use crate::{BoxFuture, ToolOutcome};
 
 #[cfg(feature = "durable-restate")]
+pub(crate) use again::CheckedAgain;
+#[cfg(feature = "durable-restate")]
+pub(super) use again::checked_again;
+#[cfg(feature = "durable-restate")]
 pub(super) use ask::{Edited, decided};
+pub(super) use keys::ApprovalKeys;
 pub use resume::ResumeError;
 pub(super) use resume::{Resumption, check, goes_on};
 pub(super) use sign::Signer;
@@ -45,7 +54,9 @@ pub(super) use sign::Signer;
 /// assert!(told.contains("100 sent"), "{told}");
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// Its `Debug` text shows no arguments. As JSON it has changed arguments as they are, because they are needed to run the call.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
@@ -53,6 +64,9 @@ pub enum Decision {
     Allow,
     /// It runs with these arguments, which are checked. The hooks are asked about them, too
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The model is told.
+    ///
+    /// Where `"[secret]"` is left in the place of a secret, the value that the model sent is used. In a list, this holds for the items
+    /// that are unchanged, if as many items are left. In all other places the call is refused, because no value is known for it.
     AllowWith(Value),
     /// It does not run; the model is told why.
     Deny(String),
@@ -60,11 +74,26 @@ pub enum Decision {
     Later,
 }
 
+/// Shows no arguments, because they may hold secrets.
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow => f.write_str("Allow"),
+            Self::AllowWith(_) => f.write_str("AllowWith(..)"),
+            Self::Deny(reason) => f.debug_tuple("Deny").field(reason).finish(),
+            Self::Later => f.write_str("Later"),
+        }
+    }
+}
+
 /// Who decides.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
 /// What a suspended run waited for: decisions on calls, and results that came from outside. For
 /// [`Assistant::resume`](super::Assistant::resume).
+///
+/// As JSON, decisions hold changed arguments and delivered results as they are, secrets included, because they are needed to resume the
+/// run. The requests have no secrets, and neither has the `Debug` text.
 ///
 /// A decision goes with the request that was decided on, so that it counts for that call, with those arguments, and for
 /// nothing else. It can be stored and sent like the request.
@@ -252,49 +281,6 @@ impl AssistantBuilder {
         Fut: Future<Output = Decision> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |request| Box::pin(decide(request))));
-        self
-    }
-
-    /// Signs calls that wait for approval, so that a suspended run can be stored and resumed in another process. At least
-    /// 32 bytes, from a secret store; the key is in no snapshot.
-    ///
-    /// The signature (HMAC-SHA256) binds run, turn, position, call id, tool, schema and arguments together. A stored run
-    /// where any of them is another one does not go on, and a decision counts for the call it was made on alone. What is
-    /// not bound is the conversation: keep snapshots where you keep conversations.
-    ///
-    /// ```
-    /// use agent::loop_core::AgentLoop;
-    /// use agent::model::{ScriptedModel, reply};
-    /// use agent::{Assistant, Decisions, tool, tools};
-    ///
-    /// /// Closes an account.
-    /// #[tool(approval = "always")]
-    /// fn close_account(number: u32) -> String {
-    ///     format!("{number} is closed")
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let key = [7; 32]; // of your secret store
-    /// # let model = ScriptedModel::new([reply().tool_call("close_account", r#"{"number": 5}"#)]);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.prompt("Close account 5.").await?;
-    /// let stored: String = serde_json::to_string(&output.snapshot.expect("it waits"))?;
-    ///
-    /// // Another process, tomorrow.
-    /// # let model = ScriptedModel::new([reply().text("It is closed.")]);
-    /// let suspended: AgentLoop = serde_json::from_str(&stored)?;
-    /// let requests = suspended.approval_requests();
-    /// assert_eq!(requests[0].call.args.text(), r#"{"number":5}"#);
-    /// let assistant = Assistant::builder(model).tools(tools![close_account]).approval_key(key).build()?;
-    /// let output = assistant.resume(&suspended, Decisions::new().allow(&requests[0])).await?;
-    /// assert_eq!(output.text(), "It is closed.");
-    /// # Ok(()) }
-    /// ```
-    #[cfg(feature = "approvals-signed")]
-    pub fn approval_key(mut self, key: impl AsRef<[u8]>) -> Self {
-        let key = key.as_ref();
-        self.signer = Signer::new(key).map(Arc::new);
-        self.short_key = self.signer.is_none().then_some(key.len());
         self
     }
 }

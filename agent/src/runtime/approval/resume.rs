@@ -77,6 +77,11 @@ pub enum ResumeError {
         /// The call.
         call_id: String,
     },
+    /// The state of the stored run does not carry the assistant's signature.
+    #[error(
+        "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since (which of these cannot be told)"
+    )]
+    Changed,
     /// The call is not one whose result comes from outside, or has its result.
     #[error("no result is waited for of call `{call_id}`")]
     #[non_exhaustive]
@@ -179,7 +184,8 @@ pub(in crate::runtime) fn goes_on(conversation: &Conversation, of_run: &Conversa
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Every call of a stored run that may run, or will when it is allowed, must be as it was when the run was suspended.
+/// Every call of a stored run that may run, or will when it is allowed, must be as it was when the run was suspended, and so must the
+/// state that says which calls these are, and how far the run is.
 fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     for call in core.checked_calls() {
         let signer = signer.ok_or(ResumeError::NotSigned)?;
@@ -190,6 +196,11 @@ fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> 
             Some(_) => ResumeError::ApprovalMismatch { request_id: call.request_id(), what: "signature" },
             None => ResumeError::Tampered { call_id: call.call.id },
         });
+    }
+    let is_signed =
+        |signer: &Signer| core.mac().is_some_and(|mac| signer.is_of_state(mac, &core.signed_state()));
+    if signer.is_some_and(|signer| !is_signed(signer)) {
+        return Err(ResumeError::Changed);
     }
     Ok(())
 }

@@ -12,9 +12,8 @@ use crate::message::{LOST, ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::assistant::Config;
 use crate::runtime::drive::Driver;
 use crate::runtime::segment::checked_args;
-use crate::store::{
-    Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError, withheld,
-};
+use crate::store::{Begin, InvocationEnd, InvocationRecord, InvocationStatus, NewInvocation, StoreError};
+use crate::tool::secrets::SecretArguments;
 use crate::{Effect, FailureCode, InterruptionCode, StepKey, StepKind, ToolContext, ToolOutcome};
 
 /// How often a call is begun whose process died, where its tool says nothing.
@@ -97,6 +96,11 @@ impl RunRecords {
         self.lock().known.retain(|key| key.turn >= turn);
     }
 
+    /// Returns what withholds the secrets of calls; `None` if the application stores them.
+    pub(super) fn secrets(&self, config: &Config) -> Option<SecretArguments> {
+        (!self.keeper.options.keeps_secrets).then(|| config.secrets())
+    }
+
     /// A record of this call as it stands; `text` is what the model said beside it.
     pub(super) fn new_record(
         &self,
@@ -106,13 +110,23 @@ impl RunRecords {
         args: Value,
         text: &str,
     ) -> NewInvocation {
-        let shown = config.request.tools.iter().find(|tool| tool.name() == call.name);
-        let hidden = shown
-            .filter(|_| !self.keeper.options.keeps_secrets)
-            .and_then(|tool| withheld(tool.plan(), &args));
-        let (args, is_withheld) = hidden.unwrap_or((args, false));
-        let mut new = NewInvocation::new(key.clone(), &*call.id, &*call.name, args).at(now());
+        let shown = self.secrets(config).and_then(|secrets| secrets.value(&call.name, &args));
+        let is_withheld = shown.is_some();
+        let mut new = self.whole_record(config, key, call, shown.unwrap_or(args), text);
         new.is_withheld = is_withheld;
+        new
+    }
+
+    /// A record with these arguments as they are, such as those of a tool that the provider ran.
+    pub(super) fn whole_record(
+        &self,
+        config: &Config,
+        key: &StepKey,
+        call: &ToolCall,
+        args: Value,
+        text: &str,
+    ) -> NewInvocation {
+        let mut new = NewInvocation::new(key.clone(), &*call.id, &*call.name, args).at(now());
         new.session = self.session.as_deref().map(str::to_owned);
         new.source = self.source.as_deref().map(str::to_owned);
         new.fingerprint = config.rules.tools.get(&call.name).map_or(0, |tool| tool.fingerprint);
@@ -291,7 +305,10 @@ impl Driver {
             }
         };
         let found = match record {
-            None if is_withheld => Some(CallEnd::new(without_secrets())),
+            // A call of an unknown tool is answered as such.
+            None if is_withheld && self.config.registry.get(&call.name).is_some() => {
+                Some(CallEnd::new(without_secrets()))
+            }
             None => return None,
             Some(record) if record.status != InvocationStatus::Pending => Some(ended(&record)),
             Some(_) if is_withheld => Some(records.give_up(&key).await),

@@ -10,9 +10,9 @@ use crate::message::{AssistantMessage, Content, Conversation, Message, ToolCall}
 #[cfg(doc)]
 use crate::runtime::AssistantBuilder;
 use crate::runtime::approval::Resumption;
-use crate::runtime::assistant::{Assistant, Config, State};
+use crate::runtime::assistant::{Assistant, State};
 use crate::runtime::drive::Driver;
-use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError, withheld};
+use crate::store::{EntryKind, NewInvocation, SessionEntry, StoreError};
 use crate::{FailureCode, StepKey, StepKind, ToolOutcome, ToolOutput, Value};
 
 /// Where a session is written down, and how far.
@@ -237,7 +237,7 @@ impl Driver {
             if let Message::Assistant(reply) = &**message {
                 for (ord, call, args, outcome) in at_the_provider(reply) {
                     let key = StepKey::new(self.run_id.clone(), turn, StepKind::Model, ord);
-                    notes.push((records.new_record(&self.config, &key, &call, args, ""), outcome));
+                    notes.push((records.whole_record(&self.config, &key, &call, args, ""), outcome));
                 }
             }
             let Message::ToolResult(result) = &**message else { continue };
@@ -293,42 +293,17 @@ impl Driver {
         Some((session.id.clone(), session.seq, kinds.into_iter().map(entry).collect()))
     }
 
-    /// A message as it is stored: secret arguments of calls are left out.
+    /// Returns the entry of a message. Secret arguments of calls are left out.
     fn message_entry(&self, records: &RunRecords, message: &Arc<Message>, is_cut: bool) -> EntryKind {
-        let hidden = |call: &ToolCall| {
-            if records.keeper.options.keeps_secrets {
-                return None;
-            }
-            without_secrets(&self.config, call)
+        let secrets = records.secrets(&self.config);
+        let (message, left_out) = match secrets.and_then(|secrets| secrets.message(message)) {
+            Some((less, left_out)) => (Arc::new(less), left_out),
+            None => (message.clone(), Vec::new()),
         };
-        let reply = match &**message {
-            Message::Assistant(reply) => reply,
-            Message::ToolResult(result) if result.edited_args.is_some() => {
-                // What somebody else gave the call has secrets, too.
-                let edited = result.edited_args.clone().unwrap_or_default();
-                let Some(args) = hidden(&ToolCall::new(&*result.call_id, &*result.tool, edited)) else {
-                    return EntryKind::message(message.clone());
-                };
-                let mut result = result.clone();
-                result.edited_args = Some(args.into());
-                return EntryKind::message(Message::ToolResult(result));
-            }
-            _ => return EntryKind::message(message.clone()),
-        };
-        if reply.tool_calls().all(|call| hidden(call).is_none()) {
-            return EntryKind::message_without(message.clone(), Vec::new(), is_cut);
+        match &*message {
+            Message::Assistant(_) => EntryKind::message_without(message, left_out, is_cut),
+            _ => EntryKind::message(message),
         }
-        let (mut reply, mut left_out) = (reply.clone(), Vec::new());
-        for part in &mut reply.content {
-            let Content::ToolCall(call) = &mut part.content else { continue };
-            if let Some(args) = hidden(call) {
-                call.args = args.into();
-                left_out.push(call.id.clone());
-                // What a provider keeps with a call may quote it.
-                part.provider_data = None;
-            }
-        }
-        EntryKind::message_without(Message::Assistant(reply), left_out, is_cut)
     }
 }
 
@@ -356,11 +331,4 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
         Some((ord, call, input.cloned().unwrap_or_default(), outcome))
     });
     ran.collect()
-}
-
-/// The arguments of a call without its secrets; none when it has none.
-fn without_secrets(config: &Config, call: &ToolCall) -> Option<Value> {
-    let tool = config.request.tools.iter().find(|tool| tool.name() == call.name)?;
-    let args = call.args.value().unwrap_or_else(|| Value::String(call.args.text().to_owned()));
-    withheld(tool.plan(), &args).filter(|(_, is_left_out)| *is_left_out).map(|(args, _)| args)
 }

@@ -1,0 +1,236 @@
+//! Events as JSON.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use super::event::{ApprovalDecision, Event, EventKind};
+use super::secrets::ShownEvent;
+use super::{PendingCall, RunStop};
+use crate::args::Coercion;
+use crate::message::{Message, StopReason, ToolArguments, ToolResultMessage, Usage};
+use crate::model::ModelEvent;
+use crate::{Control, Progress, ToolResult};
+
+/// Without secret arguments.
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Fields::new(self, &self.shown).serialize(serializer)
+    }
+}
+
+impl Event {
+    /// Returns the event for a serializer, with secret arguments: for a place that holds what the conversation holds, and for nothing
+    /// else.
+    ///
+    /// ```
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, tool, tools};
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// /// Signs in.
+    /// #[tool]
+    /// fn log_in(user: String, #[arg(secret)] password: String) -> String {
+    ///     format!("{user} is in")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (log, all) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));
+    /// let (to_log, to_all) = (log.clone(), all.clone());
+    /// let call = r#"{"user": "ann", "password": "hunter2"}"#;
+    /// let model = ScriptedModel::new([reply().tool_call("log_in", call), reply().text("You are in.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![log_in])
+    ///     .on_event(move |event| {
+    ///         *to_log.lock().unwrap() += &serde_json::to_string(event).unwrap();
+    ///         *to_all.lock().unwrap() += &serde_json::to_string(&event.with_secrets()).unwrap();
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Log me in.").await?;
+    /// assert!(!log.lock().unwrap().contains("hunter2") && log.lock().unwrap().contains("[secret]"));
+    /// assert!(all.lock().unwrap().contains("hunter2"));
+    /// # Ok(()) }
+    /// ```
+    pub fn with_secrets(&self) -> impl Serialize + '_ {
+        struct WithSecrets<'a>(&'a Event);
+
+        impl Serialize for WithSecrets<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Fields::new(self.0, &ShownEvent::default()).serialize(serializer)
+            }
+        }
+
+        WithSecrets(self)
+    }
+
+    /// Returns the arguments of a call in this event, as they are shown.
+    #[cfg(feature = "testing")]
+    pub(crate) fn shown_args<'a>(&self, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
+        shown_args(&self.shown, tool, args)
+    }
+}
+
+fn shown_args<'a>(shown: &ShownEvent, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
+    shown.secrets.arguments(tool, args).map_or(Cow::Borrowed(args), Cow::Owned)
+}
+
+fn shown_message<'a>(shown: &ShownEvent, message: &'a Arc<Message>) -> Cow<'a, Message> {
+    shown.secrets.message(message).map_or(Cow::Borrowed(&**message), Cow::Owned)
+}
+
+/// The fields of an event.
+#[derive(Serialize)]
+struct Fields<'a> {
+    run_id: &'a str,
+    turn: u32,
+    seq: u64,
+    #[serde(flatten)]
+    kind: Kind<'a>,
+}
+
+/// The fields of each kind. The names are those of [`EventKind`].
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Kind<'a> {
+    AgentStart,
+    TurnStart,
+    MessageStart {
+        message: Cow<'a, Message>,
+    },
+    MessageUpdate {
+        #[serde(flatten)]
+        update: Cow<'a, ModelEvent>,
+    },
+    MessageEnd {
+        message: Cow<'a, Message>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queued_id: Option<&'a str>,
+    },
+    ToolExecutionStart {
+        call_id: &'a str,
+        tool: &'a str,
+        args: Cow<'a, ToolArguments>,
+    },
+    ToolExecutionUpdate {
+        call_id: &'a str,
+        tool: &'a str,
+        partial: &'a Progress,
+    },
+    ApprovalRequired {
+        call_id: &'a str,
+        tool: &'a str,
+        args: Cow<'a, ToolArguments>,
+        request_id: &'a str,
+    },
+    ApprovalResolved {
+        call_id: &'a str,
+        decision: ApprovalDecision,
+        edited: bool,
+    },
+    ToolExecutionEnd {
+        #[serde(flatten)]
+        result: Ended<'a>,
+        #[serde(skip_serializing_if = "goes_on")]
+        control: Control,
+        ran: bool,
+        cached: bool,
+        attempt: u32,
+        duration_ms: u64,
+    },
+    TurnEnd {
+        assistant: Option<&'a StopReason>,
+        tool_results: &'a [String],
+        usage: &'a Usage,
+    },
+    RunSuspended {
+        pending: &'a [PendingCall],
+    },
+    RunResumed,
+    AgentEnd {
+        stop: RunStop,
+        detail: Option<&'a str>,
+        messages: Vec<Cow<'a, Message>>,
+        usage: &'a Usage,
+    },
+}
+
+/// The fields of a result message, and the coercions.
+#[derive(Serialize)]
+struct Ended<'a> {
+    #[serde(flatten)]
+    message: Option<ToolResultMessage>,
+    coercions: &'a [Coercion],
+}
+
+impl<'a> Ended<'a> {
+    fn new(result: &'a ToolResult) -> Self {
+        Self { message: result.to_message(), coercions: &result.coercions }
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn new(event: &'a Event, shown: &ShownEvent) -> Self {
+        let Event { run_id, turn, seq, kind, .. } = event;
+        Self { run_id, turn: *turn, seq: *seq, kind: Kind::new(kind, shown) }
+    }
+}
+
+impl<'a> Kind<'a> {
+    fn new(kind: &'a EventKind, shown: &ShownEvent) -> Self {
+        match kind {
+            EventKind::AgentStart => Self::AgentStart,
+            EventKind::TurnStart => Self::TurnStart,
+            EventKind::MessageStart { message } => {
+                Self::MessageStart { message: shown_message(shown, message) }
+            }
+            EventKind::MessageUpdate { update } if shown.hides_update => {
+                Self::MessageUpdate { update: Cow::Owned(shown.secrets.update(update)) }
+            }
+            EventKind::MessageUpdate { update } => Self::MessageUpdate { update: Cow::Borrowed(update) },
+            EventKind::MessageEnd { message, queued_id } => {
+                Self::MessageEnd { message: shown_message(shown, message), queued_id: queued_id.as_deref() }
+            }
+            EventKind::ToolExecutionStart { call } => Self::ToolExecutionStart {
+                call_id: &call.id,
+                tool: &call.name,
+                args: shown_args(shown, &call.name, &call.args),
+            },
+            EventKind::ToolExecutionUpdate { call_id, tool, partial } => {
+                Self::ToolExecutionUpdate { call_id, tool, partial }
+            }
+            EventKind::ApprovalRequired { call_id, tool, args, request_id } => {
+                Self::ApprovalRequired { call_id, tool, args: shown_args(shown, tool, args), request_id }
+            }
+            EventKind::ApprovalResolved { call_id, decision, edited } => {
+                Self::ApprovalResolved { call_id, decision: *decision, edited: *edited }
+            }
+            EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms } => {
+                Self::ToolExecutionEnd {
+                    result: Ended::new(result),
+                    control: *control,
+                    ran: *ran,
+                    cached: *cached,
+                    attempt: *attempt,
+                    duration_ms: *duration_ms,
+                }
+            }
+            EventKind::TurnEnd { assistant, tool_results, usage } => {
+                Self::TurnEnd { assistant: assistant.as_ref(), tool_results, usage }
+            }
+            EventKind::RunSuspended { pending } => Self::RunSuspended { pending },
+            EventKind::RunResumed => Self::RunResumed,
+            EventKind::AgentEnd { stop, detail, messages, usage } => Self::AgentEnd {
+                stop: *stop,
+                detail: detail.as_deref(),
+                messages: messages.iter().map(|message| shown_message(shown, message)).collect(),
+                usage,
+            },
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn goes_on(control: &Control) -> bool {
+    *control == Control::Continue
+}

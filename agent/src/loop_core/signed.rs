@@ -1,0 +1,112 @@
+//! What the signatures of a stored run bind.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::AgentLoop;
+use super::agent_loop::Phase;
+use super::batch::{Slot, State};
+#[cfg(feature = "approvals-signed")]
+use super::waiting::CheckedCall;
+use crate::message::Usage;
+
+impl AgentLoop {
+    /// Signs the run as it stands, to be stored: each call that may still run, and the state of the run.
+    #[cfg(feature = "approvals-signed")]
+    pub(crate) fn sign(&mut self, call: impl Fn(&CheckedCall) -> String, state: impl Fn(&Value) -> String) {
+        self.unsign();
+        let signed: Vec<_> = self.checked_calls().map(|checked| (checked.at, call(&checked))).collect();
+        for (at, mac) in signed {
+            if let Some(slot) = self.batch.slots.get_mut(at) {
+                slot.mac = Some(mac);
+            }
+        }
+        self.mac = Some(state(&self.signed_state()));
+    }
+
+    /// Drops the signatures, which are of a state that the run leaves.
+    pub(crate) fn unsign(&mut self) {
+        self.mac = None;
+        for slot in &mut self.batch.slots {
+            slot.mac = None;
+        }
+    }
+
+    /// Returns the signature of the state.
+    pub(crate) fn mac(&self) -> Option<&str> {
+        self.mac.as_deref()
+    }
+
+    /// Returns everything that decides what the run does next, except for the texts of the conversation and the configuration, which
+    /// is the assistant's. Floating-point numbers are left out, because stores and parsers change their last digit.
+    pub(crate) fn signed_state(&self) -> Value {
+        json!({
+            "run": &*self.run,
+            "messages": [self.added_from, self.conversation.len()],
+            "turn": self.turn,
+            "seq": self.seq,
+            "phase": phase(&self.phase),
+            "is_suspended": self.is_suspended,
+            "is_streaming": self.streaming.is_some(),
+            "stop_reason": &self.stop_reason,
+            "segment": [self.batch.segment.start, self.batch.segment.end],
+            "batch": [self.batch.is_cut, self.batch.is_settled, self.batch.is_steered],
+            "slots": self.batch.slots.iter().map(slot).collect::<Vec<_>>(),
+            "requests": self.requests,
+            "tool_calls": self.tool_calls,
+            "usage": usage(&self.usage),
+            "turn_usage": usage(&self.turn_usage),
+            "reached": self.reached.map(|reached| reached.limit.as_str()),
+            "repeats": &self.repeats,
+            "retries": &self.retries,
+        })
+    }
+}
+
+fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or_default()
+}
+
+fn phase(phase: &Phase) -> Value {
+    match phase {
+        Phase::Ending(end) => json!(["ending", end.stop().as_str(), end.detail()]),
+        Phase::Done(end) => json!(["done", end.stop().as_str(), end.detail()]),
+        other => value(other),
+    }
+}
+
+fn slot(slot: &Slot) -> Value {
+    let (state, detail) = match &slot.state {
+        State::Planned => ("planned", None),
+        State::Started => ("started", None),
+        State::Undecided(asked) => ("undecided", Some(value(asked))),
+        State::Ready => ("ready", None),
+        State::Deferred(handle) => ("deferred", Some(value(handle))),
+        State::Ended => ("ended", None),
+    };
+    json!({
+        "call": [&slot.call.id, &slot.call.name, &slot.call.args],
+        "state": [state, detail],
+        "args": slot.args,
+        "shown": slot.shown,
+        "is_edited": slot.is_edited,
+        "is_approved": slot.is_approved,
+        "signature": slot.signature,
+        "control": slot.control,
+        "has_result": slot.result.is_some(),
+    })
+}
+
+fn usage(usage: &Usage) -> Value {
+    // The offset keeps sums of prices away from the points where the last digit of a float decides.
+    let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
+    json!([
+        usage.input,
+        usage.output,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        usage.total,
+        nanos
+    ])
+}

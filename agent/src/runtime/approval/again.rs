@@ -1,0 +1,90 @@
+//! Calls that were checked before their run was suspended are checked again when it is resumed: days may lie between.
+
+use serde::{Deserialize, Serialize};
+
+use crate::loop_core::{CallEnd, Note, Prepared, ReadyCall};
+use crate::message::{ToolArguments, ToolCall};
+use crate::runtime::assistant::Config;
+use crate::runtime::cache::canonical;
+use crate::runtime::drive::Driver;
+use crate::runtime::segment::checked_args;
+use crate::runtime::telemetry;
+use crate::{FailureCode, StepKey, ToolContext, ToolOutcome};
+
+/// What a call comes to that was checked before.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CheckedAgain {
+    /// It runs as it was checked.
+    Runs,
+    /// It runs with other arguments, which need no approval.
+    RunsWith(ToolArguments),
+    /// It does not run.
+    Ends(Box<CallEnd>),
+}
+
+impl Driver {
+    /// Asks the rules of the assistant about each call that may run since the run was resumed.
+    pub(in crate::runtime) async fn check_again(&mut self, calls: Vec<(StepKey, ToolCall)>) {
+        for (key, call) in calls {
+            let ready = self.core(|core, _| core.ready_call(key.ord)).flatten();
+            let Some(ready) = ready else { continue };
+            let asked = ready.asked(&call).clone();
+            let Some(prepared) = Box::pin(self.prepare_call(&asked)).await else { return };
+            match checked_again(&self.config, &self.context, &ready, &call, &asked, prepared) {
+                CheckedAgain::Runs => {}
+                CheckedAgain::RunsWith(args) => {
+                    self.core(|core, _| core.replace_args(key.ord, args));
+                }
+                CheckedAgain::Ends(end) => {
+                    self.note(Note::CallEnded(key.ord, *end));
+                    self.emit().await;
+                }
+            }
+            if self.stop.is_now() {
+                return;
+            }
+        }
+    }
+}
+
+/// Compares what the rules say now with what was decided. `call` is the call as it would run, `asked` what the rules were asked about.
+pub(in crate::runtime) fn checked_again(
+    config: &Config,
+    context: &ToolContext,
+    ready: &ReadyCall,
+    call: &ToolCall,
+    asked: &ToolCall,
+    prepared: Prepared,
+) -> CheckedAgain {
+    let tool = config.registry.get(&call.name).map(|tool| &**tool);
+    let mut end = match prepared {
+        Prepared::Ended(end) => end,
+        Prepared::Ready(now) => {
+            let args = now.args.unwrap_or_else(|| asked.args.clone());
+            let checked = |args: &ToolArguments| {
+                let call = ToolCall::new(&*call.id, &*call.name, args.clone());
+                tool.map(|tool| canonical(&checked_args(tool, &call, context)))
+            };
+            let is_same = checked(&args) == checked(&call.args);
+            match (ready.is_approved, now.approval.is_some(), is_same) {
+                (true, _, true) | (false, false, true) => return CheckedAgain::Runs,
+                (false, false, false) => return CheckedAgain::RunsWith(args),
+                (true, _, false) => stale("its arguments would be changed, and were approved as they were"),
+                (false, true, _) => stale("it needs approval now, and was not approved"),
+            }
+        }
+    };
+    if end.outcome.is_error() {
+        telemetry::refused(tool, call, &end.outcome, context);
+    }
+    if ready.is_edited {
+        end.edited_args = Some(call.args.clone());
+    }
+    CheckedAgain::Ends(Box::new(end))
+}
+
+fn stale(why: &str) -> CallEnd {
+    let text = format!("The call was not run: {why}. If it is still needed, call it again.");
+    CallEnd::new(ToolOutcome::failed(FailureCode::new("approval_stale"), text))
+}
