@@ -2,9 +2,12 @@
 #![allow(dead_code, reason = "which parts are used depends on the features")]
 
 use super::definition::ToolDefinition;
+use super::source::Source;
+use super::traits::Tool;
 use crate::args::{hidden, withheld};
 use crate::message::{Content, Message, ToolArguments, ToolCall};
 use serde_json::Value;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Withholds the secret arguments of calls, by the definitions of their tools.
@@ -119,6 +122,22 @@ impl SecretArguments {
     }
 }
 
+/// Returns the arguments of a call of this tool as they may be shown, by all definitions that it has for the source.
+pub(crate) fn without_secrets(tool: &dyn Tool, source: Option<&Source>, args: Value) -> Value {
+    let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
+    let own = match own {
+        None => None,
+        Some(Ok(Ok(own))) => own,
+        // Without its definition it is not known what is secret.
+        Some(_) => return hidden(),
+    };
+    let definitions = [Some(tool.definition()), own.as_ref()];
+    definitions
+        .into_iter()
+        .flatten()
+        .fold(args, |args, definition| withheld(definition.plan(), &args).map_or(args, |(shown, _)| shown))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,13 +145,29 @@ mod tests {
     use crate::message::{AssistantMessage, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage};
     use serde_json::json;
 
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Open {
+        user: String,
+        password: String,
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Closed {
+        user: String,
+        #[schemars(extend("x-secret" = true))]
+        password: String,
+    }
+
     fn definition(name: &str, is_secret: bool) -> ToolDefinition {
-        let schema = json!({"type": "object", "properties": {
-            "user": {"type": "string"},
-            "password": {"type": "string", "x-secret": is_secret}
-        }});
-        let plan = Plan::compile(name, &schema, PlanOptions::default()).unwrap();
-        ToolDefinition::without_description(plan).unwrap()
+        let options = PlanOptions::default();
+        let plan = if is_secret {
+            Plan::for_type::<Closed>(name, options)
+        } else {
+            Plan::for_type::<Open>(name, options)
+        };
+        ToolDefinition::without_description(plan.unwrap()).unwrap()
     }
 
     fn secrets(tools: &[(&str, bool)]) -> SecretArguments {
