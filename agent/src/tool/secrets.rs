@@ -4,7 +4,7 @@
 use super::definition::ToolDefinition;
 use super::source::Source;
 use super::traits::Tool;
-use crate::args::{hidden, withheld};
+use crate::args::{all_texts, hidden, secret_texts, withheld};
 use crate::message::{Content, Message, ToolArguments, ToolCall};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -119,6 +119,52 @@ impl SecretArguments {
     /// Returns the message as it may be shown.
     pub(crate) fn shown(&self, message: &Arc<Message>) -> Arc<Message> {
         self.message(message).map_or_else(|| message.clone(), |(message, _)| Arc::new(message))
+    }
+}
+
+/// A shorter text occurs in ordinary words: to take it out of texts would spoil them.
+const MIN_SEARCHED: usize = 4;
+
+impl SecretArguments {
+    /// Returns the secrets of all calls in these messages, as they may occur in other texts.
+    pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
+        if !self.hides_unknown {
+            return Vec::new();
+        }
+        let mut texts = Vec::new();
+        for message in messages {
+            match &**message {
+                Message::Assistant(reply) => {
+                    reply.tool_calls().for_each(|call| self.add_texts(&call.name, &call.args, &mut texts));
+                }
+                Message::ToolResult(result) => {
+                    let edited = result.edited_args.iter();
+                    edited.for_each(|args| self.add_texts(&result.tool, args, &mut texts));
+                }
+                _ => {}
+            }
+        }
+        texts.retain(|text| text.chars().count() >= MIN_SEARCHED);
+        // The longest first, because one may be a part of another.
+        texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        texts.dedup();
+        texts
+    }
+
+    fn add_texts(&self, tool: &str, args: &ToolArguments, texts: &mut Vec<String>) {
+        let args = args.value().unwrap_or_else(|| Value::String(args.text().to_owned()));
+        let mut is_known = false;
+        for definition in self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool)
+        {
+            is_known = true;
+            let graph = definition.plan().graph();
+            if graph.has_secrets() {
+                texts.extend(secret_texts(graph, &args));
+            }
+        }
+        if !is_known {
+            texts.extend(all_texts(&args));
+        }
     }
 }
 
