@@ -71,6 +71,8 @@
 // The macros name this crate by its name, also in its own tests.
 extern crate self as agent;
 
+#[cfg(any(feature = "http", feature = "mcp-client", feature = "durable-restate"))]
+mod address;
 pub mod args;
 #[cfg(feature = "durable-restate")]
 pub mod durable;

@@ -42,7 +42,7 @@ pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
-pub(crate) use plan::{hidden, withheld};
+pub(crate) use plan::{all_texts, hidden, secret_texts, withheld};
 pub use policy::{CoercionPolicy, PlanOptions, UnknownKeys, UnknownPolicy};
 pub use report::InvalidArguments;
 pub use stream::{

@@ -55,9 +55,7 @@ impl Driver {
         let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
         let model = &self.config.model;
         let span = telemetry::request_span(model.info(), &request);
-        if let Some(capture) = &self.config.capture {
-            telemetry::tell_input(&span, capture, &request);
-        }
+        telemetry::tell_input(&span, &self.config, &request);
         let asked = Asked::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
             Ok(stream) => self.stream = Some(Box::new(Reading { stream, is_started: false, asked })),
@@ -86,9 +84,7 @@ impl Driver {
         let kind = failure.as_ref().map(|error| error.kind().as_str());
         telemetry::end_request(&span, &message, kind);
         self.measure(asked, &message, failure.as_ref());
-        if let Some(capture) = &self.config.capture {
-            telemetry::tell_output(&span, capture, &message);
-        }
+        telemetry::tell_output(&span, &self.config, &message);
         if message.stop_reason == StopReason::Error {
             let text = message.error.clone().unwrap_or_default();
             let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text));

@@ -208,9 +208,7 @@ impl Stepwise {
         let token = cancel.child();
         let step = StepCx::new().with_key(key).with_cancel(token.clone()).retried_by_caller();
         let span = telemetry::request_span(info, &request);
-        if let Some(capture) = &self.config.capture {
-            telemetry::tell_input(&span, capture, &request);
-        }
+        telemetry::tell_input(&span, &self.config, &request);
         let read = async {
             let asked = AssertUnwindSafe(async {
                 let mut stream = self.config.model.stream(&step, &request);
@@ -249,9 +247,7 @@ impl Stepwise {
         };
         let error = message.stop_reason.is_failure().then_some("error");
         telemetry::end_request(&span, &message, error);
-        if let Some(capture) = &self.config.capture {
-            telemetry::tell_output(&span, capture, &message);
-        }
+        telemetry::tell_output(&span, &self.config, &message);
         let mut reply = Reply::new(message);
         if reply.message.stop_reason == StopReason::Error && reply.message.error.is_none() {
             reply.message.error = Some("the model gave no reason".to_owned());

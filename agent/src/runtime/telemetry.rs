@@ -5,13 +5,16 @@
 //! `tracing` are fixed. What is said is not in them unless the application asks for it. Spans are enough: what sends them to a
 //! collector is the application's, and no part of this crate.
 
+use std::sync::Arc;
+
 use tracing::Span;
 use tracing::field::Empty;
 
+use super::assistant::Config;
 use crate::args::Coercions;
-use crate::message::{AssistantMessage, ToolCall, Usage};
+use crate::message::{AssistantMessage, Message, ToolCall, Usage};
 use crate::model::{ModelInfo, ModelRequest};
-use crate::tool::trace::{self, Capture};
+use crate::tool::trace;
 use crate::{Tool, ToolContext, ToolOutcome};
 
 /// The span of a run.
@@ -89,12 +92,15 @@ pub(super) fn end_request(span: &Span, reply: &AssistantMessage, error: Option<&
     }
 }
 
-/// What was said, for an application that asks for it.
-pub(super) fn tell_input(span: &Span, capture: &Capture, request: &ModelRequest) {
+/// Records the request without secret arguments, for an application that captures content.
+pub(super) fn tell_input(span: &Span, config: &Config, request: &ModelRequest) {
+    let Some(capture) = &config.capture else { return };
     if span.is_disabled() {
         return;
     }
-    let messages: Vec<_> = request.messages.iter().map(|message| &**message).collect();
+    let secrets = config.secrets();
+    let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
+    let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
     let system = request.system.as_deref().and_then(|system| capture.json(system));
     let messages = capture.json(&messages);
     span.in_scope(|| {
@@ -106,12 +112,14 @@ pub(super) fn tell_input(span: &Span, capture: &Capture, request: &ModelRequest)
     });
 }
 
-/// What was answered, for an application that asks for it.
-pub(super) fn tell_output(span: &Span, capture: &Capture, reply: &AssistantMessage) {
+/// Records the reply without secret arguments, for an application that captures content.
+pub(super) fn tell_output(span: &Span, config: &Config, reply: &AssistantMessage) {
+    let Some(capture) = &config.capture else { return };
     if span.is_disabled() {
         return;
     }
-    let text = capture.json(&[reply]);
+    let reply = config.secrets().shown(&Arc::new(reply.clone().into()));
+    let text = capture.json(&[&*reply]);
     span.in_scope(|| {
         tracing::info!(gen_ai.output.messages = text, "gen_ai.client.inference.operation.details");
     });

@@ -2,9 +2,12 @@
 #![allow(dead_code, reason = "which parts are used depends on the features")]
 
 use super::definition::ToolDefinition;
-use crate::args::{hidden, withheld};
+use super::source::Source;
+use super::traits::Tool;
+use crate::args::{all_texts, hidden, secret_texts, withheld};
 use crate::message::{Content, Message, ToolArguments, ToolCall};
 use serde_json::Value;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Withholds the secret arguments of calls, by the definitions of their tools.
@@ -119,6 +122,68 @@ impl SecretArguments {
     }
 }
 
+/// A shorter text occurs in ordinary words: to take it out of texts would spoil them.
+const MIN_SEARCHED: usize = 4;
+
+impl SecretArguments {
+    /// Returns the secrets of all calls in these messages, as they may occur in other texts.
+    pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
+        if !self.hides_unknown {
+            return Vec::new();
+        }
+        let mut texts = Vec::new();
+        for message in messages {
+            match &**message {
+                Message::Assistant(reply) => {
+                    reply.tool_calls().for_each(|call| self.add_texts(&call.name, &call.args, &mut texts));
+                }
+                Message::ToolResult(result) => {
+                    let edited = result.edited_args.iter();
+                    edited.for_each(|args| self.add_texts(&result.tool, args, &mut texts));
+                }
+                _ => {}
+            }
+        }
+        texts.retain(|text| text.chars().count() >= MIN_SEARCHED);
+        // The longest first, because one may be a part of another.
+        texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        texts.dedup();
+        texts
+    }
+
+    fn add_texts(&self, tool: &str, args: &ToolArguments, texts: &mut Vec<String>) {
+        let args = args.value().unwrap_or_else(|| Value::String(args.text().to_owned()));
+        let mut is_known = false;
+        for definition in self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool)
+        {
+            is_known = true;
+            let graph = definition.plan().graph();
+            if graph.has_secrets() {
+                texts.extend(secret_texts(graph, &args));
+            }
+        }
+        if !is_known {
+            texts.extend(all_texts(&args));
+        }
+    }
+}
+
+/// Returns the arguments of a call of this tool as they may be shown, by all definitions that it has for the source.
+pub(crate) fn without_secrets(tool: &dyn Tool, source: Option<&Source>, args: Value) -> Value {
+    let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
+    let own = match own {
+        None => None,
+        Some(Ok(Ok(own))) => own,
+        // Without its definition it is not known what is secret.
+        Some(_) => return hidden(),
+    };
+    let definitions = [Some(tool.definition()), own.as_ref()];
+    definitions
+        .into_iter()
+        .flatten()
+        .fold(args, |args, definition| withheld(definition.plan(), &args).map_or(args, |(shown, _)| shown))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,13 +191,29 @@ mod tests {
     use crate::message::{AssistantMessage, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage};
     use serde_json::json;
 
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Open {
+        user: String,
+        password: String,
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Closed {
+        user: String,
+        #[schemars(extend("x-secret" = true))]
+        password: String,
+    }
+
     fn definition(name: &str, is_secret: bool) -> ToolDefinition {
-        let schema = json!({"type": "object", "properties": {
-            "user": {"type": "string"},
-            "password": {"type": "string", "x-secret": is_secret}
-        }});
-        let plan = Plan::compile(name, &schema, PlanOptions::default()).unwrap();
-        ToolDefinition::without_description(plan).unwrap()
+        let options = PlanOptions::default();
+        let plan = if is_secret {
+            Plan::for_type::<Closed>(name, options)
+        } else {
+            Plan::for_type::<Open>(name, options)
+        };
+        ToolDefinition::without_description(plan.unwrap()).unwrap()
     }
 
     fn secrets(tools: &[(&str, bool)]) -> SecretArguments {

@@ -4,6 +4,7 @@
 
 use super::context::ToolContext;
 use super::outcome::{FailureCode, ToolOutcome};
+use super::secrets;
 use super::source::Source;
 use super::traits::Tool;
 use crate::args::{Coercions, InvalidArguments, push_index, push_segment};
@@ -103,6 +104,7 @@ pub(crate) fn end_call(
     end_span(span, outcome);
     if let Some(capture) = capture {
         let sent = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+        let sent = secrets::without_secrets(tool, cx.source(), sent);
         span.record("gen_ai.tool.call.arguments", capture.json(&sent));
         span.record("gen_ai.tool.call.result", capture.json(&outcome.text()));
     }
@@ -175,7 +177,10 @@ fn refusal(tool: &dyn Tool, arguments: &str, source: Option<&Source>) -> Option<
 }
 
 /// The names of a tool's parameters, at any depth: everything else in a path was made up by the model.
-struct Names<'a>(HashSet<&'a str>);
+struct Names<'a> {
+    known: HashSet<&'a str>,
+    has_secrets: bool,
+}
 
 impl<'a> Names<'a> {
     fn of(tool: &'a dyn Tool) -> Self {
@@ -192,18 +197,20 @@ impl<'a> Names<'a> {
                 _ => {}
             }
         }
-        Self(names)
+        Self { known: names, has_secrets: tool.definition().plan().graph().has_secrets() }
     }
 
-    /// Returns the path, with `*` for keys that the model chose, unless content is captured.
+    /// Returns the path, with `*` for keys that the model chose, unless content is captured. A key of a tool with secrets may be one.
     fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
-        if capture.is_some() {
+        if capture.is_some() && !self.has_secrets {
             return path.to_owned();
         }
         // An index has few digits; a number as a key may be anything.
         let is_index = |part: &str| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_known = |part: &str| {
-            part.is_empty() || is_index(part) || self.0.contains(&*part.replace("~1", "/").replace("~0", "~"))
+            part.is_empty()
+                || is_index(part)
+                || self.known.contains(&*part.replace("~1", "/").replace("~0", "~"))
         };
         let parts: Vec<&str> = path.split('/').map(|part| if is_known(part) { part } else { "*" }).collect();
         parts.join("/")

@@ -25,7 +25,7 @@ pub(crate) use node::{
     NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
 };
 
-pub(crate) use secrets::{hidden, secret_texts, withheld};
+pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
 pub(crate) use whole::{Asked, Whole};
 pub(crate) use without::NotTakenOut;
 

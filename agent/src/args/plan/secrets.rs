@@ -65,6 +65,21 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     out
 }
 
+/// Returns all texts, numbers and booleans of a value as texts.
+pub(crate) fn all_texts(value: &Value) -> Vec<String> {
+    let (mut out, mut open) = (Vec::new(), vec![value]);
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Null => {}
+            Value::Object(map) => open.extend(map.values()),
+            Value::Array(items) => open.extend(items),
+            Value::String(text) => out.push(text.clone()),
+            other => out.push(other.to_string()),
+        }
+    }
+    out
+}
+
 /// What of a value may be shown, by the name that it has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {

@@ -22,7 +22,7 @@ pub(super) struct Http {
 
 impl Http {
     pub(super) fn new(address: &str) -> Result<Self, ClientError> {
-        let wrong = || ClientError::Address { address: address.to_owned() };
+        let wrong = || ClientError::Address { address: crate::address::shown_address(address) };
         let base = reqwest::Url::parse(address).map_err(|_| wrong())?;
         if base.cannot_be_a_base() || !matches!(base.scheme(), "http" | "https") {
             return Err(wrong());

@@ -68,7 +68,7 @@ pub(super) struct CommandPlace {
 }
 
 /// Environment variables passed to a child: what programs need to be found, and to know their user.
-const INHERITED: [&str; 10] =
+pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
 /// Which of its two forms of the protocol the client speaks.
@@ -477,7 +477,8 @@ impl ClientConfig {
     ///     .inherit_env("CARGO_PKG_NAME")
     ///     .folder("/");
     /// let error = Client::connect(config).await.unwrap_err().to_string();
-    /// assert!(error.contains("notes-server has 12 notes and agent in /"), "{error}");
+    /// // What the application set may be a secret.
+    /// assert!(error.contains("notes-server has [redacted] and agent in /"), "{error}");
     /// # }
     /// # #[cfg(not(unix))] fn main() {}
     /// ```
@@ -512,7 +513,7 @@ impl fmt::Debug for ClientConfig {
     /// Leaves out tokens, headers, arguments and variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match &self.place {
-            Place::Http(place) => without_query(&place.url).into(),
+            Place::Http(place) => crate::address::shown_address(&place.url).into(),
             Place::Command(place) => place.program.to_string_lossy(),
         };
         f.debug_struct("ClientConfig")
@@ -531,11 +532,4 @@ impl fmt::Debug for ChangePolicy {
             Self::Ask(_) => "Ask",
         })
     }
-}
-
-/// Returns a URL that can be shown: queries and user names may hold secrets.
-pub(super) fn without_query(url: &str) -> &str {
-    let end = url.find(['?', '#']).unwrap_or(url.len());
-    let url = &url[..end];
-    if url.contains('@') { "[a URL with a user]" } else { url }
 }

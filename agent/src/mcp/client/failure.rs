@@ -1,9 +1,9 @@
 //! Messages for failed connections: what happened, and one thing to try.
 
 use super::ClientError;
-use super::config::{ClientConfig, Era, HttpPlace, Place, without_query};
+use super::config::{ClientConfig, Era, HttpPlace, Place};
 use super::error::{Challenge, ConnectErrorKind as Kind};
-use super::traffic::Tap;
+use super::traffic::{Secrets, Tap};
 use http::StatusCode;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ServiceError};
@@ -150,7 +150,7 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
 /// Describes a request that got no answer.
 fn request(config: &ClientConfig, error: &reqwest::Error) -> Failure {
     let root = root(error);
-    let cause = masked_url(config, root.to_string());
+    let cause = masked(config, root.to_string());
     if let Some(io) = root.downcast_ref::<io::Error>()
         && io.kind() == io::ErrorKind::ConnectionRefused
     {
@@ -219,8 +219,8 @@ fn hint(kind: Kind, config: &ClientConfig, tap: &Tap, has_words: bool) -> Option
 
 /// The most common mistake in a URL.
 fn path_hint(place: &HttpPlace) -> String {
-    let path = without_query(&place.url).trim_end_matches('/');
-    if path.ends_with("/mcp") {
+    let path = place.url.split(['?', '#']).next().unwrap_or_default();
+    if path.trim_end_matches('/').ends_with("/mcp") {
         "check the URL: there is no MCP server at this path".to_owned()
     } else {
         "check the path of the URL: for most servers it is `/mcp`".to_owned()
@@ -239,15 +239,12 @@ pub(super) fn told(config: &ClientConfig, error: &ServiceError) -> String {
 
 /// The text of an error with its sources, each included once.
 fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
-    masked_url(config, crate::error_text::with_sources(error))
+    masked(config, crate::error_text::with_sources(error))
 }
 
-/// Masks the parts of URLs that may hold secrets.
-fn masked_url(config: &ClientConfig, text: String) -> String {
-    match &config.place {
-        Place::Http(place) => text.replace(&place.url, without_query(&place.url)),
-        Place::Command(_) => text,
-    }
+/// Masks the URL, and the other secrets of the configuration.
+fn masked(config: &ClientConfig, text: String) -> String {
+    Secrets::of(config).mask(text)
 }
 
 /// The innermost source of an error.

@@ -31,6 +31,7 @@ mod connection;
 mod error;
 mod failure;
 mod listing;
+mod masked;
 mod names;
 mod news;
 mod tool;
@@ -239,7 +240,7 @@ impl Client {
 /// Describes where a server is, for errors before it reported its name.
 fn place_name(config: &ClientConfig) -> String {
     match &config.place {
-        Place::Http(place) => config::without_query(&place.url).to_owned(),
+        Place::Http(place) => crate::address::shown_address(&place.url),
         Place::Command(place) => place.program.to_string_lossy().into_owned(),
     }
 }

@@ -1,20 +1,21 @@
 //! Messages to and from a server, for debugging, with the secrets of the configuration masked.
 
-use super::config::{ClientConfig, Place};
+use super::config::ClientConfig;
+pub(super) use super::masked::Secrets;
 use crate::panics::Observer;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A message to or from a server, or another event of its connection, as passed to [`ClientConfig::on_traffic`].
 ///
-/// Tokens, and the headers and variables whose names look like those of secrets, are masked wherever they occur. The arguments
-/// and results of tools are not masked.
+/// Tokens, headers, variables, arguments with names of secrets, and the parts of the URL that may be secrets, are masked wherever
+/// they occur; of headers and variables with other names only those of six characters and more. The arguments and results of tools
+/// are not masked.
 ///
 /// ```
 /// # #[cfg(feature = "mcp-server")]
@@ -94,12 +95,6 @@ pub enum TrafficKind<'a> {
 
 pub(super) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
-/// Replaces a secret.
-const REDACTED: &str = "[redacted]";
-
-/// Substrings of names that indicate a secret.
-const SECRET: [&str; 7] = ["auth", "cookie", "credential", "key", "pass", "secret", "token"];
-
 /// Number of lines of a program's error output that are kept for an error, and the maximum length of each in characters.
 const KEPT_LINES: usize = 3;
 const KEPT_LENGTH: usize = 200;
@@ -117,45 +112,12 @@ struct Wire {
     last_lines: Mutex<VecDeque<String>>,
 }
 
-/// Each secret as it is and as it appears in JSON; longest first, so that of two with the same start the longer one is masked whole.
-#[derive(Default)]
-struct Secrets(Vec<String>);
-
-impl Secrets {
-    fn add(&mut self, secret: String) {
-        let json = serde_json::Value::from(secret.as_str()).to_string();
-        self.0.push(json[1..json.len() - 1].to_owned());
-        self.0.push(secret);
-        self.0.retain(|secret| !secret.trim().is_empty());
-        self.0.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        self.0.dedup();
-    }
-
-    fn mask(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| text.replace(secret, REDACTED))
-    }
-}
-
 impl Tap {
     pub(super) fn new(config: &ClientConfig, server: &str) -> Self {
-        let mut secrets = Secrets::default();
-        let text = |value: &OsStr| value.to_string_lossy().into_owned();
-        match &config.place {
-            Place::Http(place) => {
-                let named = place.headers.iter().filter(|(name, _)| is_secret(name));
-                named.for_each(|(_, value)| secrets.add(value.clone()));
-            }
-            Place::Command(place) => {
-                let named = place.env.iter().filter(|(name, _)| is_secret(&name.to_string_lossy()));
-                named.for_each(|(_, value)| secrets.add(text(value)));
-                let inherited = place.inherited.iter().filter(|name| is_secret(&name.to_string_lossy()));
-                inherited.filter_map(std::env::var_os).for_each(|value| secrets.add(text(&value)));
-            }
-        }
         Self(Arc::new(Wire {
             on_traffic: config.on_traffic.clone(),
             server: server.to_owned(),
-            secrets: Mutex::new(secrets),
+            secrets: Mutex::new(Secrets::of(config)),
             tried_legacy: AtomicBool::new(false),
             last_lines: Mutex::default(),
         }))
@@ -199,11 +161,6 @@ impl Tap {
         let traffic = Traffic { server: &self.0.server, kind: kind(&text) };
         on_traffic.notify(|on_traffic| on_traffic(&traffic));
     }
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|word| name.contains(word))
 }
 
 fn text(message: &impl serde::Serialize) -> String {

@@ -144,6 +144,8 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
             && let Some(arguments) = envelope.arguments()
         {
             call.extensions.insert(RawArguments::from(arguments));
+            // They are read as text alone, and what the message holds is in the log of `rmcp`.
+            call.params.arguments = None;
         }
         Ok(message)
     }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::options::{HttpOptions, Proxy};
 use super::secret::{Secret, searched};
 use super::traffic::Tap;
+use crate::address::shown_address;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::provider::HttpRequest;
 
@@ -154,7 +155,7 @@ impl HttpClient {
         let url = request.url(base_url);
         let mut number = 0;
         loop {
-            let answer = self.attempt(&url, request, secrets, deadline).await;
+            let answer = self.attempt(&url, request, secrets, deadline, None).await;
             let error = match &answer {
                 Ok(answer) => answer.failure(),
                 Err(error) => Some(error.clone()),
@@ -162,7 +163,7 @@ impl HttpClient {
             let delay = error.as_ref().and_then(|error| super::retry::delay(&self.options, number, error));
             let Some(delay) = delay.filter(|delay| Instant::now() + *delay < deadline) else { return answer };
             number += 1;
-            tracing::warn!(url = shown(&url), retry = number, ?delay, "the request is sent again");
+            tracing::warn!(url = shown_address(&url), retry = number, ?delay, "the request is sent again");
             drop(answer);
             tokio::time::sleep(delay).await;
         }
@@ -174,17 +175,23 @@ impl HttpClient {
         now.checked_add(self.options.total_timeout).unwrap_or(now + Duration::from_secs(86_400))
     }
 
-    /// Sends a request once.
+    /// Whether bodies of requests are logged.
+    pub(super) fn logs_bodies() -> bool {
+        tracing::enabled!(tracing::Level::DEBUG)
+    }
+
+    /// Sends a request once. `logged` is the body without secrets; without it, only the length is logged.
     pub(super) async fn attempt(
         &self,
         url: &str,
         request: &HttpRequest,
         secrets: &[(&str, Secret)],
         deadline: Instant,
+        logged: Option<&str>,
     ) -> Result<HttpAnswer, ModelError> {
         let body = request.body.to_string();
-        let shown = shown(url);
-        tracing::debug!(url = shown, body, "request");
+        let shown = shown_address(url);
+        tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
         let told = self.options.on_traffic.is_some().then(|| body.clone());
         let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
         for (name, value) in &request.headers {
@@ -255,7 +262,7 @@ impl HttpAnswer {
         let read = match timeout_at(limit, self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => {
-                let url = shown(self.response.url().as_str());
+                let url = shown_address(self.response.url().as_str());
                 Err(transport_error(error, &url, &self.secrets).with_status(self.status()))
             }
             Err(_) => {
@@ -310,19 +317,7 @@ fn bare(secret: &Secret) -> Vec<Secret> {
     if key == secret.expose() { vec![secret.clone()] } else { vec![secret.clone(), key.into()] }
 }
 
-/// Leaves out user, password and query of a URL: they may contain keys.
-pub(super) fn shown(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-            format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or_default())
-        }
-        None => url.to_owned(),
-    }
-}
-
-/// `place` is the URL as it may be [shown].
+/// `place` is the URL as it may be shown.
 fn transport_error(error: reqwest::Error, place: &str, secrets: &[Secret]) -> ModelError {
     let error = error.without_url();
     let (kind, message) = if error.is_timeout() {
@@ -352,18 +347,6 @@ fn because(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_shown_of_a_url_has_no_secrets() {
-        for (url, expected) in [
-            ("https://u:pw@a.example/v1/x?key=k#f", "https://a.example/v1/x"),
-            ("http://a.example?key=k", "http://a.example"),
-            ("http://127.0.0.1:80/x@y", "http://127.0.0.1:80/x@y"),
-            ("nonsense?key=k", "nonsense"),
-        ] {
-            assert_eq!(shown(url), expected);
-        }
-    }
 
     #[tokio::test]
     async fn a_client_of_ones_own_asks() {

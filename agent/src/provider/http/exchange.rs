@@ -8,15 +8,17 @@ use futures_core::Stream;
 use futures_util::stream::unfold;
 use tokio::time::Instant;
 
-use super::client::{HttpAnswer, shown};
+use super::client::HttpAnswer;
 use super::model::Inner;
 use super::options::{Retry, UsageReport};
 use super::restore::NullRestorer;
 use super::retry;
 use super::secret::{Secret, searched};
+use crate::address::shown_address;
 use crate::message::Usage;
-use crate::model::{ModelError, ModelEvent};
+use crate::model::{ModelError, ModelEvent, ModelRequest};
 use crate::provider::{HttpRequest, ReplyReader};
+use crate::tool::secrets::SecretArguments;
 
 /// One reply, with as many attempts as it takes. Dropping it ends the exchange.
 pub(super) struct Exchange {
@@ -31,6 +33,16 @@ pub(super) struct Exchange {
     delivered: bool,
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
+    shown: ShownRequest,
+}
+
+/// What may be shown of a request.
+#[derive(Default)]
+pub(super) struct ShownRequest {
+    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be made.
+    pub(super) body: Option<String>,
+    /// The request, if calls in it may have secrets, which the provider may quote in an error.
+    pub(super) quotable: Option<ModelRequest>,
 }
 
 enum Phase {
@@ -47,6 +59,7 @@ impl Exchange {
         model: Arc<Inner>,
         request: Result<HttpRequest, ModelError>,
         restorer: Option<NullRestorer>,
+        shown: ShownRequest,
     ) -> Self {
         let (request, phase) = match request {
             Ok(request) => (request, Phase::Start),
@@ -62,6 +75,7 @@ impl Exchange {
             delivered: false,
             usage: None,
             restorer,
+            shown,
         }
     }
 
@@ -120,7 +134,7 @@ impl Exchange {
         let url = self.request.url(&self.model.base_url);
         let secrets: Vec<(&str, Secret)> =
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
-        match client.attempt(&url, &self.request, &secrets, deadline).await {
+        match client.attempt(&url, &self.request, &secrets, deadline, self.shown.body.as_deref()).await {
             Ok(answer) => {
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
                 let reader = ReplyReader::new(protocol, info, answer.status(), answer.headers().to_vec());
@@ -155,7 +169,7 @@ impl Exchange {
         self.phase = match end {
             Ok(()) => Phase::Complete,
             Err(error) => {
-                let place = shown(&self.request.url(&self.model.base_url));
+                let place = shown_address(&self.request.url(&self.model.base_url));
                 self.failed(error.asked_at(&place).without_secrets(&searched(&secrets)))
             }
         };
@@ -177,6 +191,13 @@ impl Exchange {
 
     /// Decides what follows a failure: another attempt, unless an event was returned or is about to be.
     fn failed(&mut self, error: ModelError) -> Phase {
+        let error = match &self.shown.quotable {
+            Some(request) => {
+                let secrets = SecretArguments::new([request.tools.clone()]).texts(&*request.messages);
+                error.without_secrets(&secrets.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            None => error,
+        };
         let options = self.model.client.options();
         let untouched = !self.delivered && !self.events.iter().any(is_content);
         let delay = retry::delay(options, self.retries, &error).filter(|_| untouched);

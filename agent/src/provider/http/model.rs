@@ -5,18 +5,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
+use tracing::subscriber::NoSubscriber;
 
-use super::client::{HttpClient, shown};
-use super::exchange::Exchange;
+use super::client::HttpClient;
+use super::exchange::{Exchange, ShownRequest};
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
-use crate::Value;
-use crate::message::{Message, Part, ToolResultMessage};
+use crate::address::shown_address;
+use crate::message::{Message, Part};
 use crate::model::{
     Capabilities, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
 use crate::provider::{Catalogue, HttpRequest, ModelFacts, Protocol, UnknownModel};
+use crate::tool::secrets::SecretArguments;
 
 /// A model of a provider, accessed over HTTP. Clones share everything.
 ///
@@ -85,7 +87,7 @@ pub enum BuildModelError {
     #[error("`{url}` is no address of a server: write it with its scheme, like `https://api.example.com/v1`")]
     #[non_exhaustive]
     BadAddress {
-        /// The address, without user, password and query.
+        /// The address, as far as it may be shown: without user, password, query and unknown parts of the path.
         url: String,
     },
     /// The HTTP client cannot be set up.
@@ -293,7 +295,7 @@ impl HttpModelBuilder {
         let is_address = reqwest::Url::parse(&base_url)
             .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         if !is_address {
-            return Err(BuildModelError::BadAddress { url: shown(&base_url) });
+            return Err(BuildModelError::BadAddress { url: shown_address(&base_url) });
         }
         let facts = catalogue.facts(&format!("{name}/{model}"));
         let mut headers = provider.headers().to_vec();
@@ -333,6 +335,28 @@ impl Inner {
         }
         Ok(http)
     }
+
+    /// Returns what may be shown of the request, which was encoded as `http`.
+    fn shown(&self, request: &ModelRequest, http: Option<&HttpRequest>) -> ShownRequest {
+        let secrets = SecretArguments::new([request.tools.clone()]);
+        let quotable = secrets.is_needed().then(|| request.clone());
+        let body = HttpClient::logs_bodies().then(|| {
+            // Of a call whose tool is not in the request it is not known what is secret.
+            let secrets = secrets.hiding_unknown();
+            let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
+            let is_same = messages.iter().zip(&*request.messages).all(|(one, other)| Arc::ptr_eq(one, other));
+            if is_same {
+                return http.map(|http| http.body.to_string());
+            }
+            let mut request = request.clone();
+            request.messages = messages.into_iter().collect();
+            // What the encoder has to say, it has said.
+            let encode = || self.protocol.encode(&self.info, &told(&request));
+            let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
+            encoded.ok().map(|http| http.body.to_string())
+        });
+        ShownRequest { body: body.flatten(), quotable }
+    }
 }
 
 /// Returns the request with notes for the model: results say where a person changed their call.
@@ -343,11 +367,14 @@ fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
         return Cow::Borrowed(request);
     }
     let mut request = request.clone();
+    // The model must not see secrets that a person set.
+    let secrets = SecretArguments::new([request.tools.clone()]);
     let written = request.messages.iter().map(|message| match &**message {
         Message::ToolResult(result) if result.edited_args.is_some() => {
             let mut result = result.clone();
-            if let Some(shown) = without_secrets(&request, &result) {
-                result.edited_args = Some(shown.into());
+            let args = result.edited_args.as_ref();
+            if let Some(shown) = args.and_then(|args| secrets.arguments(&result.tool, args)) {
+                result.edited_args = Some(shown);
             }
             let content = result.told().into_owned();
             Arc::new(result.with_content(joined(content)).into())
@@ -370,18 +397,12 @@ fn joined(content: Vec<Part>) -> Vec<Part> {
     }
 }
 
-/// Returns the arguments that a person set for a call without the secret ones, which the model must not see. `None` if its tool
-/// has no secret parameters.
-fn without_secrets(request: &ModelRequest, result: &ToolResultMessage) -> Option<Value> {
-    let tool = request.tools.iter().find(|tool| tool.name() == result.tool)?;
-    let args = result.edited_args.as_ref()?;
-    tool.plan().without_secrets(&args.value().unwrap_or_else(|| args.text().into()))
-}
-
 impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
-        let exchange = Exchange::new(self.inner.clone(), self.inner.encode(cx, request), restorer);
+        let http = self.inner.encode(cx, request);
+        let shown = self.inner.shown(request, http.as_ref().ok());
+        let exchange = Exchange::new(self.inner.clone(), http, restorer, shown);
         let exchange = if cx.is_retried { exchange.in_one_attempt() } else { exchange };
         ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)
     }

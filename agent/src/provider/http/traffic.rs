@@ -66,7 +66,7 @@ pub enum TrafficKind<'a> {
     Request {
         /// The method, usually `POST`.
         method: &'a str,
-        /// The URL, without user, password and query.
+        /// The URL, without user, password, query and those parts of the path that may be secrets.
         url: &'a str,
         /// The headers of the request; the values of keys are masked.
         headers: &'a [(String, String)],

@@ -1,0 +1,131 @@
+//! Addresses as errors, logs and `Debug` texts show them: scheme, host and port, and what of the path is an ordinary word. Users,
+//! passwords and queries hold secrets; so do paths, where a server takes a token there.
+
+/// Replaces an address that cannot be read, in which a secret may stand anywhere.
+const UNREADABLE: &str = "[no readable URL]";
+
+/// Replaces a part of a path that may be a secret.
+const HIDDEN: &str = "…";
+
+/// Parts of paths that are shown.
+const WORDS: [&str; 20] = [
+    "anthropic",
+    "api",
+    "beta",
+    "chat",
+    "compatible-mode",
+    "completions",
+    "count_tokens",
+    "deployments",
+    "embeddings",
+    "inference",
+    "mcp",
+    "messages",
+    "model",
+    "models",
+    "openai",
+    "rerank",
+    "responses",
+    "restate",
+    "sse",
+    "x",
+];
+
+/// Returns what may be shown of an address.
+pub(crate) fn shown_address(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return UNREADABLE.to_owned() };
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    // A password that is not encoded may have any of these characters: then the host is behind the last `@`, or is not.
+    if !is_scheme(scheme) || rest.contains('@') {
+        return UNREADABLE.to_owned();
+    }
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if !is_host(host) {
+        return UNREADABLE.to_owned();
+    }
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let parts: Vec<&str> = path.split('/').map(|part| if is_word(part) { part } else { HIDDEN }).collect();
+    format!("{scheme}://{host}{}", parts.join("/"))
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'+';
+    (1..=10).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+/// `name`, `name:port`, `[address]` or `[address]:port`.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        Some((host, port))
+            if host.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':' || byte == b'.') =>
+        {
+            (host, port)
+        }
+        Some(_) => return false,
+        None => text.find(':').map_or((text, ""), |at| text.split_at(at)),
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
+    let is_port =
+        |port: &str| (2..=6).contains(&port.len()) && port.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+    !host.is_empty()
+        && host.bytes().all(is_name)
+        && (port.is_empty() || (port.starts_with(':') && is_port(port)))
+}
+
+/// Whether a part of a path is an ordinary word, or a version: `v1`, `v1beta2`.
+pub(crate) fn is_word(part: &str) -> bool {
+    let is_version = |rest: &str| {
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let rest = rest.strip_prefix("alpha").or_else(|| rest.strip_prefix("beta")).unwrap_or(rest);
+        rest.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let begins_as_version = |part: &str| {
+        part.len() <= 9
+            && part
+                .strip_prefix('v')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && is_version(rest))
+    };
+    part.is_empty() || WORDS.contains(&part) || begins_as_version(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_of_an_address_has_no_secrets() {
+        for (url, expected) in [
+            ("https://u:pw@a.example/v1/x?key=k#f", "https://a.example/v1/x"),
+            ("http://a.example?key=k", "http://a.example"),
+            ("http://127.0.0.1:80/mcp/", "http://127.0.0.1:80/mcp/"),
+            ("http://[::1]:80/v1beta/models", "http://[::1]:80/v1beta/models"),
+            ("https://a.example/api/t0ken/v1", "https://a.example/api/…/v1"),
+            ("https://a.example/tulip", "https://a.example/…"),
+            ("https://a.example/v1secret", "https://a.example/…"),
+            ("https://a.example/v1/models/gemini-2:stream", "https://a.example/v1/models/…"),
+            ("https://u:p@ss@a.example/v1", "https://a.example/v1"),
+        ] {
+            assert_eq!(shown_address(url), expected);
+        }
+        for url in [
+            "nonsense?key=k",
+            "user:pw@a.example/v1",
+            "pw",
+            "a.example:80/v1",
+            "https://u:p/w@a.example/v1",
+            "https://u:1/2@a.example/v1",
+            "https://u:p?w@a.example/v1",
+            "https://u:p#w@a.example/v1",
+            "https://u:p\\w@a.example/v1",
+            "https://u:pw",
+            "https://p w/v1",
+            "https://[pw]/v1",
+            "P://a.example",
+            "https:///v1",
+            "",
+        ] {
+            assert_eq!(shown_address(url), UNREADABLE, "{url}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The secrets of a configuration, taken out of texts that are shown.
+
+use super::config::{ClientConfig, INHERITED, Place};
+use crate::address::{is_word, shown_address};
+use std::ffi::OsStr;
+
+/// Replaces a secret.
+const REDACTED: &str = "[redacted]";
+
+/// Substrings of names that indicate a secret.
+const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass", "pwd", "secret", "token"];
+
+/// A shorter value is masked only if its name is that of a secret: it occurs in ordinary words, which would be spoiled.
+const MIN_UNNAMED: usize = 6;
+
+/// Where a text breaks off, the start of a secret is masked if it has at least this many bytes.
+const MIN_BEGUN: usize = 4;
+
+/// What is masked, with its replacement: the longest first, so that of two with the same start the longer one is masked whole.
+#[derive(Default)]
+pub(super) struct Secrets(Vec<(String, String)>);
+
+impl Secrets {
+    /// Masks every header and variable that the application set, arguments of secret names, and what of the URL is not shown.
+    pub(super) fn of(config: &ClientConfig) -> Self {
+        let mut secrets = Self::default();
+        let text = |value: &OsStr| value.to_string_lossy().into_owned();
+        match &config.place {
+            Place::Http(place) => {
+                secrets.add_url(&place.url);
+                place.headers.iter().for_each(|(name, value)| secrets.add_named(name, value));
+            }
+            Place::Command(place) => {
+                place.env.iter().for_each(|(name, value)| secrets.add_named(&text(name), &text(value)));
+                let inherited =
+                    place.inherited.iter().filter(|name| !INHERITED.iter().any(|own| *name == own));
+                for name in inherited {
+                    let value = std::env::var_os(name).unwrap_or_default();
+                    secrets.add_named(&text(name), &text(&value));
+                }
+                let mut name = String::new();
+                for arg in &place.args {
+                    let arg = text(arg);
+                    match arg.split_once('=') {
+                        Some((name, value)) if is_secret(name) => secrets.add(value.to_owned()),
+                        _ if is_secret(&name) => secrets.add(arg.clone()),
+                        _ => {}
+                    }
+                    // `--token t0k`
+                    name = if arg.starts_with('-') { arg } else { String::new() };
+                }
+            }
+        }
+        secrets
+    }
+
+    pub(super) fn add(&mut self, secret: String) {
+        self.replace(secret, REDACTED);
+    }
+
+    fn add_named(&mut self, name: &str, value: &str) {
+        if is_secret(name) || value.chars().count() >= MIN_UNNAMED {
+            self.add(value.to_owned());
+        }
+        // `Bearer t0k`
+        if let Some((_, key)) =
+            value.rsplit_once(' ').filter(|(_, key)| is_secret(name) || key.len() >= MIN_UNNAMED)
+        {
+            self.add(key.to_owned());
+        }
+    }
+
+    /// Masks the URL as it was given and as the client writes it, and the parts of it that are not shown.
+    fn add_url(&mut self, url: &str) {
+        let shown = shown_address(url);
+        let Ok(parsed) = reqwest::Url::parse(url) else {
+            return self.replace(url.to_owned(), &shown);
+        };
+        self.replace(parsed.to_string(), &shown);
+        self.replace(url.to_owned(), &shown);
+        if let Some(password) = parsed.password() {
+            self.add(password.to_owned());
+        }
+        let path = parsed.path_segments().into_iter().flatten().filter(|part| !is_word(part));
+        let query = parsed.query_pairs().map(|(_, value)| value.into_owned());
+        let parts: Vec<String> =
+            path.map(str::to_owned).chain(query).chain(parsed.query().map(str::to_owned)).collect();
+        for part in parts.into_iter().filter(|part| part.chars().count() >= MIN_UNNAMED) {
+            self.add(part);
+        }
+    }
+
+    fn replace(&mut self, secret: String, replacement: &str) {
+        let json = serde_json::Value::from(secret.as_str()).to_string();
+        let json = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
+        for text in [json, secret] {
+            if !text.trim().is_empty() && !self.0.iter().any(|(known, _)| *known == text) {
+                self.0.push((text, replacement.to_owned()));
+            }
+        }
+        self.0.sort_unstable_by(|(one, _), (other, _)| {
+            other.len().cmp(&one.len()).then_with(|| one.cmp(other))
+        });
+    }
+
+    /// Returns the text without secrets. The start of one at the end of the text is masked, too: a long line is cut.
+    pub(super) fn mask(&self, text: String) -> String {
+        let text = self.0.iter().fold(text, |text, (secret, replacement)| text.replace(secret, replacement));
+        let whole = self.0.iter().filter(|(_, replacement)| replacement == REDACTED);
+        let begun = whole.filter_map(|(secret, _)| {
+            let starts = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_BEGUN);
+            starts.filter(|at| secret.get(..*at).is_some_and(|start| text.ends_with(start))).last()
+        });
+        match begun.max() {
+            Some(length) => format!("{}{REDACTED}", text.get(..text.len() - length).unwrap_or_default()),
+            None => text,
+        }
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(config: &ClientConfig, text: &str) -> String {
+        Secrets::of(config).mask(text.to_owned())
+    }
+
+    #[test]
+    fn what_the_application_sets_is_masked_whatever_its_name() {
+        let config = ClientConfig::command("x")
+            .env("DATABASE_URL", "pg://ann:tulip@db/x")
+            .env("PIN", "1234")
+            .args(["--api-key=rose", "--token", "lily", "--verbose", "daisy flower"]);
+        for (text, expected) in [
+            ("cannot open pg://ann:tulip@db/x now", "cannot open [redacted] now"),
+            ("rose and lily, daisy flower", "[redacted] and [redacted], daisy flower"),
+            ("in 1234 ms", "in 1234 ms"),
+            ("cut at pg://ann:tul", "cut at [redacted]"),
+            ("cut at pg:", "cut at pg:"),
+        ] {
+            assert_eq!(masked(&config, text), expected);
+        }
+        // By its name, however short it is.
+        assert_eq!(masked(&ClientConfig::command("x").env("DB_PASSWORD", "p"), "p q"), "[redacted] q");
+        let config =
+            ClientConfig::http("https://x.example/mcp").header("X-Tenant", "acme-tulip").header("X-V", "2");
+        assert_eq!(masked(&config, "acme-tulip, version 2"), "[redacted], version 2");
+    }
+
+    #[test]
+    fn of_a_url_scheme_host_and_port_are_shown() {
+        let config = ClientConfig::http("https://x.example/s/t0ken-1/mcp?key=s3cret");
+        for (text, expected) in [
+            (
+                "cannot reach https://x.example/s/t0ken-1/mcp?key=s3cret",
+                "cannot reach https://x.example/…/…/mcp",
+            ),
+            ("no /s/t0ken-1/ here", "no /s/[redacted]/ here"),
+            ("key s3cret", "key [redacted]"),
+            ("reach https://x.example", "reach https://x.example"),
+        ] {
+            assert_eq!(masked(&config, text), expected);
+        }
+        let config = ClientConfig::http("https://ann:tu lip@x.example");
+        assert_eq!(
+            masked(&config, "cannot reach https://ann:tu%20lip@x.example/"),
+            "cannot reach https://x.example"
+        );
+    }
+}
