@@ -175,8 +175,7 @@ async fn approvers_see_every_digit() {
 async fn the_loop_guard_counts_calls_however_they_are_spelled() {
     let calls = [r#"{"amount": 1}"#, r#"{"sum": 1}"#, r#"{"amount": "1"}"#, r#"{"sum": 1}"#];
     let replies = calls.map(|args| reply().tool_call("pay", args)).into_iter().chain([reply().text("done")]);
-    let assistant =
-        Assistant::builder(ScriptedModel::new(replies)).tools(tools![pay]).build().unwrap();
+    let assistant = Assistant::builder(ScriptedModel::new(replies)).tools(tools![pay]).build().unwrap();
     assistant.prompt("Pay").await.unwrap();
     let messages = assistant.messages();
     let texts: Vec<_> = (1..=4).map(|call| messages.get(2 * call).unwrap().text()).collect();
