@@ -56,6 +56,7 @@ mod provider_words;
 mod recorded;
 mod registry;
 mod runtime_approvals;
+mod runtime_canonical;
 mod runtime_core;
 mod runtime_drivers;
 mod runtime_edits;

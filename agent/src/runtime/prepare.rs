@@ -248,15 +248,10 @@ impl Checked {
         self.prepared.as_deref().unwrap_or_else(|| args.text())
     }
 
-    /// The checked arguments as a value.
+    /// The checked arguments as a value: canonical names, and every digit. The text alone does not have them.
     pub(super) fn value(&self, tool: &dyn Tool, args: &ToolArguments) -> Value {
-        let text = self.text(args);
-        // Where nothing was changed, the text says it.
-        let plain = self.coercions.is_empty().then(|| serde_json::from_str(text).ok()).flatten();
-        plain.unwrap_or_else(|| {
-            let parsed = self.plan(tool).parse::<Value>(text);
-            parsed.map(|parsed| parsed.value).unwrap_or_default()
-        })
+        let parsed = self.plan(tool).parse::<Value>(self.text(args));
+        parsed.map(|parsed| parsed.value).unwrap_or_default()
     }
 }
 

@@ -196,6 +196,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         loop {
             let Some(key) = self.access.next_key_seed(KeyText)? else { return Ok(None) };
+            // What serde sees: the name of the parameter, however it was spelled, and one spelling of each key of a map.
+            let mut name = None;
             let mut integer = false;
             match self.object.child(&key, self.hint) {
                 Some(Child::Prop(index, node)) => {
@@ -208,6 +210,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                     if prop.null_absent && self.null_as_absent(&key, index)? {
                         continue;
                     }
+                    if !prop.aliases.is_empty() && prop.name != key {
+                        name = Some(Cow::Borrowed(prop.name.as_str()));
+                    }
                     (self.next.node, self.next.secret) = (node, prop.secret);
                 }
                 other => {
@@ -218,15 +223,19 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
                     let Some(node) = self.other(&key, child)? else { continue };
                     (self.next.node, self.next.secret) = (node, false);
                     integer = self.is_integer_key(&key);
+                    let one = self.cx.graph.identity(self.object, &key);
+                    if one.len() != key.len() {
+                        name = Some(Cow::Owned(one.into_owned()));
+                    }
                 }
             }
-            // An alias goes to serde as it came: serde knows it too.
             self.next.key = key;
-            let borrowed = match &self.next.key {
-                Cow::Borrowed(key) => Some(*key),
-                Cow::Owned(_) => None,
+            let borrowed = match (&name, &self.next.key) {
+                (None, Cow::Borrowed(key)) => Some(*key),
+                _ => None,
             };
-            let out = seed.deserialize(Key { text: &self.next.key, borrowed, integer, error: PhantomData });
+            let text = name.as_deref().unwrap_or(&self.next.key);
+            let out = seed.deserialize(Key { text, borrowed, integer, error: PhantomData });
             if out.is_err() {
                 self.cx.failed(&self.path.key(&self.next.key, self.next.secret));
             }
