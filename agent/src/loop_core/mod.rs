@@ -45,6 +45,7 @@ mod live;
 mod record;
 #[cfg(feature = "runtime")]
 mod restore;
+mod retries;
 mod waiting;
 
 pub use agent_loop::AgentLoop;
