@@ -228,7 +228,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
             };
             let out = seed.deserialize(Key { text: &self.next.key, borrowed, integer, error: PhantomData });
             if out.is_err() {
-                self.cx.failed(&self.path.key(&self.next.key, self.next.secret));
+                self.cx.failed_key(&self.path.key(&self.next.key, self.next.secret));
             }
             return out.map(Some);
         }
