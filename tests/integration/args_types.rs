@@ -56,8 +56,8 @@ fn every_bad_format_at_once() {
         "1. /day: not a valid date; got string \"x\"; expected string (date, like 2026-11-21)",
         "  at: string (date-time, like 2026-11-21T10:30:00Z)",
         "  weekday: \"Mon\" | \"Tue\"",
-        "  id: string (UUID)",
-        "  link: string (URL)",
+        "  id: string (UUID, like 67e55044-10b1-426f-9247-bb680e5fe0c8)",
+        "  link: string (URL, like https://example.com)",
         "  span: string (duration, like 1h 30m or PT1H30M)",
     ] {
         assert!(text.contains(line), "{line}\n{text}");

@@ -6,6 +6,8 @@
 )]
 
 mod args;
+mod args_hints;
+mod args_refused;
 mod assistant;
 mod assistant_cancel;
 mod assistant_state;

@@ -27,6 +27,46 @@ pub(crate) fn is(format: &str, text: &str) -> bool {
     }
 }
 
+/// Returns what is wrong with a text of a format, where a habit of models has a name.
+pub(crate) fn fault(format: &str, text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    let (day, clock) = match text.find(['T', 't', ' ']) {
+        Some(at) => (text.get(..at)?, text.get(at + 1..)),
+        None => (text, None),
+    };
+    let is_clock = |clock: &str| {
+        let clock = clock.split_once('.').map_or(clock, |(whole, _)| whole);
+        clock.split(':').count() >= 2 && clock.bytes().all(|b| b.is_ascii_digit() || b == b':')
+    };
+    let (has_day, civil, zoned) = (
+        is_date(day),
+        clock.is_some_and(is_clock),
+        clock.is_some_and(|clock| {
+            clock.find(['Z', 'z', '+', '-']).is_some_and(|at| clock.get(..at).is_some_and(is_clock))
+        }),
+    );
+    match format {
+        "date-time" | "zoned-date-time" if has_day && civil => {
+            Some("a date-time without its time zone: add `Z` or an offset like `+01:00`")
+        }
+        "date-time" | "zoned-date-time" | "partial-date-time" if has_day && clock.is_none() => {
+            Some("a date without its time")
+        }
+        "partial-date-time" if has_day && zoned => Some("a date-time with a time zone: leave the zone out"),
+        "date" if has_day && (civil || zoned) => Some("a date-time instead of a date: leave the time out"),
+        "time" | "partial-time" if has_day && (civil || zoned) => {
+            Some("a date-time instead of a time: leave the date out")
+        }
+        "time" if is_clock(text) => Some("a time without its time zone: add `Z` or an offset like `+01:00`"),
+        "partial-time"
+            if text.find(['Z', 'z', '+', '-']).is_some_and(|at| text.get(..at).is_some_and(is_clock)) =>
+        {
+            Some("a time with a time zone: leave the zone out")
+        }
+        _ => None,
+    }
+}
+
 /// Parses exactly `width` digits, with a value of at most `most`.
 fn number(text: &str, width: usize, most: u32) -> Option<u32> {
     let digits = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());

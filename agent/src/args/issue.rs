@@ -105,6 +105,8 @@ pub struct Issue {
     pub allowed: Vec<Value>,
     /// Values that were probably meant.
     pub suggestions: Vec<String>,
+    /// Whether the corrected call fixes it in a way that nothing else here shows.
+    pub(crate) is_mendable: bool,
 }
 
 impl Issue {
@@ -117,6 +119,7 @@ impl Issue {
             received: None,
             allowed: Vec::new(),
             suggestions: Vec::new(),
+            is_mendable: false,
         }
     }
 }

@@ -31,6 +31,7 @@ mod plan;
 mod policy;
 #[cfg(feature = "testing")]
 pub(crate) mod proof;
+mod refused;
 mod report;
 mod scalar;
 mod stream;
@@ -66,6 +67,7 @@ pub(crate) use text::{cut, push_index, push_segment};
 use de::{Context, Path, PlanDe};
 use diagnose::{Refusal, diagnose};
 use plan::Asked;
+use refused::Reread;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -116,60 +118,51 @@ impl Plan {
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let text = if text.trim_start().is_empty() { "{}" } else { text };
         let cx = Context::new(self.graph(), text);
-        match read(&cx, text) {
-            Ok(value) => {
-                self.pass_as_a_whole(text)?;
-                Ok(Parsed { value, coercions: cx.into_coercions() })
-            }
-            Err(error) => {
-                let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
-                let Again { text, coercions } = self.explain(text, error, cx.into_failed_at(), again)?;
-                // Its structure was mended, as the policy allows.
-                let cx = Context::after(self.graph(), &text, coercions);
-                match read(&cx, &text) {
-                    Ok(value) => {
-                        self.pass_as_a_whole(&text)?;
-                        Ok(Parsed { value, coercions: cx.into_coercions() })
-                    }
-                    Err(error) => Err(self.refused_by_type(&text, error, cx.into_failed_at(), again)),
-                }
-            }
+        if let Ok(value) = read(&cx, text) {
+            self.pass_as_a_whole(text)?;
+            return Ok(Parsed { value, coercions: cx.into_coercions() });
         }
+        let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
+        let Again { text, coercions } = self.explain(text, again)?;
+        // Its structure was mended, as the policy allows.
+        let cx = Context::after(self.graph(), &text, coercions);
+        let Ok(value) = read(&cx, &text) else { return Err(self.refused_by_type(&text, again)) };
+        self.pass_as_a_whole(&text)?;
+        Ok(Parsed { value, coercions: cx.into_coercions() })
     }
 
     /// Returns what is wrong, or the text to read instead.
     #[cold]
-    fn explain(
-        &self,
-        text: &str,
-        error: serde_json::Error,
-        failed_at: Option<String>,
-        again: Reread<'_>,
-    ) -> Result<Again, InvalidArguments> {
+    fn explain(&self, text: &str, again: Reread<'_>) -> Result<Again, InvalidArguments> {
         match diagnose(self.graph(), text) {
             Err(Refusal { mut issues, mut count, sent }) => {
+                if self.graph().foreign
+                    && let Some(sent) = sent.as_deref()
+                {
+                    let walked = issues.len();
+                    refused::add_probable(self.graph(), sent, &mut issues);
+                    count += issues.len() - walked;
+                }
                 let mut corrected =
                     sent.as_deref().and_then(|sent| report::corrected(self.graph(), sent, &issues));
                 corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
+                // An offer that a type or a check of the tool would refuse is none.
+                corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
+                let mut unchecked = None;
                 // What is no JSON has that one fault.
-                if self.graph().checked
-                    && let Some(sent) = sent.as_deref()
-                {
-                    // An offer that the tool's own checks would refuse is none.
-                    corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
+                if let Some(sent) = sent.as_deref() {
                     let walked = issues.len();
-                    // That it ends where a type does not fit was to be expected.
-                    let _ = self.add_checked(sent, again, &mut issues);
-                    count += issues.len() - walked;
+                    unchecked = refused::add_refusals(self.graph(), sent, again, &mut issues);
+                    count = (count + issues.len()).saturating_sub(walked);
                 }
                 if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {
                     count += whole.add_to(&mut issues, &self.arrived(sent));
                 }
-                Err(InvalidArguments::new(self, issues, count, corrected))
+                Err(InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked))
             }
             Ok(mended) => match mended.text {
                 Some(text) => Ok(Again { text, coercions: mended.coercions }),
-                None => Err(self.refused_by_type(text, error, failed_at, again)),
+                None => Err(self.refused_by_type(text, again)),
             },
         }
     }
@@ -197,52 +190,13 @@ impl Plan {
 
     /// Handles arguments that fit the plan but that the type refuses: a `Deserialize` or `TryFrom` written by hand.
     #[cold]
-    fn refused_by_type(
-        &self,
-        text: &str,
-        error: serde_json::Error,
-        failed_at: Option<String>,
-        again: Reread<'_>,
-    ) -> InvalidArguments {
+    fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();
-        let (mut error, mut failed_at) = (error, failed_at);
-        if self.graph().checked {
-            match self.add_checked(text, again, &mut issues) {
-                Ok(()) if !issues.is_empty() => return InvalidArguments::new(self, issues, 0, None),
-                Ok(()) => {}
-                Err(other) => (error, failed_at) = other,
-            }
+        let unchecked = refused::add_refusals(self.graph(), text, again, &mut issues);
+        if issues.is_empty() {
+            issues.push(Issue::new(String::new(), IssueCode::Value, "refused by the type"));
         }
-        let words = error.to_string();
-        // serde_json adds a position, which says less than the path.
-        let position = format!(" at line {} column {}", error.line(), error.column());
-        let words = words.strip_suffix(&position).unwrap_or(&words);
-        let problem = if self.graph().has_secrets() { "refused by the type".into() } else { cut(words, 250) };
-        let issue = Issue::new(failed_at.unwrap_or_default(), IssueCode::Value, problem);
-        issues.push(issue);
-        InvalidArguments::new(self, issues, 0, None)
-    }
-
-    /// Reads the arguments once more to collect all findings of checks on values whose types fit. The error is what ended the
-    /// reading nevertheless, and where.
-    #[cold]
-    fn add_checked(
-        &self,
-        text: &str,
-        again: Reread<'_>,
-        issues: &mut Vec<Issue>,
-    ) -> Result<(), (serde_json::Error, Option<String>)> {
-        let cx = Context::collecting(self.graph(), text);
-        let root = self.graph().node(self.graph().root);
-        let end = hooks::collect(|| {
-            let _tried = cx.is_tried(root).then(hooks::suspend);
-            let end = again(&cx, text);
-            cx.place(&Path::ROOT, root);
-            end
-        });
-        let (placed, failed_at) = cx.into_placed();
-        hooks::report(self.graph(), text, placed, issues);
-        end.map_err(|error| (error, failed_at))
+        InvalidArguments::new(self, issues, 0, None).unchecked_after(unchecked)
     }
 }
 
@@ -251,9 +205,6 @@ struct Again {
     text: String,
     coercions: Vec<Coercion>,
 }
-
-/// Reads arguments only for the findings on the way.
-type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::batch::Batch;
 use super::guard::Repeats;
+use super::retries::Tries;
 use super::secrets::{Secrets, ShownEvent, StreamedCalls};
 use super::waiting::Origin;
 use super::{
@@ -46,6 +47,9 @@ pub struct AgentLoop {
     pub(super) repeats: Repeats,
     /// How often each tool asked for a better call.
     pub(super) retries: BTreeMap<String, u32>,
+    /// What the tries of each tool had, by which progress is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) tries: BTreeMap<String, Tries>,
     pub(super) coercions: Vec<CallCoercions>,
     /// The initial state of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
@@ -144,6 +148,7 @@ impl AgentLoop {
             reached: None,
             repeats: Repeats::default(),
             retries: BTreeMap::new(),
+            tries: BTreeMap::new(),
             coercions: Vec::new(),
             streaming: None,
             is_suspended: false,

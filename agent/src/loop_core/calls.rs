@@ -374,18 +374,24 @@ impl AgentLoop {
         }
         let own = self.config.tools.get(tool).and_then(|tool| tool.max_retries);
         let max = own.unwrap_or(self.config.max_retries);
+        let tries = self.tries.entry(tool.to_owned()).or_default();
+        let is_progress = tries.register(&outcome.text());
+        let (is_spent, all) = (tries.are_spent(max), tries.all());
         let used = match self.retries.get_mut(tool) {
             Some(used) => used,
             None => self.retries.entry(tool.to_owned()).or_default(),
         };
-        if *used < max {
+        if !is_spent && is_progress {
+            return;
+        }
+        if !is_spent && *used < max {
             *used += 1;
             return;
         }
         let text = format!(
             "{}\n\nThis was the last of {} tries of `{tool}` in this run. Do not call it again; go on without it.",
             outcome.text(),
-            max.saturating_add(1),
+            max.saturating_add(1).max(all),
         );
         *outcome = ToolOutcome::failed(FailureCode::new("retries_exhausted"), text);
     }

@@ -33,7 +33,7 @@ pub struct LoopConfig {
     /// What a steering message does to the calls of the turn it arrives in.
     pub steering: SteeringPolicy,
     /// How often a tool may be retried in a run after it asked for a better call or refused its arguments, unless the tool sets its own
-    /// number; 2 by default.
+    /// number; 2 by default. A try with fewer of the same problems, or only new ones, does not count, up to three times as many tries.
     pub max_retries: u32,
     /// The maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
     /// texts are cut in the middle. The event of the call's end has the full text.

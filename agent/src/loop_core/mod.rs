@@ -48,6 +48,7 @@ mod live;
 mod record;
 #[cfg(feature = "runtime")]
 mod restore;
+mod retries;
 mod secrets;
 #[cfg(feature = "runtime")]
 mod signed;

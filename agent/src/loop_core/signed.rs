@@ -59,6 +59,7 @@ impl AgentLoop {
             "reached": self.reached.map(|reached| reached.limit.as_str()),
             "repeats": &self.repeats,
             "retries": &self.retries,
+            "tries": &self.tries,
         })
     }
 }

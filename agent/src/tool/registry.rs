@@ -375,7 +375,16 @@ impl Registry {
 
 /// The error for a name that none of these tools has.
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
-    let suggestions = did_you_mean(name, tools.iter().map(ToolDefinition::name));
+    let names = || tools.iter().map(ToolDefinition::name);
+    let mut suggestions = did_you_mean(name, names());
+    // Some models put a namespace in front: `functions.book_room`.
+    let own = name.rsplit(['.', ':', '/']).next().filter(|own| own.len() < name.len());
+    if let Some(own) = own.filter(|_| suggestions.is_empty()) {
+        suggestions = names().filter(|name| *name == own).collect();
+        if suggestions.is_empty() {
+            suggestions = did_you_mean(own, names());
+        }
+    }
     UnknownTool::new(name, &suggestions, tools.iter().map(ToolDefinition::name))
 }
 

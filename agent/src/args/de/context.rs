@@ -9,6 +9,15 @@ use serde::de::Error;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, collections::HashMap, collections::HashSet};
 
+/// Where reading ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failure {
+    /// The pointer to the innermost value that was refused.
+    pub(crate) at: String,
+    /// Whether its key was refused, and not the value.
+    pub(crate) is_key: bool,
+}
+
 /// The current place: a linked list on the stack, so that it costs nothing until it is needed.
 pub(crate) struct Path<'c> {
     up: Option<&'c Path<'c>>,
@@ -84,7 +93,7 @@ pub(crate) struct Context<'c> {
     text: &'c str,
     log: RefCell<Coercions>,
     /// The place of the first refusal.
-    failed_at: RefCell<Option<String>>,
+    failed_at: RefCell<Option<Failure>>,
     /// The branches chosen for unions, by place in the text: chosen once, with everything nested.
     choices: RefCell<HashMap<(usize, usize), NodeId>>,
     /// The choices of an earlier walk.
@@ -128,8 +137,8 @@ impl<'c> Context<'c> {
     }
 
     /// Returns what was found, and the place of the first refusal.
-    pub(crate) fn into_placed(self) -> (Vec<Placed>, Option<String>) {
-        (self.placed.into_inner(), self.failed_at.into_inner())
+    pub(crate) fn into_placed(self) -> (Vec<Placed>, Failure) {
+        (self.placed.into_inner(), self.failed_at.into_inner().unwrap_or_default())
     }
 
     /// Assigns what checks have found since the last call to the value at this path.
@@ -161,10 +170,6 @@ impl<'c> Context<'c> {
         self.log.into_inner()
     }
 
-    pub(crate) fn into_failed_at(self) -> Option<String> {
-        self.failed_at.into_inner()
-    }
-
     #[cold]
     pub(super) fn record(&self, path: &Path<'_>, from: Noted<'_>, to: Noted<'_>, rule: CoercionRule) {
         if !self.silent {
@@ -185,10 +190,13 @@ impl<'c> Context<'c> {
     /// Remembers the innermost place of a refusal.
     #[cold]
     pub(super) fn failed(&self, path: &Path<'_>) {
-        let mut at = self.failed_at.borrow_mut();
-        if at.is_none() {
-            *at = Some(path.pointer());
-        }
+        self.failed_at.borrow_mut().get_or_insert_with(|| Failure { at: path.pointer(), is_key: false });
+    }
+
+    /// Remembers that the type of a map's keys refused this one.
+    #[cold]
+    pub(super) fn failed_key(&self, path: &Path<'_>) {
+        self.failed_at.borrow_mut().get_or_insert_with(|| Failure { at: path.pointer(), is_key: true });
     }
 
     /// Returns the text after a borrowed key, or `None` if the key is not part of the text (it had escapes).

@@ -14,7 +14,7 @@ mod object;
 mod scalar;
 mod sequence;
 
-pub(crate) use context::{Context, Path, choice_key};
+pub(crate) use context::{Context, Failure, Path, choice_key};
 
 use super::hooks::{self, CHECKED};
 use super::plan::{IntSpec, Kind, Node};

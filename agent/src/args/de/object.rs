@@ -237,7 +237,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'de, '_, '_, A> {
             let text = name.as_deref().unwrap_or(&self.next.key);
             let out = seed.deserialize(Key { text, borrowed, integer, error: PhantomData });
             if out.is_err() {
-                self.cx.failed(&self.path.key(&self.next.key, self.next.secret));
+                self.cx.failed_key(&self.path.key(&self.next.key, self.next.secret));
             }
             return out.map(Some);
         }

@@ -42,6 +42,13 @@ impl<'t> Document<'t> {
 }
 
 impl Doc<'_> {
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.shape {
+            Shape::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.shape, Shape::Null)
     }

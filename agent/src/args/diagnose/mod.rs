@@ -12,7 +12,7 @@ pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
 pub(crate) use outcome::{Choices, Shared, choose, pass};
 pub(crate) use unique::repeated;
-pub(crate) use walk::{fits, inspect};
+pub(crate) use walk::{count, fits, inspect, is_filler};
 
 use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use super::issue::{Issue, IssueCode};

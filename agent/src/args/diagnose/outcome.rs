@@ -56,7 +56,7 @@ pub(super) enum Choice {
 }
 
 impl<'w> Shared<'w> {
-    pub(super) fn new(graph: &'w Graph, root: Option<&Doc<'_>>, silent: bool) -> Shared<'w> {
+    pub(crate) fn new(graph: &'w Graph, root: Option<&Doc<'_>>, silent: bool) -> Shared<'w> {
         let root = root.map(|doc| doc.raw.as_ptr().addr());
         Shared {
             graph,
@@ -99,6 +99,24 @@ impl<'w> Shared<'w> {
     pub(crate) fn chosen(&self, key: (usize, usize)) -> Option<NodeId> {
         match self.choices.borrow().get(&key) {
             Some(Choice::Fits { branch, .. }) => Some(*branch),
+            _ => None,
+        }
+    }
+
+    /// Returns the branch of a union that fits a value.
+    pub(crate) fn fitting(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
+        let Kind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
+        match self.choose(self.graph.node(node), branches, *exclusive, doc) {
+            Choice::Fits { branch, .. } => Some(branch),
+            _ => None,
+        }
+    }
+
+    /// Returns the branch of a union that fits a value, or that has the fewest issues with it.
+    pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
+        let Kind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
+        match self.choose(self.graph.node(node), branches, *exclusive, doc) {
+            Choice::Fits { branch, .. } | Choice::Closest { branch, .. } => Some(branch),
             _ => None,
         }
     }

@@ -110,8 +110,8 @@ impl Repair<'_> {
     fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         match (self.graph.kind(id), &document.root.shape) {
-            (Kind::Array(_), Shape::Array(_)) | (Kind::Object(_) | Kind::Tagged { .. }, Shape::Object(_)) => {
-            }
+            (Kind::Array(_), Shape::Array(_))
+            | (Kind::Object(_) | Kind::Tagged { .. } | Kind::External(_), Shape::Object(_)) => {}
             _ => return None,
         }
         let hidden = self.graph.has_secrets();

@@ -41,14 +41,42 @@ pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool) -> Issu
             if secret { String::new() } else { format!(", beginning with {}", quoted(start, AROUND * 2)) };
         return whole(format!("plain text, not JSON{shown}"));
     }
-    if secret || error.is_eof() {
-        return whole(format!("not valid JSON: {words}"));
-    }
     let at = offset(text, error);
+    let hint = spelling(text, at).map_or_else(String::new, |hint| format!("; {hint}"));
+    if secret || error.is_eof() {
+        return whole(format!("not valid JSON: {words}{hint}"));
+    }
     let before: String = text.get(..at).unwrap_or_default().chars().rev().take(AROUND).collect();
     let before: String = before.chars().rev().collect();
     let after: String = text.get(at..).unwrap_or_default().chars().take(AROUND).collect();
-    whole(format!("not valid JSON: {words}, near {}", quoted(&(before + &after), AROUND * 2)))
+    whole(format!("not valid JSON: {words}, near {}", quoted(&(before + &after), AROUND * 2)) + &hint)
+}
+
+/// Returns how to write what another language writes differently.
+fn spelling(text: &str, at: usize) -> Option<&'static str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let before = text.get(..at)?;
+    // The reader stops at the first character that does not fit, or after it.
+    let start = before.trim_end_matches(is_word).len();
+    let word: &str = text.get(start..)?.split(|c: char| !is_word(c)).next()?;
+    let sign = text.get(at..)?.chars().next().into_iter().chain(before.chars().next_back());
+    match word {
+        "True" | "False" | "None" => return Some("JSON writes `true`, `false` and `null`, in lower case"),
+        "undefined" | "nil" | "NULL" | "Null" => {
+            return Some("JSON writes `null`; leave out what has no value");
+        }
+        "NaN" | "Infinity" | "nan" | "inf" => return Some("JSON has no such number: leave it out"),
+        _ => {}
+    }
+    sign.into_iter().find_map(|sign| match sign {
+        '\'' => Some("use double quotes around names and texts"),
+        '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}' => Some("use straight double quotes"),
+        '/' | '#' => Some("JSON has no comments"),
+        c if is_word(c) && before.trim_end_matches(is_word).trim_end().ends_with(['{', ',']) => {
+            Some("put names in double quotes")
+        }
+        _ => None,
+    })
 }
 
 /// Does no JSON begin like this?

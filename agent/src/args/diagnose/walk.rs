@@ -4,6 +4,8 @@ mod checked;
 mod choice;
 mod object;
 
+pub(crate) use object::is_filler;
+
 use super::document::{Doc, Document, Shape};
 use super::outcome::Shared;
 use super::unique::repeated;
@@ -34,6 +36,8 @@ pub(crate) struct Findings {
     pub(crate) count: usize,
     /// How many of these are integers to JSON Schema that cannot be represented here, or not with certainty.
     pub(crate) too_wide: usize,
+    /// How many of these are formats that a type of this crate explains better.
+    pub(crate) for_the_type: usize,
     /// Whether the type at the root itself is wrong.
     pub(crate) clash: bool,
     /// Whether something is accepted only by a coercion.
@@ -49,6 +53,7 @@ impl Findings {
         Findings {
             count: self.count + other.count,
             too_wide: self.too_wide + other.too_wide,
+            for_the_type: self.for_the_type + other.for_the_type,
             clash: self.clash || other.clash,
             coerced: self.coerced || other.coerced,
             bent: self.bent || other.bent,
@@ -68,6 +73,11 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 /// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
     Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
+}
+
+/// Returns the findings about a value at a node, with the state of a diagnosis.
+pub(crate) fn count(shared: &Shared<'_>, node: NodeId, doc: &Doc<'_>) -> Findings {
+    Walk::count(shared, node, doc)
 }
 
 #[derive(Clone, Copy)]
@@ -189,7 +199,13 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
             (Kind::Array(array), _) if array.is_list() => "must be an array, even for one item",
             (Kind::Num(_), Shape::Text(_)) if doc.is_endless() => "too large a number",
+            (Kind::Int(_), Shape::Number) if doc.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+                "write the whole number in digits, without a point or an exponent"
+            }
             (Kind::Int(_), Shape::Number) => "must be a whole number",
+            (Kind::Str(spec), Shape::Number) if spec.format.as_deref() == Some("duration") => {
+                "must be text in quotes, with a unit"
+            }
             (Kind::Str(_), Shape::Number) => "must be text in quotes",
             _ => "wrong type",
         };
@@ -354,6 +370,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {
+            self.found.for_the_type += usize::from(spec.is_for_the_type(text));
             self.fault(code, problem, id, doc);
         }
     }

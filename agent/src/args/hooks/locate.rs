@@ -13,20 +13,32 @@ const MAX_SHARED: usize = 3;
 /// Replaces the message of a check that may quote a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the issues of checks among those of the walk, in the order of the plan.
-pub(crate) fn report(graph: &Graph, sent: &str, placed: Vec<Placed>, issues: &mut Vec<Issue>) {
-    if placed.is_empty() {
+/// Inserts the issues of checks and of types among those of the walk, in the order of the plan. What a check says of places that
+/// are not as they were sent (`touched`) is left out.
+pub(crate) fn report(
+    graph: &Graph,
+    sent: &str,
+    placed: Vec<Placed>,
+    touched: &[String],
+    refused: Vec<Issue>,
+    issues: &mut Vec<Issue>,
+) {
+    if placed.is_empty() && refused.is_empty() {
         return;
     }
     let sent: Value = serde_json::from_str(sent).unwrap_or_default();
     let mut orders = Orders { graph, sent: &sent, positions: HashMap::new() };
     let mut found: Vec<(Vec<usize>, Issue)> = placed
         .into_iter()
-        .map(|placed| {
+        .filter_map(|placed| {
+            let seen = placed.found.whole.then(|| placed.path.clone());
             let issue = issue(graph, &sent, placed);
-            (orders.of(&issue.path, true), issue)
+            let seen = seen.as_ref().unwrap_or(&issue.path);
+            let is_sent = !touched.iter().any(|at| is_within(at, seen) || is_within(seen, at));
+            is_sent.then(|| (orders.of(&issue.path, true), issue))
         })
         .collect();
+    found.extend(refused.into_iter().map(|issue| (orders.of(&issue.path, false), issue)));
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     if issues.is_empty() {
         issues.extend(found.into_iter().map(|(_, issue)| issue));
@@ -51,6 +63,11 @@ pub(crate) fn report(graph: &Graph, sent: &str, placed: Vec<Placed>, issues: &mu
         issues.push(issue);
     }
     issues.extend(found.map(|(_, issue)| issue));
+}
+
+/// Whether a place is another one or lies in it.
+pub(crate) fn is_within(at: &str, outer: &str) -> bool {
+    at.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn issue(graph: &Graph, sent: &Value, placed: Placed) -> Issue {

@@ -13,7 +13,7 @@ mod violations;
 pub use findings::{Checked, Findings, Step, checked};
 pub use violations::Violations;
 
-pub(crate) use locate::report;
+pub(crate) use locate::{is_within, report};
 
 use crate::args::plan::Node;
 use findings::Found;
@@ -86,7 +86,7 @@ fn take() -> Vec<Found> {
 
 /// The findings of one value's checks, and the place of the value.
 pub(crate) struct Placed {
-    path: String,
+    pub(crate) path: String,
     /// The address of the plan's node in memory.
     node: usize,
     secret: bool,

@@ -33,9 +33,9 @@ pub(super) const WIDE: &str =
 /// Compiles a schema made by schemars: closed after merging, nullable optional properties without null.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
     let mut schema = schema.clone();
-    let checked = prepare(&mut schema);
+    prepare(&mut schema);
     let (graph, _) = compile(&schema, options, false)?;
-    Ok(Graph { checked, ..graph })
+    Ok(graph)
 }
 
 /// Compiles any other schema.
@@ -61,14 +61,12 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> Result<Graph> {
 }
 
 /// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. The derive marks types that check
-/// their values; the return value tells whether there are any. The derive writes closed sets with described members so that maps
-/// know their keys.
-fn prepare(schema: &mut Value) -> bool {
-    let mut checked = false;
+/// their values. It writes closed sets with described members so that maps know their keys.
+fn prepare(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.remove("unevaluatedProperties");
-            checked |= map.remove("x-checked").is_some();
+            map.remove("x-checked");
             if let Some(variants) = map.remove("x-variants") {
                 map.remove("type");
                 map.remove("enum");
@@ -79,16 +77,15 @@ fn prepare(schema: &mut Value) -> bool {
                     ("const" | "enum" | "default" | "examples", _) => {}
                     // Their keys are names.
                     ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                        named.values_mut().for_each(|schema| checked |= prepare(schema));
+                        named.values_mut().for_each(prepare);
                     }
-                    (_, value) => checked |= prepare(value),
+                    (_, value) => prepare(value),
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(|schema| checked |= prepare(schema)),
+        Value::Array(list) => list.iter_mut().for_each(prepare),
         _ => {}
     }
-    checked
 }
 
 fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph, Vec<Dropped>)> {
@@ -156,7 +153,6 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> Result<(Graph
         options,
         foreign,
         whole: None,
-        checked: false,
         schema: Value::Null,
         source: None,
         signatures,

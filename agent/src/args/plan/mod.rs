@@ -76,8 +76,6 @@ pub(crate) struct Graph {
     pub(crate) foreign: bool,
     /// Checks what the nodes do not model.
     pub(crate) whole: Option<Whole>,
-    /// Whether some type in it checks its values itself.
-    pub(crate) checked: bool,
     schema: Value,
     /// What schemars generated for a type.
     source: Option<Value>,
@@ -139,6 +137,20 @@ impl Graph {
             Kind::Object(object) => object.child(key, 0).is_some(),
             _ => true,
         })
+    }
+
+    /// Returns the only key that no variant has and whose value is the name of one: the tag under another name.
+    pub(crate) fn other_tag<'k>(
+        &self,
+        variants: &[(String, NodeId)],
+        entries: impl Iterator<Item = (&'k str, Option<&'k str>)>,
+    ) -> Option<&'k str> {
+        let names = |value: &str| variants.iter().any(|(name, _)| name == value);
+        let mut found = entries
+            .filter(|(key, value)| value.is_some_and(names) && !self.has_key(variants, key))
+            .map(|(key, _)| key);
+        let first = found.next();
+        first.filter(|_| found.next().is_none())
     }
 
     /// Returns the node that a value is read along, without the checks of the whole.

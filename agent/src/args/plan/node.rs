@@ -349,6 +349,11 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
+    /// Returns the expression in the syntax of the `regex` crate.
+    pub(crate) fn translated(&self) -> &str {
+        self.regex.as_str()
+    }
+
     /// schemars describes integer map keys by a pattern of digits.
     pub(crate) fn is_integer_key(&self) -> bool {
         matches!(self.source.as_str(), r"^\d+$" | r"^-?\d+$")

@@ -1,6 +1,6 @@
 //! The corrected call: the arguments with every mistake fixed in the only possible way.
 
-use crate::args::diagnose::{Document, fits, inspect};
+use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, is_filler};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::CoercionPolicy;
@@ -12,9 +12,15 @@ const MAX_CALL: usize = 500;
 /// Longer arguments would still be too long after corrections.
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_MENDS: usize = 50;
+/// So many wrappers in each other are looked into.
+const MAX_WRAPPERS: usize = 3;
 
 /// Returns the corrected call, if there is exactly one and it is valid.
 pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
+    mended(graph, sent, issues, MAX_WRAPPERS)
+}
+
+fn mended(graph: &Graph, sent: &str, issues: &[Issue], depth: usize) -> Option<String> {
     if sent.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() {
         return None;
     }
@@ -25,7 +31,7 @@ pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<S
         return None;
     }
     let sent: Value = serde_json::from_str(sent).ok()?;
-    if has_wrapper && let Some(call) = unwrapped(graph, &sent) {
+    if has_wrapper && let Some(call) = unwrapped(graph, &sent, depth) {
         return Some(call);
     }
     if !is_mendable {
@@ -50,26 +56,41 @@ fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
         && (issue.code == IssueCode::Unknown || issue.code == IssueCode::Missing && is_tag())
 }
 
-/// What stands under the only key, which is no parameter, if it is a call as it is.
-fn unwrapped(graph: &Graph, sent: &Value) -> Option<String> {
-    let mut entries = sent.as_object()?.iter();
-    let (Some((key, inner @ Value::Object(map))), None) = (entries.next(), entries.next()) else {
-        return None;
-    };
-    let is_parameter = match graph.kind(graph.unchecked(graph.root)) {
+/// Keys that stand beside the arguments where a whole call was sent as its own arguments.
+const BESIDE: [&str; 8] = ["name", "tool", "tool_name", "function", "type", "id", "call_id", "tool_call_id"];
+
+/// Returns the call in a wrapper: what stands under the only key that is no parameter, as an object or as text of one; names and
+/// ids of a call may stand beside it. If what it holds has mistakes, they are fixed, too.
+fn unwrapped(graph: &Graph, sent: &Value, depth: usize) -> Option<String> {
+    let is_parameter = |key: &str| match graph.kind(graph.unchecked(graph.root)) {
         Kind::Object(object) => object.child(key, 0).is_some(),
         Kind::Tagged { tag, variants, .. } => key == tag || graph.has_key(variants, key),
         _ => true,
     };
-    if is_parameter || map.is_empty() {
+    let object = |value: &Value| match value {
+        Value::Object(_) => Some(value.clone()),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    };
+    let entries = sent.as_object()?;
+    let mut held = entries.iter().filter_map(|(key, value)| Some((key, object(value)?)));
+    let (Some((key, inner)), None) = (held.next(), held.next()) else { return None };
+    let beside = |own: &String| own == key || BESIDE.contains(&own.as_str());
+    if depth == 0 || is_parameter(key) || !entries.keys().all(beside) || inner.as_object()?.is_empty() {
         return None;
     }
     let text = inner.to_string();
-    (text.chars().count() <= MAX_CALL && fits(graph, graph.root, &text, true)).then_some(text)
+    match diagnose(graph, &text) {
+        Ok(_) => (text.chars().count() <= MAX_CALL).then_some(text),
+        Err(Refusal { issues, sent, .. }) => mended(graph, sent.as_deref()?, &issues, depth - 1),
+    }
 }
 
 /// Can there be one mechanical mend? Most reports need not be tried then.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
+    if issue.is_mendable {
+        return true;
+    }
     match issue.code {
         IssueCode::Type => true,
         IssueCode::Enum => issue.suggestions.len() == 1,
@@ -80,6 +101,9 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
             let (parent, name) = issue.path.rsplit_once('/').unwrap_or_default();
             all.iter().any(|other| {
                 names_variant(other, issue)
+                    || other.is_mendable
+                        && other.code == IssueCode::Unknown
+                        && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
                     || other.code == IssueCode::Unknown
                         && other.path.rsplit_once('/').is_some_and(|(other_parent, _)| other_parent == parent)
                         && other.suggestions.iter().any(|s| s == name)
@@ -144,6 +168,29 @@ impl Mend<'_> {
             (Kind::Object(object), _) => self.object(object, value),
             (Kind::Array(_), _) => self.array(id, value),
             (Kind::Tagged { tag, variants, .. }, _) => self.tagged(tag, variants, value),
+            (Kind::External(external), _) => {
+                decode_object(value);
+                if value.is_object() {
+                    self.value(external.object, value, false);
+                }
+            }
+            (Kind::Union { branches, .. }, _) => {
+                let objects = |id: &&NodeId| {
+                    matches!(
+                        self.graph.kind(self.graph.unchecked(**id)),
+                        Kind::Object(_) | Kind::Tagged { .. } | Kind::External(_) | Kind::Array(_)
+                    )
+                };
+                // Only what is JSON in text: which alternative another value is meant for is not ours to decide.
+                let mended = branches.iter().filter(objects).filter(|_| value.is_string()).find_map(|id| {
+                    let mut own = serde_json::from_str(value.as_str()?).ok()?;
+                    self.value(*id, &mut own, false);
+                    fits(self.graph, *id, &own.to_string(), false).then_some(own)
+                });
+                if let Some(mended) = mended {
+                    *value = mended;
+                }
+            }
             _ => {}
         }
     }
@@ -157,11 +204,7 @@ impl Mend<'_> {
     }
 
     fn object(&self, object: &ObjectSpec, value: &mut Value) {
-        if let Value::String(text) = &*value
-            && let Ok(inner @ Value::Object(_)) = serde_json::from_str(text)
-        {
-            *value = inner;
-        }
+        decode_object(value);
         let Value::Object(map) = value else { return };
         let old = std::mem::take(map);
         let is_free =
@@ -172,6 +215,7 @@ impl Mend<'_> {
 
     fn renamed(&self, object: &ObjectSpec, old: &Map<String, Value>, free: &[&str]) -> Map<String, Value> {
         let mut map = Map::new();
+        let meant = self.meant(object, old);
         for (key, value) in old {
             let (mut key, mut value) = (key.as_str(), value.clone());
             if object.child(key, 0).is_none()
@@ -179,6 +223,8 @@ impl Mend<'_> {
                 && !map.contains_key(only)
             {
                 key = only;
+            } else if let Some((_, name)) = meant.filter(|(own, _)| *own == key) {
+                key = name;
             }
             if let Some(child) = object.child(key, 0) {
                 let (Child::Prop(_, id) | Child::Entry(id)) = child;
@@ -186,11 +232,29 @@ impl Mend<'_> {
                 if value.is_null() && absent {
                     continue;
                 }
+                let is_optional = matches!(child, Child::Prop(i, _) if !object.props[i].required);
+                if is_optional && is_nothing(&value) && !self.is_taken(id, &value, false) {
+                    continue;
+                }
                 self.value(id, &mut value, false);
             }
             map.insert(key.into(), value);
         }
         map
+    }
+
+    /// The only unknown key, with the only required parameter that is missing, if the value fits it.
+    fn meant<'o>(&self, object: &'o ObjectSpec, old: &'o Map<String, Value>) -> Option<(&'o str, &'o str)> {
+        let mut unknown = old.iter().filter(|(key, _)| object.child(key, 0).is_none());
+        let is_missing = |p: &&Prop| {
+            p.required && !old.contains_key(&p.name) && !p.aliases.iter().any(|a| old.contains_key(a))
+        };
+        let mut missing = object.props.iter().filter(is_missing);
+        let (Some((key, value)), None) = (unknown.next(), unknown.next()) else { return None };
+        let (Some(prop), None) = (missing.next(), missing.next()) else { return None };
+        let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        (!takes_anything && fits(self.graph, prop.node, &value.to_string(), false))
+            .then_some((key.as_str(), prop.name.as_str()))
     }
 
     fn array(&self, id: NodeId, value: &mut Value) {
@@ -245,6 +309,7 @@ impl Mend<'_> {
     }
 
     fn tagged(&self, tag: &str, variants: &[(String, NodeId)], value: &mut Value) {
+        decode_object(value);
         if let Value::Object(map) = value
             && !map.contains_key(tag)
         {
@@ -255,7 +320,11 @@ impl Mend<'_> {
         {
             let near =
                 |key: &&String| !self.graph.has_key(variants, key) && !did_you_mean(key, [tag]).is_empty();
-            let Some(misspelled) = map.keys().find(near).cloned() else { return };
+            let other = || {
+                self.graph.other_tag(variants, map.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+            };
+            let misspelled = map.keys().find(near).map(String::as_str).or_else(other);
+            let Some(misspelled) = misspelled.map(str::to_owned) else { return };
             let renamed =
                 |(key, value)| if key == misspelled { (tag.to_owned(), value) } else { (key, value) };
             *map = std::mem::take(map).into_iter().map(renamed).collect();
@@ -270,5 +339,24 @@ impl Mend<'_> {
             value[tag] = name.as_str().into();
             self.value(*variant, value, false);
         }
+    }
+}
+
+/// Decodes an object that was sent as text.
+fn decode_object(value: &mut Value) {
+    if let Value::String(text) = &*value
+        && let Ok(inner @ Value::Object(_)) = serde_json::from_str(text)
+    {
+        *value = inner;
+    }
+}
+
+/// Whether a value is a filler for one that does not exist.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_filler(text),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
     }
 }

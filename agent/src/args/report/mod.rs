@@ -6,6 +6,7 @@ mod signature;
 pub(crate) use corrected::corrected;
 pub(crate) use signature::{Side, limits, signature};
 
+use super::hooks::is_within;
 use super::issue::Issue;
 use super::plan::Plan;
 use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use signature::{parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};
 
-const MAX_ISSUES: usize = 20;
+pub(crate) const MAX_ISSUES: usize = 20;
 const MAX_PARAMETERS: usize = 40;
 const MAX_MEMBERS: usize = 20;
 const MAX_LINE: usize = 300;
@@ -53,6 +54,8 @@ struct Inner {
     issues: Vec<Issue>,
     count: usize,
     corrected: Option<String>,
+    /// The place after which nothing was checked.
+    unchecked: Option<String>,
     attempt: Option<(u32, u32)>,
     subject: Subject,
 }
@@ -85,9 +88,24 @@ impl InvalidArguments {
         corrected: Option<String>,
     ) -> InvalidArguments {
         let count = count.max(issues.len());
-        let inner =
-            Inner { plan: plan.clone(), issues, count, corrected, attempt: None, subject: Subject::Call };
+        let inner = Inner {
+            plan: plan.clone(),
+            issues,
+            count,
+            corrected,
+            unchecked: None,
+            attempt: None,
+            subject: Subject::Call,
+        };
         InvalidArguments { inner: Arc::new(inner) }
+    }
+
+    /// Adds that values after a place were not checked.
+    pub(crate) fn unchecked_after(mut self, place: Option<String>) -> InvalidArguments {
+        if place.is_some() {
+            Arc::make_mut(&mut self.inner).unchecked = place;
+        }
+        self
     }
 
     /// Returns the same mistakes with the signatures of another plan, whose parameters may be mentioned.
@@ -101,11 +119,14 @@ impl InvalidArguments {
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {
-            if issue.path.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            if is_within(&issue.path, pointer) {
                 *issue = Issue::new(String::new(), issue.code, std::mem::take(&mut issue.problem));
             }
         }
         inner.corrected = None;
+        if inner.unchecked.as_deref().is_some_and(|at| is_within(at, pointer)) {
+            inner.unchecked = Some(String::new());
+        }
         self
     }
 
@@ -168,7 +189,7 @@ impl InvalidArguments {
 
     /// Returns the report for the model: at most 20 mistakes and 6,000 characters.
     pub fn to_text(&self) -> String {
-        let Inner { plan, issues, count, attempt, subject, .. } = &*self.inner;
+        let Inner { plan, issues, count, unchecked, attempt, subject, .. } = &*self.inner;
         let (tool, count, subject) = (plan.name(), *count, *subject);
         let is_call = subject == Subject::Call;
         let mut out = String::with_capacity(1024);
@@ -191,6 +212,15 @@ impl InvalidArguments {
         let shown = issues.len().min(MAX_ISSUES);
         if count > shown {
             let _ = writeln!(out, "… and {} more problems.", count - shown);
+        }
+        match unchecked.as_deref() {
+            None => {}
+            Some("") => out.push_str("Not every value was checked: there may be more problems.\n"),
+            Some(at) => {
+                out.push_str("Values after ");
+                push_cut(&mut out, at, MAX_PATH);
+                out.push_str(" were not checked.\n");
+            }
         }
         let parameters = parameters(plan.graph());
         out.push_str(match (parameters.is_empty(), is_call) {
@@ -234,8 +264,8 @@ impl InvalidArguments {
     }
 
     /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?,
-    /// "expected"?, "allowed"?, "suggestions"?}], "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the
-    /// line of the text without its number.
+    /// "expected"?, "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`.
+    /// `message` is the line of the text without its number; `unchecked_after` is the place after which nothing was checked.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -247,7 +277,7 @@ impl InvalidArguments {
     /// # Ok::<(), agent::args::SchemaError>(())
     /// ```
     pub fn to_json(&self) -> Value {
-        let Inner { plan, issues, count, corrected, attempt, .. } = &*self.inner;
+        let Inner { plan, issues, count, corrected, unchecked, attempt, .. } = &*self.inner;
         let issues: Vec<Value> = issues.iter().take(MAX_ISSUES).map(issue_json).collect();
         let mut out = json!({
             "error": "invalid_arguments",
@@ -256,6 +286,9 @@ impl InvalidArguments {
             "issues": issues,
             "parameters": parameters(plan.graph()),
         });
+        if let Some(at) = unchecked {
+            out["unchecked_after"] = cut(at, MAX_PATH).into();
+        }
         if let Some((number, of)) = attempt {
             out["attempt"] = json!({"number": number, "of": of});
         }

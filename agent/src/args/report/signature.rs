@@ -18,7 +18,7 @@ const MAX_DESCRIPTION: usize = 80;
 /// Returns what a node accepts; computed once for each node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
-        let mut writer = Writer { graph, beyond: None, out: String::new() };
+        let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: String::new() };
         writer.node(id, DEPTH_IN_ISSUES);
         cut(&writer.out, ENOUGH)
     })
@@ -26,7 +26,7 @@ pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
 
 /// Returns the signature of a number for a value beyond the range on one side.
 pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
-    let mut writer = Writer { graph, beyond: Some(beyond), out: String::new() };
+    let mut writer = Writer { graph, beyond: Some(beyond), open: Vec::new(), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
     cut(&writer.out, MAX_LINE)
 }
@@ -35,7 +35,7 @@ pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
-            let mut writer = Writer { graph, beyond: None, out: String::new() };
+            let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: String::new() };
             writer.node(graph.root, DEPTH_IN_LIST + 1);
             return vec![cut(&writer.out, MAX_LINE)];
         };
@@ -64,13 +64,13 @@ fn key_pattern(pattern: &Pattern) -> String {
 }
 
 fn any_key(graph: &Graph, key: &str, id: NodeId) -> String {
-    let mut writer = Writer { graph, beyond: None, out: format!("{key}: ") };
+    let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: format!("{key}: ") };
     writer.node(id, DEPTH_IN_LIST);
     cut(&writer.out, MAX_LINE)
 }
 
 fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
-    let mut writer = Writer { graph, beyond: None, out: String::new() };
+    let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: String::new() };
     writer.name(&prop.name);
     writer.out.push_str(if prop.required { ": " } else { "?: " });
     writer.node(prop.node, DEPTH_IN_LIST);
@@ -124,6 +124,8 @@ struct Writer<'g> {
     graph: &'g Graph,
     /// The side on which a value is out of range: there the bound is shown even if only the type has it.
     beyond: Option<Side>,
+    /// The nodes that are being written, in each other.
+    open: Vec<NodeId>,
     out: String,
 }
 
@@ -133,6 +135,17 @@ impl Writer<'_> {
         if self.out.len() > ENOUGH {
             return;
         }
+        if self.open.contains(&id) {
+            // It contains itself: once is enough.
+            let word = if matches!(self.graph.kind(id), Kind::Array(_)) { "array" } else { "object" };
+            return self.out.push_str(word);
+        }
+        self.open.push(id);
+        self.kind(id, depth);
+        self.open.pop();
+    }
+
+    fn kind(&mut self, id: NodeId, depth: usize) {
         let graph = self.graph;
         match graph.kind(id) {
             Kind::Any => self.out.push_str("any JSON value"),
@@ -242,8 +255,19 @@ impl Writer<'_> {
             Some("date") => write!(self.out, " (date, like 2026-11-21)"),
             Some("date-time") => write!(self.out, " (date-time, like 2026-11-21T10:30:00Z)"),
             Some("duration") => write!(self.out, " (duration, like 1h 30m or PT1H30M)"),
-            Some("uuid") => write!(self.out, " (UUID)"),
-            Some("uri") => write!(self.out, " (URL)"),
+            Some("partial-date-time") => {
+                write!(self.out, " (date-time without zone, like 2026-11-21T10:30:00)")
+            }
+            Some("zoned-date-time") => {
+                write!(self.out, " (date-time with zone, like 2026-11-21T10:30:00+01:00[Europe/Paris])")
+            }
+            Some("time") => write!(self.out, " (time with zone, like 10:30:00Z)"),
+            Some("partial-time") => write!(self.out, " (time, like 10:30:00)"),
+            Some("uuid") => write!(self.out, " (UUID, like 67e55044-10b1-426f-9247-bb680e5fe0c8)"),
+            Some("uri") => write!(self.out, " (URL, like https://example.com)"),
+            Some("email") => write!(self.out, " (email, like ann@example.com)"),
+            Some("ip" | "ipv4") => write!(self.out, " (IP address, like 192.0.2.1)"),
+            Some("ipv6") => write!(self.out, " (IP address, like 2001:db8::1)"),
             Some(format) => write!(self.out, " ({})", cut(format, MAX_VALUE)),
         };
         if spec.min.is_some() || spec.max.is_some() {

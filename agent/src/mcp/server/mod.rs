@@ -70,6 +70,7 @@ pub use metadata::ResourceMetadata;
 pub use request_info::{ClientCapability, MissingCapability, RequestInfo};
 
 use self::http::HostPolicy;
+use crate::args::{CoercionPolicy, CoercionRule, PlanOptions};
 use crate::panics::catch_future;
 use crate::tool::set::IntoTools;
 use crate::tool::state::{DuplicateState, StateMap};
@@ -120,8 +121,14 @@ pub struct Server {
     hosts: Option<Vec<String>>,
     metadata: Option<ResourceMetadata>,
     list_ttl: Duration,
+    options: PlanOptions,
     limits: ServerLimits,
     handle: ServerHandle,
+}
+
+/// Some hosts send every list and object as text, and no report can change that.
+fn default_options() -> PlanOptions {
+    PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
 }
 
 enum Tools {
@@ -179,6 +186,7 @@ impl Server {
             hosts: None,
             metadata: None,
             list_ttl: Duration::ZERO,
+            options: PlanOptions::default(),
             limits: ServerLimits::default(),
             handle: ServerHandle::new(),
         }
@@ -257,6 +265,22 @@ impl Server {
     /// Sets how long clients may cache the list of tools. By default they may not cache it.
     pub fn list_ttl(mut self, ttl: Duration) -> Self {
         self.list_ttl = ttl;
+        self
+    }
+
+    /// Sets how the arguments of tools are checked that do not say so themselves. Default: the policy
+    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A place that also takes text
+    /// keeps it. Tools that a [loader](ToolLoader) returns are served as they are.
+    ///
+    /// ```
+    /// use agent::args::{CoercionPolicy, PlanOptions};
+    /// use agent::mcp::Server;
+    /// use agent::tools;
+    ///
+    /// let server = Server::new(tools![]).options(PlanOptions::default().coercion(CoercionPolicy::strict()));
+    /// ```
+    pub fn options(mut self, options: PlanOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -356,7 +380,7 @@ impl Server {
         let loader = match self.tools {
             Tools::Loaded(loader) => loader,
             Tools::Fixed(set) => {
-                let tools = Registry::new(set)?;
+                let tools = Registry::new(set.with_options(self.options.or(default_options())))?;
                 let brought = self.authenticator.as_ref().map(|asked| asked.provides()).unwrap_or_default();
                 check_state(&tools, &self.state, &brought)?;
                 catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;

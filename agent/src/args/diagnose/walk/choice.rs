@@ -72,10 +72,21 @@ impl<'w> Walk<'w, '_> {
                 && !did_you_mean(key, [tag]).is_empty()
         });
         if let Some(key) = nearest {
-            self.below(Segment::Key(key), |walk| {
+            return self.below(Segment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |_, issue| {
                     issue.problem = "unknown parameter".into();
                     issue.suggestions = vec![tag.to_owned()];
+                });
+            });
+        }
+        if let Some(key) =
+            self.graph.other_tag(variants, entries.iter().map(|(key, doc)| (key.as_ref(), doc.text())))
+        {
+            self.below(Segment::Key(key), |walk| {
+                walk.add(IssueCode::Unknown, |_, issue| {
+                    issue.problem =
+                        format!("unknown parameter; its value belongs under `{}`", cut(tag, MAX_VALUE));
+                    issue.is_mendable = true;
                 });
             });
         }

@@ -1,9 +1,9 @@
 //! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
 
 use super::{Segment, Walk};
-use crate::args::diagnose::document::Doc;
+use crate::args::diagnose::document::{Doc, Shape};
 use crate::args::issue::IssueCode;
-use crate::args::plan::{Child, NodeId, ObjectSpec, Prop, Rest};
+use crate::args::plan::{Child, Kind, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
 use crate::args::suggest::did_you_mean;
@@ -46,6 +46,7 @@ impl<'w> Walk<'w, '_> {
         let keep = options.unknown_keys() == UnknownKeys::Keep && object.rest == Rest::Unsaid;
         let strip = options.unknown_keys() == UnknownKeys::Strip && self.shared.is_root(raw);
         let mut count = rest.len();
+        let mut meant = None;
         if keep {
             count += unknown.len();
             let any = self.graph.any;
@@ -70,13 +71,21 @@ impl<'w> Walk<'w, '_> {
                 }
             }
         } else {
+            let known = self.out.as_ref().map_or(0, |out| out.len());
             self.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &unknown);
+            meant = self.perhaps_meant(
+                object,
+                entries,
+                &unknown,
+                &given.iter().map(Option::is_some).collect::<Vec<_>>(),
+                known,
+            );
         }
         for (prop, given) in object.props.iter().zip(&given) {
             count += usize::from(given.is_some_and(|g| !(g.doc.is_null() && prop.null_absent)));
             match given {
                 Some(given) => self.given(prop, *given),
-                None if prop.required => self.missing(prop),
+                None if prop.required => self.missing(prop, meant),
                 None => {}
             }
         }
@@ -127,10 +136,40 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    fn missing(&mut self, prop: &'w Prop) {
+    /// If one key is unknown and one required parameter is missing, and the value fits it, they may be the same. Returns the key.
+    fn perhaps_meant(
+        &mut self,
+        object: &'w ObjectSpec,
+        entries: &'w [(Cow<'_, str>, Doc<'_>)],
+        unknown: &[&'w str],
+        given: &[bool],
+        known: usize,
+    ) -> Option<&'w str> {
+        if self.out.as_ref().is_none_or(|out| out.len() != known + 1) {
+            return None;
+        }
+        let mut missing = object.props.iter().zip(given).filter(|(prop, given)| prop.required && !**given);
+        let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
+        let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
+        // What takes anything says nothing about what is meant for it.
+        let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        if takes_anything || says_nothing(doc) || Walk::count(self.shared, prop.node, doc).count > 0 {
+            return None;
+        }
+        let issue = self.out.as_mut()?.last_mut().filter(|issue| issue.suggestions.is_empty())?;
+        issue.is_mendable = true;
+        Some(key)
+    }
+
+    fn missing(&mut self, prop: &'w Prop, meant: Option<&'w str>) {
         self.below(Segment::Key(&prop.name), |walk| {
             walk.add(IssueCode::Missing, |walk, issue| {
-                issue.problem = "required, but missing".into();
+                issue.problem = match meant {
+                    Some(key) => {
+                        format!("required, but missing: perhaps `{}` is meant for it", cut(key, MAX_VALUE))
+                    }
+                    None => "required, but missing".into(),
+                };
                 issue.expected = Some(signature(walk.graph, prop.node).into());
             });
         });
@@ -156,6 +195,7 @@ impl<'w> Walk<'w, '_> {
     pub(in crate::args::diagnose) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
         let secret = self.secret;
         self.secret |= prop.secret;
+        let known = self.out.as_ref().map_or(0, |out| out.len());
         self.below(Segment::Key(key), |walk| {
             if !(doc.is_null() && prop.null_absent) {
                 walk.check(prop.node, doc);
@@ -165,6 +205,12 @@ impl<'w> Walk<'w, '_> {
                 walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, doc);
             }
         });
+        if !prop.required && !self.secret && !self.graph.node(prop.node).holds_secret && says_nothing(doc) {
+            for issue in self.out.iter_mut().flat_map(|out| out.iter_mut().skip(known)) {
+                issue.problem.push_str("; optional: leave it out if there is none");
+                issue.is_mendable = true;
+            }
+        }
         self.secret = secret;
     }
 
@@ -194,4 +240,19 @@ impl<'w> Walk<'w, '_> {
             }
         }
     }
+}
+
+/// Whether a value looks like a filler for one that does not exist.
+pub(crate) fn says_nothing(doc: &Doc<'_>) -> bool {
+    match &doc.shape {
+        Shape::Text(text) => is_filler(text),
+        Shape::Object(entries) => entries.is_empty(),
+        Shape::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a text is a habitual word for nothing.
+pub(crate) fn is_filler(text: &str) -> bool {
+    ["", "null", "none", "nil", "undefined", "n/a"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }

@@ -1,0 +1,185 @@
+//! Places in a JSON text, and texts in which a place was replaced.
+
+use crate::args::diagnose::{Doc, Document, Shape};
+use crate::args::plan::{Graph, Kind, NodeId, Prop};
+use crate::args::scalar::pick;
+use crate::args::text::{push_index, push_segment};
+use std::borrow::Cow;
+
+/// A place in the plan and in a text.
+pub(super) struct Place<'g, 'd, 't> {
+    pub(super) node: NodeId,
+    pub(super) doc: &'d Doc<'t>,
+    /// The parameter, if it is one.
+    pub(super) prop: Option<&'g Prop>,
+    pub(super) secret: bool,
+    /// Where it lies.
+    pub(super) parent: Option<Parent<'d, 't>>,
+}
+
+/// The container of a place.
+pub(super) struct Parent<'d, 't> {
+    pub(super) node: NodeId,
+    pub(super) doc: &'d Doc<'t>,
+}
+
+/// Splits a pointer into its keys.
+pub(super) fn keys(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|segment| {
+        if segment.contains('~') {
+            segment.replace("~1", "/").replace("~0", "~").into()
+        } else {
+            segment.into()
+        }
+    })
+}
+
+/// Returns the value at a pointer.
+pub(super) fn value_at<'d, 't>(root: &'d Doc<'t>, pointer: &str) -> Option<&'d Doc<'t>> {
+    keys(pointer).try_fold(root, |doc, key| below(doc, &key))
+}
+
+fn below<'d, 't>(doc: &'d Doc<'t>, key: &str) -> Option<&'d Doc<'t>> {
+    match &doc.shape {
+        Shape::Object(entries) => entries.iter().find(|(own, _)| own == key).map(|(_, value)| value),
+        Shape::Array(items) => items.get(key.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+/// Returns the value at a pointer with the node that it is read along.
+pub(super) fn place_at<'g, 'd, 't>(
+    graph: &'g Graph,
+    root: &'d Doc<'t>,
+    pointer: &str,
+    chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
+) -> Option<Place<'g, 'd, 't>> {
+    let mut place = Place { node: graph.root, doc: root, prop: None, secret: false, parent: None };
+    for key in keys(pointer) {
+        let inner = entered(graph, place.node, place.doc, chosen, 0)?;
+        let doc = below(place.doc, &key)?;
+        let parent = Some(Parent { node: inner, doc: place.doc });
+        let (node, prop) = match graph.kind(inner) {
+            Kind::Object(object) => match object.child(&key, 0)? {
+                crate::args::plan::Child::Prop(index, node) => (node, object.props.get(index)),
+                crate::args::plan::Child::Entry(node) => (node, None),
+            },
+            Kind::Array(array) => (array.item(key.parse().ok()?)?, None),
+            Kind::Any => (graph.any, None),
+            _ => return None,
+        };
+        let secret = place.secret || prop.is_some_and(|prop| prop.secret);
+        place = Place { node, doc, prop, secret, parent };
+    }
+    Some(place)
+}
+
+/// Returns the node that describes the parts of a value.
+pub(super) fn entered(
+    graph: &Graph,
+    node: NodeId,
+    doc: &Doc<'_>,
+    chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
+    depth: usize,
+) -> Option<NodeId> {
+    let next = match graph.kind(node) {
+        Kind::Nullable(inner) if !doc.is_null() => *inner,
+        Kind::Checked(checked) => checked.base,
+        Kind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
+        Kind::Tagged { tag, variants, folds } => {
+            let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
+            let names = variants.iter().map(|variant| variant.0.as_str());
+            let name = pick(names, folds, name, graph.node(node).rules)?;
+            variants.iter().find(|variant| variant.0 == name)?.1
+        }
+        Kind::Union { .. } => chosen(node, doc)?,
+        _ => return Some(node),
+    };
+    // A chain of nodes that look at the same value is short, or the schema is refused.
+    if depth > 64 { None } else { entered(graph, next, doc, chosen, depth + 1) }
+}
+
+/// Returns the pointers to the scalars and empty containers at or below a place, at most `most`; `None` if there are more.
+pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<String>> {
+    fn walk(doc: &Doc<'_>, pointer: &mut String, most: usize, out: &mut Vec<String>) -> Option<()> {
+        let length = pointer.len();
+        match &doc.shape {
+            Shape::Object(entries) if !entries.is_empty() => {
+                for (key, value) in entries {
+                    push_segment(pointer, key);
+                    walk(value, pointer, most, out)?;
+                    pointer.truncate(length);
+                }
+            }
+            Shape::Array(items) if !items.is_empty() => {
+                for (index, item) in items.iter().enumerate() {
+                    push_index(pointer, index);
+                    walk(item, pointer, most, out)?;
+                    pointer.truncate(length);
+                }
+            }
+            _ if out.len() < most => out.push(pointer.clone()),
+            _ => return None,
+        }
+        Some(())
+    }
+    let mut out = Vec::new();
+    walk(doc, &mut pointer.to_owned(), most, &mut out)?;
+    Some(out)
+}
+
+/// Returns the text of a document with one value replaced.
+pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<String> {
+    let start = part.raw.as_ptr().addr().checked_sub(root.raw.as_ptr().addr())?;
+    let (before, rest) = root.raw.split_at_checked(start)?;
+    let after = rest.get(part.raw.len()..)?;
+    Some([before, by, after].concat())
+}
+
+/// Returns `text` with the value at each of these pointers replaced; a pointer that leads nowhere is ignored.
+pub(super) fn with_values<'v>(
+    text: &str,
+    values: impl Iterator<Item = (&'v str, Cow<'v, str>)>,
+) -> Option<String> {
+    let document = Document::parse(text).ok()?;
+    let root = &document.root;
+    let mut parts: Vec<(usize, usize, Cow<'v, str>)> = values
+        .filter_map(|(pointer, by)| {
+            let part = value_at(root, pointer)?;
+            let start = part.raw.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+            Some((start, start + part.raw.len(), by))
+        })
+        .collect();
+    parts.sort_by_key(|part| part.0);
+    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+    for (start, end, by) in parts {
+        out.push_str(text.get(done..start)?);
+        out.push_str(&by);
+        done = end;
+    }
+    out.push_str(text.get(done..)?);
+    Some(out)
+}
+
+/// Returns the text of an object with one key renamed, or without that entry.
+pub(super) fn with_key(object: &Doc<'_>, key: &str, name: Option<&str>) -> Option<String> {
+    let Shape::Object(entries) = &object.shape else { return None };
+    let mut out = String::with_capacity(object.raw.len() + 8);
+    out.push('{');
+    for (own, value) in entries {
+        let own = if own == key { name } else { Some(own.as_ref()) };
+        let Some(own) = own else { continue };
+        if out.len() > 1 {
+            out.push(',');
+        }
+        push_entry(&mut out, own, value.raw);
+    }
+    out.push('}');
+    Some(out)
+}
+
+pub(super) fn push_entry(out: &mut String, key: &str, value: &str) {
+    out.push_str(&serde_json::Value::from(key).to_string());
+    out.push(':');
+    out.push_str(value);
+}

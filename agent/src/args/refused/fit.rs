@@ -1,0 +1,201 @@
+//! Arguments in which everything that the plan refuses is replaced, so that the types can be asked about the rest.
+
+use super::edit::push_entry;
+use super::sample::{Sample, samples};
+use crate::args::diagnose::{Doc, Document, Shape, Shared, count};
+use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
+use crate::args::policy::UnknownKeys;
+use crate::args::scalar::pick;
+use crate::args::text::{push_index, push_segment};
+use std::collections::HashSet;
+
+/// Maximum nesting of values that are looked into.
+const MAX_DEPTH: usize = 64;
+
+pub(super) struct Fit<'f> {
+    pub(super) graph: &'f Graph,
+    pub(super) shared: &'f Shared<'f>,
+    pub(super) path: String,
+    /// The places that are not as they were sent.
+    pub(super) touched: Vec<String>,
+    /// The first place for which no value was found.
+    pub(super) stuck: Option<String>,
+}
+
+impl Fit<'_> {
+    /// Returns the text of a value that the plan accepts, with as much of what was sent as possible.
+    pub(super) fn value(
+        &mut self,
+        node: NodeId,
+        doc: &Doc<'_>,
+        prop: Option<&Prop>,
+        depth: usize,
+    ) -> Option<String> {
+        let graph = self.graph;
+        if count(self.shared, node, doc).count == 0 || self.is_for_the_type(node, doc) {
+            return Some(doc.raw.to_owned());
+        }
+        let (known, length) = (self.touched.len(), self.path.len());
+        let parts = if depth > MAX_DEPTH { None } else { self.parts(node, doc, depth) };
+        self.path.truncate(length);
+        if let Some(text) = parts.filter(|text| self.fits(node, text, depth == 0)) {
+            return Some(text);
+        }
+        self.touched.truncate(known);
+        self.touched.push(self.path.clone());
+        let made = samples(graph, node, prop, &[]).into_iter().next();
+        if made.is_none() {
+            self.stuck.get_or_insert_with(|| self.path.clone());
+        }
+        made.map(|Sample { text, .. }| text)
+    }
+
+    /// Whether a format that a type of this crate explains better than the plan is all that is wrong.
+    fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
+        let node = match self.graph.kind(node) {
+            Kind::Nullable(inner) => *inner,
+            _ => node,
+        };
+        match (self.graph.kind(node), &doc.shape) {
+            (Kind::Str(spec), Shape::Text(text)) => spec.is_for_the_type(text),
+            _ => false,
+        }
+    }
+
+    /// Text with a format of the type counts as fitting here.
+    fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
+        let Ok(document) = Document::parse(text) else { return false };
+        let shared = Shared::new(self.graph, root.then_some(&document.root), false);
+        let found = count(&shared, node, &document.root);
+        found.count == found.for_the_type
+    }
+
+    fn parts(&mut self, node: NodeId, doc: &Doc<'_>, depth: usize) -> Option<String> {
+        let graph = self.graph;
+        match (graph.kind(node), &doc.shape) {
+            (Kind::Nullable(inner), _) if !doc.is_null() => self.parts(*inner, doc, depth),
+            (Kind::Checked(checked), _) => self.parts(checked.base, doc, depth),
+            (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, depth),
+            (Kind::Array(array), Shape::Array(items)) => self.array(array, items, depth),
+            (Kind::External(external), Shape::Object(_)) => self.parts(external.object, doc, depth),
+            (Kind::Tagged { tag, variants, folds }, Shape::Object(_)) => {
+                let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
+                let name = pick(variants.iter().map(|v| v.0.as_str()), folds, name, graph.node(node).rules)?;
+                let (_, variant) = variants.iter().find(|variant| variant.0 == name)?;
+                self.parts(*variant, doc, depth)
+            }
+            (Kind::Union { .. }, _) => {
+                let branch = self.shared.closest(node, doc)?;
+                self.parts(branch, doc, depth)
+            }
+            _ => None,
+        }
+    }
+
+    fn object(
+        &mut self,
+        object: &ObjectSpec,
+        entries: &[(std::borrow::Cow<'_, str>, Doc<'_>)],
+        depth: usize,
+    ) -> Option<String> {
+        let mut out = "{".to_owned();
+        let (mut given, mut seen) = (HashSet::new(), HashSet::new());
+        let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
+        let length = self.path.len();
+        for (key, doc) in entries {
+            push_segment(&mut self.path, key);
+            let child = object.child(key, 0);
+            let new = match child {
+                Some(Child::Prop(index, _)) => given.insert(index),
+                _ => seen.insert(self.graph.identity(object, key)),
+            };
+            let value = match child {
+                _ if !new => None,
+                Some(Child::Prop(index, node)) => {
+                    let prop = object.props.get(index)?;
+                    if doc.is_null() && prop.null_absent {
+                        None
+                    } else {
+                        let value = self.value(node, doc, Some(prop), depth + 1);
+                        if value.is_none() && prop.required {
+                            return None;
+                        }
+                        value
+                    }
+                }
+                Some(Child::Entry(node)) => self.value(node, doc, None, depth + 1),
+                None if keep => Some(doc.raw.to_owned()),
+                None => None,
+            };
+            match value {
+                Some(value) => {
+                    if out.len() > 1 {
+                        out.push(',');
+                    }
+                    push_entry(&mut out, key, &value);
+                }
+                None => self.touched.push(self.path.clone()),
+            }
+            self.path.truncate(length);
+        }
+        for (index, prop) in object.props.iter().enumerate() {
+            if prop.required && !given.contains(&index) {
+                push_segment(&mut self.path, &prop.name);
+                self.touched.push(self.path.clone());
+                let Some(made) = samples(self.graph, prop.node, Some(prop), &[]).into_iter().next() else {
+                    self.stuck.get_or_insert_with(|| self.path.clone());
+                    self.path.truncate(length);
+                    return None;
+                };
+                self.path.truncate(length);
+                if out.len() > 1 {
+                    out.push(',');
+                }
+                push_entry(&mut out, &prop.name, &made.text);
+            }
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    fn array(&mut self, array: &ArraySpec, items: &[Doc<'_>], depth: usize) -> Option<String> {
+        let mut out: Vec<String> = Vec::with_capacity(items.len());
+        let most = usize::try_from(array.max).unwrap_or(usize::MAX);
+        let least = usize::try_from(array.min).unwrap_or(usize::MAX);
+        let length = self.path.len();
+        for (index, item) in items.iter().take(most).enumerate() {
+            let node = array.item(index)?;
+            push_index(&mut self.path, index);
+            let mut value = self.value(node, item, None, depth + 1)?;
+            if array.unique && out.contains(&value) {
+                self.touched.push(self.path.clone());
+                value = samples(self.graph, node, None, &[])
+                    .into_iter()
+                    .find(|made| !out.contains(&made.text))?
+                    .text;
+            }
+            out.push(value);
+            self.path.truncate(length);
+        }
+        if items.len() > most {
+            push_index(&mut self.path, most);
+            self.touched.push(self.path.clone());
+            self.path.truncate(length);
+        }
+        while out.len() < least {
+            let made = samples(self.graph, array.item(out.len())?, None, &[]);
+            let made = made.into_iter().find(|made| !array.unique || !out.contains(&made.text))?;
+            push_index(&mut self.path, out.len());
+            self.touched.push(self.path.clone());
+            self.path.truncate(length);
+            out.push(made.text);
+            if out.len() > MAX_ADDED && out.len() > items.len() + MAX_ADDED {
+                return None;
+            }
+        }
+        Some(format!("[{}]", out.join(",")))
+    }
+}
+
+/// So many items are added at most.
+const MAX_ADDED: usize = 64;

@@ -1,0 +1,552 @@
+//! Refusals by types: a `Deserialize` or `TryFrom` written by hand, here or in another crate.
+//!
+//! To serde each refusal is the end of the reading. To find all of them, the text is read again with the refused value replaced
+//! by one that the type accepts, until the reading reaches its end. What is read is dropped; a replaced value decides nothing.
+
+mod edit;
+mod fit;
+mod pattern;
+mod sample;
+mod words;
+
+use super::coercion::HIDDEN;
+use super::de::{Context, Failure, Path};
+use super::diagnose::{Doc, Document, Shape, Shared};
+use super::formats;
+use super::hooks::{self, Placed, is_within};
+use super::issue::{Issue, IssueCode};
+use super::plan::{Child, FormatRule, Graph, Kind, NodeId};
+use super::report::{MAX_ISSUES, signature};
+use super::text::{MAX_VALUE, push_segment, quoted};
+use edit::{Place, leaves, place_at, replaced, value_at, with_key, with_values};
+use sample::{Sample, key_samples, samples};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Reads arguments only for the findings on the way.
+pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
+
+/// A budget for one report: so many times the text is read, …
+const READS: usize = 40;
+/// … and so many bytes more.
+const MORE_BYTES: usize = 200_000;
+/// Maximum number of values below a refused one that are tried by themselves.
+const MAX_LEAVES: usize = 64;
+/// Maximum number of texts of the call that are tried in the place of another.
+const MAX_NEAR: usize = 12;
+
+/// Adds what types and checks refuse to the issues of the walk, in the order of the plan. Returns the place after which nothing
+/// was checked, if the end was not reached.
+#[cold]
+pub(super) fn add_refusals(
+    graph: &Graph,
+    sent: &str,
+    again: Reread<'_>,
+    issues: &mut Vec<Issue>,
+) -> Option<String> {
+    let document = Document::parse(sent).ok()?;
+    // What is no object has that one fault.
+    if !matches!(document.root.shape, Shape::Object(_)) {
+        return None;
+    }
+    let mut search = Search {
+        graph,
+        again,
+        sent: &document.root,
+        text: sent.to_owned(),
+        touched: Vec::new(),
+        renamed: Vec::new(),
+        found: Vec::new(),
+        unchecked: None,
+        bytes: sent.len().saturating_mul(READS).saturating_add(MORE_BYTES),
+        near: Vec::new(),
+    };
+    let mut placed = search.run(issues);
+    for placed in &mut placed {
+        placed.path = search.as_sent(&placed.path);
+    }
+    let touched: Vec<String> = search.touched.iter().map(|at| search.as_sent(at)).collect();
+    let Search { found, unchecked, .. } = search;
+    hooks::report(graph, sent, placed, &touched, found, issues);
+    unchecked
+}
+
+/// Maximum number of values whose format is looked at.
+const MAX_FORMATS: usize = 1_000;
+
+/// Adds the texts of a refused call that probably do not have the format of a foreign schema, which alone refuses nothing.
+#[cold]
+pub(super) fn add_probable(graph: &Graph, sent: &str, issues: &mut Vec<Issue>) {
+    let Ok(document) = Document::parse(sent) else { return };
+    let root = &document.root;
+    let shared = Shared::new(graph, Some(root), false);
+    let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
+    for pointer in leaves(root, "", MAX_FORMATS).unwrap_or_default() {
+        let Some(place) = place_at(graph, root, &pointer, &chosen) else { continue };
+        let node = match graph.kind(graph.unchecked(place.node)) {
+            Kind::Nullable(inner) => *inner,
+            _ => place.node,
+        };
+        let (Kind::Str(spec), Shape::Text(text)) = (graph.kind(graph.unchecked(node)), &place.doc.shape)
+        else {
+            continue;
+        };
+        let Some(format) = spec.format.as_deref() else { continue };
+        if spec.format_rule != FormatRule::Shown
+            || formats::is(format, text)
+            || issues.iter().any(|issue| issue.path == pointer)
+        {
+            continue;
+        }
+        let is_hidden = place.secret || graph.node(place.node).holds_secret;
+        let words = match formats::fault(format, text).filter(|_| !is_hidden) {
+            Some(words) => format!("probably not a valid {format}: {words}"),
+            None => format!("probably not a valid {format}"),
+        };
+        let mut issue = Issue::new(pointer, IssueCode::Format, words);
+        issue.received = Some(if is_hidden { format!("string {HIDDEN}") } else { place.doc.shown() });
+        issue.expected = Some(signature(graph, place.node).to_owned());
+        issues.push(issue);
+    }
+}
+
+/// The end of one reading: what checks found, and the refusal that ended it.
+struct Reading {
+    placed: Vec<Placed>,
+    refusal: Option<Refusal>,
+}
+
+struct Refusal {
+    at: String,
+    is_key: bool,
+    words: String,
+}
+
+struct Search<'s, 't> {
+    graph: &'s Graph,
+    again: Reread<'s>,
+    sent: &'s Doc<'t>,
+    /// The arguments so far, in which refused values were replaced.
+    text: String,
+    /// The places that are not as they were sent.
+    touched: Vec<String>,
+    /// Pointers to renamed entries of maps, and to what they were called.
+    renamed: Vec<(String, String)>,
+    found: Vec<Issue>,
+    unchecked: Option<String>,
+    /// How many more bytes may be read.
+    bytes: usize,
+    /// Texts of the call, which may show what a type takes.
+    near: Vec<String>,
+}
+
+impl Search<'_, '_> {
+    fn run(&mut self, issues: &[Issue]) -> Vec<Placed> {
+        if !issues.is_empty() && !self.fit() {
+            // What the checks find before the first refusal can be told nevertheless.
+            return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
+        }
+        loop {
+            let text = std::mem::take(&mut self.text);
+            let reading = self.read(&text);
+            self.text = text;
+            let Some(Reading { placed, refusal }) = reading else { return Vec::new() };
+            let Some(refusal) = refusal else { return placed };
+            let at = self.as_sent(&refusal.at);
+            if self.found.len() >= MAX_ISSUES || !self.pass(&refusal, issues) {
+                self.unchecked.get_or_insert(at);
+                return placed;
+            }
+        }
+    }
+
+    /// Replaces what the plan refuses.
+    fn fit(&mut self) -> bool {
+        let shared = Shared::new(self.graph, Some(self.sent), false);
+        let mut fit = fit::Fit {
+            graph: self.graph,
+            shared: &shared,
+            path: String::new(),
+            touched: Vec::new(),
+            stuck: None,
+        };
+        let text = fit.value(self.graph.root, self.sent, None, 0);
+        let fit::Fit { touched, stuck, .. } = fit;
+        let Some(text) = text.filter(|_| !touched.iter().any(String::is_empty)) else {
+            self.unchecked = Some(stuck.unwrap_or_default());
+            return false;
+        };
+        (self.text, self.touched) = (text, touched);
+        true
+    }
+
+    /// Reads a text, with the findings of checks set aside; `None` if the budget is spent.
+    fn read(&mut self, text: &str) -> Option<Reading> {
+        let Some(left) = self.bytes.checked_sub(text.len().max(64)) else {
+            self.unchecked.get_or_insert_default();
+            return None;
+        };
+        self.bytes = left;
+        let graph = self.graph;
+        let root = graph.node(graph.root);
+        let cx = Context::collecting(graph, text);
+        let read = || {
+            hooks::collect(|| {
+                let _tried = cx.is_tried(root).then(hooks::suspend);
+                let end = (self.again)(&cx, text);
+                cx.place(&Path::ROOT, root);
+                end
+            })
+        };
+        let end = if text == self.sent.raw {
+            read()
+        } else {
+            // A check need not expect values that were not sent.
+            let Ok(end) = catch_unwind(AssertUnwindSafe(read)) else {
+                self.unchecked.get_or_insert_default();
+                return None;
+            };
+            end
+        };
+        let (placed, Failure { at, is_key }) = cx.into_placed();
+        let refusal = end.err().map(|error| Refusal { at, is_key, words: words::plain(&error) });
+        Some(Reading { placed, refusal })
+    }
+
+    /// Whether a text is not refused at this place any more, or only because of what is above it.
+    fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
+        match self.read(text) {
+            None => false,
+            Some(Reading { refusal: None, .. }) => true,
+            Some(Reading { refusal: Some(refusal), .. }) => refusal.at != at || refusal.is_key != is_key,
+        }
+    }
+
+    /// Notes a refusal and replaces what was refused, so that the reading passes it.
+    fn pass(&mut self, refusal: &Refusal, issues: &[Issue]) -> bool {
+        let text = self.text.clone();
+        let Ok(document) = Document::parse(&text) else { return false };
+        let shared = Shared::new(self.graph, Some(&document.root), false);
+        let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
+        let graph = self.graph;
+        let Some(place) = place_at(graph, &document.root, &refusal.at, &chosen) else {
+            // Not a place of the plan: only the words are left.
+            self.note(refusal, None, None, issues);
+            return false;
+        };
+        if refusal.is_key {
+            return self.pass_key(refusal, &document.root, &place, issues);
+        }
+        match &place.doc.shape {
+            Shape::Object(entries) if !entries.is_empty() => {
+                self.pass_container(refusal, &document.root, &place, &chosen, issues)
+            }
+            Shape::Array(items) if !items.is_empty() => {
+                self.pass_container(refusal, &document.root, &place, &chosen, issues)
+            }
+            _ => self.pass_leaf(refusal, &document.root, &place, issues),
+        }
+    }
+
+    fn pass_leaf(
+        &mut self,
+        refusal: &Refusal,
+        root: &Doc<'_>,
+        place: &Place<'_, '_, '_>,
+        issues: &[Issue],
+    ) -> bool {
+        let replacement = self.replacement(root, place, &refusal.at);
+        let example = match &replacement {
+            Some((_, Some(sample))) if sample.is_form => Some(sample.text.clone()),
+            _ => None,
+        };
+        self.note(refusal, Some(place), example.as_deref(), issues);
+        match replacement {
+            Some((text, _)) => {
+                self.text = text;
+                self.touched.push(refusal.at.clone());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns the text with the value at a place replaced by one that is accepted, or without the entry if it is optional.
+    fn replacement(
+        &mut self,
+        root: &Doc<'_>,
+        place: &Place<'_, '_, '_>,
+        at: &str,
+    ) -> Option<(String, Option<Sample>)> {
+        self.look_around();
+        let mut made = samples(self.graph, place.node, place.prop, &self.near);
+        // What another item of the list is, this one may be.
+        if let Some(parent) = &place.parent
+            && let Shape::Array(items) = &parent.doc.shape
+        {
+            let before = items.iter().take_while(|item| !std::ptr::eq(*item, place.doc)).take(MAX_NEAR);
+            made.extend(before.map(|item| Sample { text: item.raw.to_owned(), is_form: false }));
+        }
+        for sample in made.into_iter().filter(|sample| sample.text != place.doc.raw) {
+            let text = replaced(root, place.doc, &sample.text)?;
+            if self.passes(&text, at, false) {
+                return Some((text, Some(sample)));
+            }
+        }
+        let parent = place.parent.as_ref()?;
+        let key = edit::keys(at).last()?;
+        let is_optional = match self.graph.kind(parent.node) {
+            Kind::Object(object) => match object.child(&key, 0)? {
+                Child::Prop(index, _) => object.props.get(index).is_some_and(|prop| !prop.required),
+                Child::Entry(_) => true,
+            },
+            _ => false,
+        };
+        let text = replaced(root, parent.doc, &with_key(parent.doc, &key, None)?).filter(|_| is_optional)?;
+        self.passes(&text, at, false).then_some((text, None))
+    }
+
+    /// A value was refused as a whole, perhaps because of a value in it: serde buffers what is flattened, tagged or untagged.
+    fn pass_container(
+        &mut self,
+        refusal: &Refusal,
+        root: &Doc<'_>,
+        place: &Place<'_, '_, '_>,
+        chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
+        issues: &[Issue],
+    ) -> bool {
+        let at = &refusal.at;
+        let Some((base, own)) = self.accepted_base(root, place, at, chosen) else {
+            return self.pass_leaf(refusal, root, place, issues);
+        };
+        let mut culprits: Vec<&str> = Vec::new();
+        for (pointer, raw) in &own {
+            let Some(text) = with_values(&base, [(pointer.as_str(), raw.as_str().into())].into_iter()) else {
+                continue;
+            };
+            let Some(Reading { refusal: Some(alone), .. }) = self.read(&text) else { continue };
+            if is_within(&alone.at, at) {
+                let alone = Refusal { at: pointer.clone(), is_key: false, words: alone.words };
+                let leaf = place_at(self.graph, root, pointer, chosen);
+                self.note(&alone, leaf.as_ref(), None, issues);
+                culprits.push(pointer);
+            }
+        }
+        let Ok(document) = Document::parse(&base) else { return false };
+        let base_of = |pointer: &str| value_at(&document.root, pointer).map(|doc| doc.raw);
+        let edits: Vec<(&str, Cow<'_, str>)> = if culprits.is_empty() {
+            self.note(refusal, Some(place), None, issues);
+            base_of(at).map(|raw| (at.as_str(), raw.into())).into_iter().collect()
+        } else {
+            culprits.iter().filter_map(|at| Some((*at, base_of(at)?.into()))).collect()
+        };
+        let touched: Vec<String> = edits.iter().map(|(at, _)| (*at).to_owned()).collect();
+        let Some(text) = with_values(root.raw, edits.into_iter()) else { return false };
+        let changed = text != self.text;
+        self.text = text;
+        self.touched.extend(touched);
+        changed
+    }
+
+    /// Returns a text in which the values at a place were replaced until it was accepted, and the replaced values.
+    fn accepted_base(
+        &mut self,
+        root: &Doc<'_>,
+        place: &Place<'_, '_, '_>,
+        at: &str,
+        chosen: &dyn Fn(NodeId, &Doc<'_>) -> Option<NodeId>,
+    ) -> Option<(String, Vec<(String, String)>)> {
+        self.look_around();
+        let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
+        for pointer in leaves(place.doc, at, MAX_LEAVES)? {
+            let leaf = place_at(self.graph, root, &pointer, chosen)?;
+            // A word of a closed set was checked, and may be the tag by which the rest is read.
+            if !matches!(self.graph.kind(leaf.node), Kind::Enum(_) | Kind::Const(_) | Kind::Bool | Kind::Any)
+            {
+                let made = samples(self.graph, leaf.node, leaf.prop, &self.near);
+                own.push((pointer, leaf.doc.raw.to_owned(), made));
+            }
+        }
+        let most = own.iter().map(|(.., made)| made.len()).max()?;
+        for turn in 0..most {
+            let mut base: HashMap<&str, &str> = own
+                .iter()
+                .filter_map(|(at, _, made)| {
+                    Some((at.as_str(), made.get(turn).or(made.first())?.text.as_str()))
+                })
+                .collect();
+            for _ in 0..=own.len() {
+                let text = with_values(root.raw, base.iter().map(|(at, raw)| (*at, (*raw).into())))?;
+                let end = self.read(&text)?;
+                match end.refusal {
+                    Some(refusal) if refusal.at == at => break,
+                    // It is not buffered, so what was there had been accepted.
+                    Some(refusal) if is_within(&refusal.at, at) => {
+                        base.remove(refusal.at.as_str())?;
+                    }
+                    _ => {
+                        let own = own.iter().filter(|(at, ..)| base.contains_key(at.as_str()));
+                        let own = own.map(|(at, raw, _)| (at.clone(), raw.clone())).collect();
+                        return Some((text, own));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A map's key was refused: it gets another name, so that its value is checked, too.
+    fn pass_key(
+        &mut self,
+        refusal: &Refusal,
+        root: &Doc<'_>,
+        place: &Place<'_, '_, '_>,
+        issues: &[Issue],
+    ) -> bool {
+        let Some(parent) = &place.parent else { return false };
+        let (Shape::Object(entries), Kind::Object(object)) =
+            (&parent.doc.shape, self.graph.kind(parent.node))
+        else {
+            return false;
+        };
+        let Some(key) = edit::keys(&refusal.at).last() else { return false };
+        let above = refusal.at.rfind('/').map_or("", |at| &refusal.at[..at]).to_owned();
+        let before: Vec<String> =
+            entries.iter().map_while(|(own, _)| (*own != *key).then(|| own.to_string())).collect();
+        let has = |name: &str| entries.iter().any(|(own, _)| own == name);
+        let mut taken: Option<(String, String)> = None;
+        for name in
+            key_samples(&[], &has).filter(|name| matches!(object.child(name, 0), Some(Child::Entry(_))))
+        {
+            let Some(text) =
+                with_key(parent.doc, &key, Some(name)).and_then(|own| replaced(root, parent.doc, &own))
+            else {
+                continue;
+            };
+            let mut at = above.clone();
+            push_segment(&mut at, name);
+            if self.passes(&text, &at, true) {
+                taken = Some((text, name.to_owned()));
+                break;
+            }
+        }
+        let example = before.first().cloned().or_else(|| taken.as_ref().map(|(_, name)| name.clone()));
+        self.note_key(refusal, &key, place, example.as_deref(), issues);
+        if let Some((text, name)) = taken {
+            let mut at = above;
+            push_segment(&mut at, &name);
+            let told = self.as_sent(&refusal.at);
+            self.renamed.push((at, told));
+            self.text = text;
+            return true;
+        }
+        let Some(text) = with_key(parent.doc, &key, None).and_then(|own| replaced(root, parent.doc, &own))
+        else {
+            return false;
+        };
+        // Its value cannot be read without a key.
+        let told = self.as_sent(&refusal.at);
+        self.unchecked.get_or_insert(told);
+        self.touched.push(refusal.at.clone());
+        self.text = text;
+        true
+    }
+
+    /// Adds the issue of a refusal, unless the walk has named the place, or it is not as it was sent.
+    fn note(
+        &mut self,
+        refusal: &Refusal,
+        place: Option<&Place<'_, '_, '_>>,
+        example: Option<&str>,
+        issues: &[Issue],
+    ) {
+        let path = self.as_sent(&refusal.at);
+        let is_known = issues.iter().chain(&self.found).any(|issue| issue.path == path && !is_of_key(issue));
+        let is_sent = |place: &Place<'_, '_, '_>| {
+            value_at(self.sent, &path).is_some_and(|sent| sent.raw == place.doc.raw)
+        };
+        if is_known || place.is_some_and(|place| !is_sent(place)) {
+            return;
+        }
+        let mut issue = Issue::new(path, IssueCode::Value, refusal.words.clone());
+        let secrets = self.graph.has_secrets();
+        if secrets {
+            issue.problem = "refused by the type".into();
+        }
+        if let Some(place) = place {
+            let node = self.graph.node(place.node);
+            let is_hidden = place.secret || node.holds_secret;
+            if !is_hidden && let Some(words) = words::of_format(self.graph, place.node, place.doc) {
+                issue.problem = words.into();
+            }
+            issue.received =
+                Some(if is_hidden { format!("{} {HIDDEN}", place.doc.kind()) } else { place.doc.shown() });
+            let signature = signature(self.graph, place.node);
+            issue.expected = Some(match example {
+                Some(example) => format!("{signature} (like {example})"),
+                None => signature.to_owned(),
+            });
+        }
+        self.found.push(issue);
+    }
+
+    fn note_key(
+        &mut self,
+        refusal: &Refusal,
+        key: &str,
+        place: &Place<'_, '_, '_>,
+        example: Option<&str>,
+        issues: &[Issue],
+    ) {
+        let path = self.as_sent(&refusal.at);
+        if issues.iter().any(|issue| issue.path == path && issue.code != IssueCode::Value) {
+            return;
+        }
+        let is_hidden = place.secret || self.graph.has_secrets();
+        let words = if is_hidden { "refused by the type" } else { &refusal.words };
+        let mut issue = Issue::new(path, IssueCode::Value, format!("as a key: {words}"));
+        issue.received = (!is_hidden).then(|| format!("key {}", quoted(key, MAX_VALUE)));
+        let example = example.filter(|_| !is_hidden);
+        issue.expected = example.map(|example| format!("a key like {}", quoted(example, MAX_VALUE)));
+        self.found.push(issue);
+    }
+
+    /// Collects texts of the call that another place may take.
+    fn look_around(&mut self) {
+        fn walk(doc: &Doc<'_>, out: &mut Vec<String>) {
+            if out.len() >= MAX_NEAR {
+                return;
+            }
+            match &doc.shape {
+                Shape::Text(text) if text.len() <= 4 * MAX_VALUE && !out.iter().any(|own| own == text) => {
+                    out.push(text.to_string());
+                }
+                Shape::Array(items) => items.iter().for_each(|item| walk(item, out)),
+                Shape::Object(entries) => entries.iter().for_each(|(_, value)| walk(value, out)),
+                _ => {}
+            }
+        }
+        if self.near.is_empty() {
+            walk(self.sent, &mut self.near);
+        }
+    }
+
+    /// Returns where a place of the text is in what was sent.
+    fn as_sent(&self, at: &str) -> String {
+        let mut at = at.to_owned();
+        for (new, old) in self.renamed.iter().rev() {
+            if let Some(rest) =
+                at.strip_prefix(new.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+            {
+                at = format!("{old}{rest}");
+            }
+        }
+        at
+    }
+}
+
+/// Whether an issue is about the key of its place, so that the value is another matter.
+fn is_of_key(issue: &Issue) -> bool {
+    issue.problem.starts_with("as a key: ")
+}

@@ -1,0 +1,306 @@
+//! Values that a place probably accepts. The plan accepts all of them; a type may be stricter.
+
+use super::pattern::matching;
+use crate::args::diagnose::fits;
+use crate::args::plan::{Graph, IntSpec, Kind, NodeId, NumSpec, ObjectSpec, Prop, Rest, StrSpec};
+use crate::args::scalar::{Int, Num};
+use serde_json::Value;
+
+/// Maximum nesting of a sample.
+const MAX_DEPTH: usize = 24;
+/// Maximum number of samples for one place.
+const MAX_SAMPLES: usize = 48;
+/// Required parts beyond this many are not made up.
+const MAX_MADE: u64 = 64;
+
+/// A value that a place may accept, as JSON text.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) text: String,
+    /// Whether it shows a form that is known beyond this program, such as an address.
+    pub(super) is_form: bool,
+}
+
+/// Texts that many types accept. A type that accepts one of them has no form of its own.
+const PLAIN: [&str; 10] = ["a", "abc", "A", "ABC", "1", "a1", "A1", "Abc", "", "1.5"];
+
+/// Texts in forms that many programs know.
+const FORMS: [&str; 22] = [
+    "192.0.2.1:8080",
+    "[2001:db8::1]:8080",
+    "192.0.2.1",
+    "2001:db8::1",
+    "192.0.2.0/24",
+    "2026-11-21",
+    "2026-11-21T10:30:00Z",
+    "2026-11-21T10:30:00",
+    "10:30:00",
+    "10:30",
+    "1h 30m",
+    "PT1H30M",
+    "67e55044-10b1-426f-9247-bb680e5fe0c8",
+    "https://example.com",
+    "ann@example.com",
+    "1.2.3",
+    "#ff8800",
+    "00:1a:2b:3c:4d:5e",
+    "en-US",
+    "Europe/Berlin",
+    "text/plain",
+    "aGVsbG8=",
+];
+
+/// Returns what a place may accept, the likeliest first. `near` are texts of the same call.
+pub(super) fn samples(graph: &Graph, node: NodeId, prop: Option<&Prop>, near: &[String]) -> Vec<Sample> {
+    let mut out: Vec<Sample> = Vec::new();
+    let mut add = |text: String, is_form: bool| {
+        let known = out.iter().any(|sample: &Sample| sample.text == text);
+        if !known && out.len() < MAX_SAMPLES && fits(graph, node, &text, false) {
+            out.push(Sample { text, is_form });
+        }
+    };
+    for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
+        for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
+            add(example.to_string(), true);
+        }
+        if let Some(default) = notes.get("default") {
+            add(default.to_string(), false);
+        }
+    }
+    kinds(graph, node, near, 0, &mut add);
+    out
+}
+
+fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: &mut dyn FnMut(String, bool)) {
+    if depth > 8 {
+        return;
+    }
+    match graph.kind(node) {
+        Kind::Str(spec) => texts(spec, near, add),
+        Kind::Int(spec) => integers(spec).for_each(|text| add(text, false)),
+        Kind::Num(spec) => numbers(spec).for_each(|text| add(text, false)),
+        Kind::Bool => ["false", "true"].into_iter().for_each(|text| add(text.into(), false)),
+        Kind::Enum(words) => words.names().for_each(|word| add(Value::from(word).to_string(), false)),
+        Kind::Const(members) => members.iter().for_each(|member| add(member.to_string(), false)),
+        Kind::Nullable(inner) => {
+            kinds(graph, *inner, near, depth + 1, add);
+            add("null".into(), false);
+        }
+        Kind::Checked(checked) => kinds(graph, checked.base, near, depth + 1, add),
+        Kind::Union { branches, .. } => {
+            for branch in branches {
+                kinds(graph, *branch, near, depth + 1, add);
+            }
+        }
+        Kind::Any => ["null", "\"a\"", "1", "{}", "[]"].into_iter().for_each(|text| add(text.into(), false)),
+        _ => {
+            for full in [false, true] {
+                if let Some(text) = (Maker { graph, full }).value(node, 0) {
+                    add(text, false);
+                }
+            }
+        }
+    }
+}
+
+fn texts(spec: &StrSpec, near: &[String], add: &mut dyn FnMut(String, bool)) {
+    let mut offer = |text: &str, is_form| {
+        if spec.takes(text) {
+            add(Value::from(text).to_string(), is_form);
+        }
+    };
+    if let Some(format) = spec.format.as_deref() {
+        for text in forms_of(format) {
+            offer(text, false);
+        }
+    }
+    if let Some(pattern) = &spec.pattern {
+        [false, true]
+            .into_iter()
+            .filter_map(|more| matching(pattern, more))
+            .for_each(|text| offer(&text, false));
+    }
+    for text in PLAIN {
+        offer(text, false);
+    }
+    let (least, most) = (spec.min.unwrap_or(0), spec.max.unwrap_or(u64::MAX));
+    for length in [least, least.max(1), least.max(3)] {
+        if length <= most.min(MAX_MADE * MAX_MADE) {
+            offer(&"a".repeat(usize::try_from(length).unwrap_or(0)), false);
+        }
+    }
+    for text in near {
+        offer(text, false);
+    }
+    // A format says the form already, and so does a pattern.
+    if spec.format.is_none() && spec.pattern.is_none() {
+        for text in FORMS {
+            offer(text, true);
+        }
+    }
+}
+
+/// Returns texts of a format.
+fn forms_of(format: &str) -> &'static [&'static str] {
+    match format {
+        "date" => &["2026-11-21"],
+        "date-time" => &["2026-11-21T10:30:00Z"],
+        "partial-date-time" => &["2026-11-21T10:30:00"],
+        "zoned-date-time" => &["2026-11-21T10:30:00+00:00[UTC]"],
+        "time" => &["10:30:00Z", "10:30:00"],
+        "partial-time" => &["10:30:00"],
+        "duration" => &["PT1H30M", "1h 30m"],
+        "uuid" => &["67e55044-10b1-426f-9247-bb680e5fe0c8"],
+        "uri" => &["https://example.com"],
+        "email" => &["ann@example.com"],
+        "hostname" => &["example.com"],
+        "ipv4" | "ip" => &["192.0.2.1"],
+        "ipv6" => &["2001:db8::1"],
+        _ => &[],
+    }
+}
+
+fn integers(spec: &IntSpec) -> impl Iterator<Item = String> {
+    let multiple = spec.multiple.filter(|step| *step > 0).unwrap_or(1);
+    let (min, max) = (spec.min.unwrap_or(i128::MIN / 4), spec.max.unwrap_or(i128::MAX / 4));
+    let up = |value: i128| value.checked_add((multiple - value.rem_euclid(multiple)) % multiple);
+    let common = [1, 0, 2, 10, 100, 3, 1_000, -1].map(|value: i128| value.clamp(min.min(max), max));
+    let takes = |value: &i128| match i64::try_from(*value) {
+        Ok(value) => spec.takes(Int::Signed(value)),
+        Err(_) => spec.takes(Int::Wide(*value)),
+    };
+    let all: Vec<i128> = common.into_iter().chain([min, max]).filter_map(up).filter(takes).collect();
+    all.into_iter().map(|value| value.to_string())
+}
+
+fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> {
+    let bounds = [spec.min, spec.max, spec.above, spec.below].into_iter().flatten().map(|bound| bound.float);
+    let (low, high) = (spec.min.or(spec.above), spec.max.or(spec.below));
+    let between = low.zip(high).map(|(low, high)| f64::midpoint(low.float, high.float));
+    let step = spec.multiple.unwrap_or(1.0);
+    let beside = bounds.clone().flat_map(move |bound| {
+        let near = (bound / step).round() * step;
+        [bound, bound + 0.5, bound - 0.5, bound + 1.0, bound - 1.0, near, near + step, near - step]
+    });
+    let all: Vec<f64> = [1.0, 0.0, step, 0.5, 10.0, 100.0, -1.0]
+        .into_iter()
+        .chain(between)
+        .chain(beside)
+        .filter(|float| spec.takes(Num::Float(*float)))
+        .collect();
+    all.into_iter().map(|float| Value::from(float).to_string())
+}
+
+/// Makes values of containers.
+struct Maker<'g> {
+    graph: &'g Graph,
+    /// Whether optional parts are made, too.
+    full: bool,
+}
+
+impl Maker<'_> {
+    fn value(&self, node: NodeId, depth: usize) -> Option<String> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let graph = self.graph;
+        match graph.kind(node) {
+            Kind::Object(object) => self.object(object, depth),
+            Kind::Array(array) => {
+                let count = array.min.max(array.prefix.len() as u64);
+                let count = if self.full { count.max(1).min(array.max) } else { array.min };
+                let count = usize::try_from(count).ok().filter(|count| *count as u64 <= MAX_MADE)?;
+                let mut items: Vec<String> = Vec::new();
+                while items.len() < count {
+                    let item = array.item(items.len())?;
+                    let made =
+                        self.scalars(item, depth).find(|made| !array.unique || !items.contains(made))?;
+                    items.push(made);
+                }
+                Some(format!("[{}]", items.join(",")))
+            }
+            Kind::Tagged { variants, .. } => {
+                variants.iter().find_map(|(_, node)| self.value(*node, depth + 1))
+            }
+            Kind::External(external) => match external.units.first() {
+                Some(unit) => Some(Value::from(unit.as_str()).to_string()),
+                None => external.variants.iter().find_map(|variant| {
+                    let mut out = "{".to_owned();
+                    super::edit::push_entry(&mut out, &variant.name, &self.value(variant.node, depth + 1)?);
+                    Some(out + "}")
+                }),
+            },
+            Kind::Union { branches, .. } => branches.iter().find_map(|node| self.value(*node, depth + 1)),
+            Kind::Checked(checked) => self.value(checked.base, depth + 1),
+            Kind::Nullable(_) => Some("null".into()),
+            _ => self.scalars(node, depth).next(),
+        }
+    }
+
+    fn scalars(&self, node: NodeId, depth: usize) -> std::vec::IntoIter<String> {
+        let mut out = Vec::new();
+        match self.graph.kind(node) {
+            Kind::Null => out.push("null".to_owned()),
+            Kind::Str(_)
+            | Kind::Int(_)
+            | Kind::Num(_)
+            | Kind::Bool
+            | Kind::Enum(_)
+            | Kind::Const(_)
+            | Kind::Any => {
+                kinds(self.graph, node, &[], 0, &mut |text, _| out.push(text));
+            }
+            _ => out.extend(self.value(node, depth + 1)),
+        }
+        out.into_iter()
+    }
+
+    fn object(&self, object: &ObjectSpec, depth: usize) -> Option<String> {
+        let mut out = "{".to_owned();
+        let mut count = 0;
+        let mut push = |key: &str, value: &str| {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            super::edit::push_entry(&mut out, key, value);
+        };
+        for prop in &object.props {
+            match self.of_prop(prop, depth) {
+                Some(value) => {
+                    push(&prop.name, &value);
+                    count += 1;
+                }
+                None if prop.required => return None,
+                None => {}
+            }
+        }
+        for at in count..object.min.min(MAX_MADE) {
+            let (key, node) = match (&object.patterns[..], object.rest) {
+                ([(pattern, node), ..], _) if pattern.is_integer_key() => (at.to_string(), *node),
+                (_, Rest::Accepted(node)) => (format!("key{at}"), node),
+                _ => return None,
+            };
+            push(&key, &self.value(node, depth + 1)?);
+        }
+        out.push('}');
+        Some(out)
+    }
+
+    fn of_prop(&self, prop: &Prop, depth: usize) -> Option<String> {
+        if !prop.required && (!self.full || depth > 1) {
+            return None;
+        }
+        let example = prop.notes.get("examples").and_then(|examples| examples.get(0)).map(Value::to_string);
+        let example = example.filter(|text| fits(self.graph, prop.node, text, false));
+        example.or_else(|| self.value(prop.node, depth + 1))
+    }
+}
+
+/// Keys that the type of a map's keys may accept, which the object does not have yet.
+pub(super) fn key_samples<'k>(
+    known: &'k [String],
+    has: &'k dyn Fn(&str) -> bool,
+) -> impl Iterator<Item = &'k str> {
+    let common = ["a", "b", "c", "d", "e", "f", "true", "false", "1", "2", "3", "0", "A", "B"];
+    known.iter().map(String::as_str).chain(common).chain(FORMS).filter(move |key| !has(key))
+}
