@@ -25,7 +25,12 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
     for mut entry in list {
         let cfgs = take_cfgs(&mut entry);
         let at = ours(span(&entry));
-        let Expr::Path(path) = &entry else {
+        // A `path` fragment of `macro_rules!` stands in an invisible group.
+        let mut named = &entry;
+        while let Expr::Group(group) = named {
+            named = &group.expr;
+        }
+        let Expr::Path(path) = named else {
             adds.push(quote_spanned!(at=> #(#cfgs)* #set.add(#entry);));
             continue;
         };

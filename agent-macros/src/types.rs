@@ -1,20 +1,79 @@
 //! Types as tokens: what a macro may know of them without resolving a name.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, parse_quote};
 
-/// `Self` means the user's type, also inside a type of ours.
+/// `Self` means the user's type, also inside a type of ours. `with` is as [`as_self`] writes it.
 pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
+    let starts_path = syn::parse2::<syn::Path>(with.clone()).is_ok();
+    let qualified = if starts_path { with.clone() } else { quote!(<#with>) };
+    replaced(tokens, with, &qualified)
+}
+
+/// `qualified` stands where `::` follows.
+fn replaced(tokens: TokenStream, with: &TokenStream, qualified: &TokenStream) -> TokenStream {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut out = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(ident) if ident == "Self" => {
+                let is_path = matches!(tokens.peek(), Some(TokenTree::Punct(next))
+                    if next.as_char() == ':' && next.spacing() == Spacing::Joint);
+                out.extend(if is_path { qualified.clone() } else { with.clone() });
+            }
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), replaced(group.stream(), with, qualified));
+                inside.set_span(group.span());
+                out.extend([TokenTree::Group(inside)]);
+            }
+            token => out.extend([token]),
+        }
+    }
+    out
+}
+
+/// The type as it can stand for `Self` in types, expressions and patterns: `Node::<T>` for `Node<T>`.
+pub(crate) fn as_self(ty: &Type) -> TokenStream {
+    let mut ty = ty.clone();
+    if let Type::Path(path) = &mut ty {
+        for segment in &mut path.path.segments {
+            if let PathArguments::AngleBracketed(arguments) = &mut segment.arguments {
+                arguments.colon2_token.get_or_insert_with(Default::default);
+            }
+        }
+    }
+    ty.to_token_stream()
+}
+
+/// Takes types out of the invisible groups that fragments of `macro_rules!` come in.
+pub(crate) struct Ungroup;
+
+impl VisitMut for Ungroup {
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        while let Type::Group(group) = ty {
+            let inner = std::mem::replace(&mut *group.elem, Type::Verbatim(TokenStream::new()));
+            let several = match &inner {
+                Type::TraitObject(of) => of.bounds.len() > 1,
+                Type::ImplTrait(of) => of.bounds.len() > 1,
+                _ => false,
+            };
+            // `&$t` with `dyn A + B`.
+            *ty = if several { parse_quote!((#inner)) } else { inner };
+        }
+        visit_mut::visit_type_mut(self, ty);
+    }
+}
+
+/// The tokens without invisible groups: for looking at their text, not for code.
+pub(crate) fn flat(tokens: TokenStream) -> TokenStream {
     tokens
         .into_iter()
         .flat_map(|token| match token {
-            TokenTree::Ident(ident) if ident == "Self" => with.clone(),
+            TokenTree::Group(group) if group.delimiter() == Delimiter::None => flat(group.stream()),
             TokenTree::Group(group) => {
-                let mut replaced = Group::new(group.delimiter(), replace_self(group.stream(), with));
-                replaced.set_span(group.span());
-                TokenTree::from(replaced).into()
+                TokenTree::from(Group::new(group.delimiter(), flat(group.stream()))).into()
             }
             token => token.into(),
         })
@@ -82,7 +141,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
 
 /// The type as a person would write it.
 pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
-    let mut text = tokens.to_token_stream().to_string();
+    let mut text = flat(tokens.to_token_stream()).to_string();
     for (from, to) in [
         (" :: ", "::"),
         (":: ", "::"),
@@ -188,7 +247,6 @@ pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quote::quote;
 
     #[test]
     fn references_are_found_at_any_depth() {
@@ -220,6 +278,13 @@ mod tests {
     fn self_is_replaced_inside_groups() {
         let replaced = replace_self(quote!(Vec<(Self, [Self; 2])>), &quote!(Node<T>));
         assert_eq!(replaced.to_string(), quote!(Vec<(Node<T>, [Node<T>; 2])>).to_string());
+        let assumed =
+            replace_self(quote!((Self::Kind, <Self as Tr>::Kind, Self { a: Self::A })), &quote!(Node));
+        let expected = quote!((Node::Kind, <Node as Tr>::Kind, Node { a: Node::A }));
+        assert_eq!(assumed.to_string(), expected.to_string());
+        let slice = replace_self(quote!((Self, Self::Kind)), &quote!([u8]));
+        assert_eq!(slice.to_string(), quote!(([u8], <[u8]>::Kind)).to_string());
+        assert_eq!(as_self(&parse_quote!(a::Node<T>)).to_string(), quote!(a::Node::<T>).to_string());
         let t: Ident = parse_quote!(T);
         assert!(mentions(quote!(Vec<(u8, [T; 2])>), &[&t]));
         assert!(!mentions(quote!(Vec<Text>), &[&t]));

@@ -2,11 +2,13 @@
 
 use crate::diag::Errors;
 use crate::doc;
-use crate::grammar::{self, Entry, Keys, Number, Value, integer_of};
+use crate::grammar::{self, Entry, Keys, Number, Value, bare, integer_of};
 use crate::policy::Policy;
+use crate::types::{Ungroup, flat};
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
+use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, LitStr, Path, RangeLimits, Token, Type};
 
 /// Where the argument is declared.
@@ -320,7 +322,9 @@ fn with(entry: &Entry, errors: &mut Errors) -> Option<With> {
     let parser = |input: ParseStream| {
         let read = input.parse()?;
         input.parse::<Token![as]>()?;
-        Ok(With { read, sent: input.parse()? })
+        let mut sent = input.parse()?;
+        Ungroup.visit_type_mut(&mut sent);
+        Ok(With { read, sent })
     };
     let found = match &entry.value {
         Value::List(tokens, _) => parser.parse2(tokens.clone()).ok(),
@@ -349,7 +353,8 @@ fn default(entry: &Entry, errors: &mut Errors) -> Option<Default_> {
 /// `a..=b`, `a..`, `..=b`
 fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<Expr>, Option<Expr>)> {
     let tokens = entry.list(example, errors)?;
-    let Ok(Expr::Range(range)) = syn::parse2::<Expr>(tokens.clone()) else {
+    let written = syn::parse2::<Expr>(tokens.clone());
+    let Ok(Expr::Range(range)) = written.as_ref().map(bare).cloned() else {
         errors.at(tokens, format!("write a range: `{}({example})`", entry.key));
         return None;
     };
@@ -379,7 +384,7 @@ fn multiple_of(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     if let Value::Equals(expr) = &entry.value {
         match Number::of(expr) {
             Some(Number::Whole(whole)) if whole > 0 => return Some(expr.clone()),
-            Some(Number::Fraction) if !expr.to_token_stream().to_string().starts_with('-') => {
+            Some(Number::Fraction) if !flat(expr.to_token_stream()).to_string().starts_with('-') => {
                 return Some(expr.clone());
             }
             _ => {}

@@ -24,7 +24,7 @@ impl Lowering<'_> {
                 };
                 let value = match whole {
                     // A constant that is no number was complained about already.
-                    None if known => quote!(#end),
+                    None if known => replace_self(quote!(#end), &self.this),
                     // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
                     Some(whole) if whole < 0 => {
                         i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))

@@ -42,7 +42,8 @@ pub(crate) fn make(
     let checked = options.checked;
     let (original, generics) = (input.ident.clone(), input.generics.clone());
     let (_, type_generics, _) = generics.split_for_impl();
-    let this = quote!(#original #type_generics);
+    let turbofish = type_generics.as_turbofish();
+    let this = quote!(#original #turbofish);
     let serde = Serde::of(&input.attrs);
     let bounds = bounds::of(&input, private);
     let demands = bounds::stand_alone(&input);

@@ -14,12 +14,14 @@ mod tests;
 use crate::diag::Errors;
 use crate::path::{Private, hidden};
 use crate::tool::is_tool;
+use crate::types::Ungroup;
 use attr::{Place, parse, parse_type};
 use checks::Checks;
 use foreign::Serde;
 use mirror::{Asked, Mirror};
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields};
 
 /// What is derived, and for what.
@@ -45,6 +47,12 @@ pub(crate) fn quiet() -> TokenStream {
 }
 
 pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
+    let mut input = input.clone();
+    Ungroup.visit_derive_input_mut(&mut input);
+    derived(&input, kind)
+}
+
+fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     if kind == Kind::Args && input.attrs.iter().any(is_tool) {
         // `#[tool]` below derives it, with options of its own.
         return TokenStream::new();

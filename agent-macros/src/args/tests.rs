@@ -45,7 +45,7 @@ fn attributes_of_other_derives_stay_away_from_the_mirror() {
     assert_eq!(mistakes, 0, "{text}");
     assert!(!text.contains("other"), "{text}");
     assert!(text.contains(r#"rename_all = "camelCase""#) && text.contains(r#"remote = "S""#), "{text}");
-    assert!(text.contains("a : Option < Box < S < T > > >"), "`Self` means the user's type: {text}");
+    assert!(text.contains("a : Option < Box < S :: < T > > >"), "`Self` means the user's type: {text}");
     assert!(!text.contains("pub struct") && !text.contains("pub (crate)"), "the mirror is private: {text}");
     assert!(text.contains(r#"description = "Field.""#), "{text}");
 }

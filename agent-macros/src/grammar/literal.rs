@@ -1,5 +1,6 @@
 //! What can be read off tokens without evaluating anything.
 
+use crate::types::flat;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Expr, Lit, LitStr};
@@ -76,6 +77,6 @@ impl Number {
 /// A literal integer, possibly negative.
 pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
     let text: String =
-        expr.to_token_stream().to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
+        flat(expr.to_token_stream()).to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
     text.parse().ok()
 }

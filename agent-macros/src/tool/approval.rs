@@ -6,10 +6,11 @@ use crate::args::field::is_primitive;
 use crate::diag::{Errors, listed, nearest};
 use crate::grammar::{Entry, Value, bare};
 use crate::path::{Private, hidden, ours};
-use crate::types::{self, replace_self};
+use crate::types::{self, Ungroup, replace_self};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprClosure, Pat, Path, Type};
 
 pub(crate) enum Approval {
@@ -59,12 +60,14 @@ impl Approval {
             errors.at(expr, "write a closure over arguments: `when(|amount: &u64| *amount > 100)`");
             return None;
         };
+        let mut closure = closure.clone();
+        closure.inputs.iter_mut().for_each(|input| Ungroup.visit_pat_mut(input));
         if closure.inputs.is_empty() {
-            errors.at(closure, "a rule looks at arguments: name them, or write `approval = \"always\"`");
+            errors.at(&closure, "a rule looks at arguments: name them, or write `approval = \"always\"`");
             return None;
         }
         let names: Option<Vec<Ident>> = closure.inputs.iter().map(|input| named(input, errors)).collect();
-        Some(Self::When(Box::new(closure.clone()), names?))
+        Some(Self::When(Box::new(closure), names?))
     }
 
     /// Whether the rule names arguments that exist. One argument may be the whole object: then its fields are named, and
@@ -135,7 +138,7 @@ pub(super) fn of_function(
     private: &Private,
 ) -> Expanded {
     let own = |tokens: TokenStream| match this {
-        Some(this) => replace_self(tokens, &quote!(<#this>)),
+        Some(this) => replace_self(tokens, this),
         None => tokens,
     };
     let (at, closure, names) = match simple(approval, private, &own) {

@@ -8,9 +8,10 @@ use super::{cfgs, check, expand, is_tool, parse_options, refuse_second};
 use crate::args::quiet;
 use crate::diag::Errors;
 use crate::path::{Private, hidden};
-use crate::types;
+use crate::types::{self, Ungroup, as_self};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
+use syn::visit_mut::VisitMut;
 use syn::{Attribute, Meta, ReceiverKind, Type};
 
 pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
@@ -19,8 +20,9 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     refuse_second(&mut block.attrs, &mut errors);
     let private = Private::new(options.krate.as_ref());
     check_block(&block, &mut errors);
+    Ungroup.visit_type_mut(&mut block.self_ty);
     let ty = &block.self_ty;
-    let receiver = Receiver { ty: ty.to_token_stream(), generics: block.generics.clone() };
+    let receiver = Receiver { ty: ty.to_token_stream(), this: as_self(ty), generics: block.generics.clone() };
     let require_docs = options.require_docs;
 
     let mut tools: Vec<(Vec<Attribute>, Tool)> = Vec::new();

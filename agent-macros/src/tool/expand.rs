@@ -16,17 +16,23 @@ use syn::{Field, Generics, parse_quote};
 /// A block that evaluates to the tool's entry in a set: the compiled tool, or why it cannot be one.
 ///
 /// For a method, the hidden `this` is in scope and holds the value.
-pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
-    let types: Vec<TokenStream> = tool.params.iter().map(|param| resolved(&tool, param)).collect();
+pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
+    if let Some(receiver) = &tool.receiver {
+        for param in &mut tool.params {
+            let resolved = replace_self(param.ty.to_token_stream(), &receiver.this);
+            param.ty = syn::parse2(resolved).unwrap_or_else(|_| param.ty.clone());
+        }
+    }
+    let types: Vec<TokenStream> = tool.params.iter().map(|param| param.ty.to_token_stream()).collect();
     let checks = check::params(&tool, &types, private);
     let run = run(&tool, &types, private);
     let whole = whole(&tool, &types, private);
     let requires = requires(&tool, &types, private);
-    let this_type = tool.receiver.as_ref().map(|receiver| &receiver.ty);
+    let this_type = tool.receiver.as_ref().map(|receiver| &receiver.this);
     let rule =
         approval::of_function(tool.said.options.approval.as_ref(), &tool.params, &types, this_type, private);
     let output = tool.output.as_ref().map(|ty| match this_type {
-        Some(this) => replace_self(ty.to_token_stream(), &quote!(<#this>)),
+        Some(this) => replace_self(ty.to_token_stream(), this),
         None => ty.to_token_stream(),
     });
     let spec = spec(&tool.said, output.as_ref(), private);
@@ -79,7 +85,7 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
         ),
     };
     let (helpers, arguments) =
-        arguments_struct(params, &field_types, receiver.map(|receiver| receiver.ty), private, errors);
+        arguments_struct(params, &field_types, receiver.map(|receiver| receiver.this), private, errors);
     quote! {
         #helpers
         #checks
@@ -99,14 +105,6 @@ pub(super) fn entry(tool: Tool, private: &Private, errors: &mut Errors) -> Token
                 __run(#give_this #(#vars)* #cx)
             })
         }
-    }
-}
-
-/// The parameter's type with `Self` replaced.
-fn resolved(tool: &Tool, param: &Param) -> TokenStream {
-    match &tool.receiver {
-        Some(receiver) => replace_self(param.ty.to_token_stream(), &receiver.ty),
-        None => param.ty.to_token_stream(),
     }
 }
 
@@ -221,8 +219,7 @@ fn checks(
     private: &Private,
 ) -> Option<TokenStream> {
     let arguments = || params.iter().filter(|param| param.is_argument());
-    let this = quote!(<#this>);
-    let own = |check: &syn::Path| replace_self(check.to_token_stream(), &this);
+    let own = |check: &syn::Path| replace_self(check.to_token_stream(), this);
     let checks = Checks::of_parameters(
         arguments()
             .map(|param| (&param.ident, &param.cfgs[..], param.options.checks.iter().map(own).collect())),

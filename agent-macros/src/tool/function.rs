@@ -7,10 +7,11 @@ use super::{cfgs, expand, param, parse_options, refuse_second, said};
 use crate::args::quiet;
 use crate::diag::Errors;
 use crate::path::Private;
-use crate::types;
+use crate::types::{self, Ungroup};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
+use syn::visit_mut::VisitMut;
 use syn::{
     GenericArgument, GenericParam, PathArguments, ReturnType, Safety, Signature, Token, Type, TypeParamBound,
     parse_quote,
@@ -74,6 +75,7 @@ pub(super) fn tool(
     receiver: Option<Receiver>,
     errors: &mut Errors,
 ) -> Tool {
+    Ungroup.visit_signature_mut(&mut function.sig);
     check_signature(&function.sig, errors);
     // Whoever calls it for a model owns the arguments, and a method has its `&self` for being a method.
     function.attrs.push(parse_quote!(#[allow(
@@ -100,7 +102,8 @@ pub(super) fn tool(
     if let Some(receiver) = &receiver {
         let names: Vec<_> = receiver.generics.type_params().map(|parameter| &parameter.ident).collect();
         for param in params.iter().filter(|param| param.is_argument()) {
-            if types::mentions(param.ty.to_token_stream(), &names) {
+            let is_own = !names.is_empty() && types::says(param.ty.to_token_stream(), &["Self"]);
+            if is_own || types::mentions(param.ty.to_token_stream(), &names) {
                 errors.at(
                     &param.ty,
                     "a tool has one schema: its arguments cannot use a type parameter of the block",

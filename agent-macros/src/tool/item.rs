@@ -1,6 +1,6 @@
 //! The item below `#[tool]`. Bodies stay tokens: a typo in one is the compiler's to report, at its place.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::{
@@ -75,8 +75,22 @@ impl Parse for Function {
         if !input.peek(token::Brace) {
             return Err(input.error("a tool needs a body: `{ … }`"));
         }
-        let body: proc_macro2::Group = input.parse()?;
+        let body = braces(input.parse()?).ok_or_else(|| input.error("a tool needs a body: `{ … }`"))?;
         Ok(Self { attrs, vis, sig, body: body.to_token_stream() })
+    }
+}
+
+/// The braces of a body, also where a `block` fragment of `macro_rules!` hides them in an invisible group.
+fn braces(token: TokenTree) -> Option<Group> {
+    let TokenTree::Group(group) = token else { return None };
+    match group.delimiter() {
+        Delimiter::Brace => Some(group),
+        Delimiter::None => {
+            let mut inside = group.stream().into_iter();
+            let only = inside.next()?;
+            if inside.next().is_some() { None } else { braces(only) }
+        }
+        Delimiter::Parenthesis | Delimiter::Bracket => None,
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Said {
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) ty: TokenStream,
+    /// What stands for `Self`.
+    pub(crate) this: TokenStream,
     pub(crate) generics: Generics,
 }
 

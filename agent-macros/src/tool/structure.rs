@@ -8,13 +8,16 @@ use crate::args::foreign::Serde;
 use crate::args::quiet;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
+use crate::types::Ungroup;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
+use syn::visit_mut::VisitMut;
 use syn::{Attribute, Data, DataEnum, DeriveInput, Fields, parse_quote};
 
 pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let mut input = input.clone();
+    Ungroup.visit_derive_input_mut(&mut input);
     let options = parse_options(tokens, Place::Type, &mut errors);
     refuse_second(&mut input.attrs, &mut errors);
     let (private, krate) = (Private::new(options.krate.as_ref()), options.krate.clone());

@@ -136,15 +136,17 @@ impl ToolContext {
     /// let sink = seen.clone();
     /// let cx = ToolContext::builder().on_progress(move |update| sink.lock().unwrap().push(update.progress)).build()?;
     /// cx.progress(Progress::new("reading").of(3, 10));
+    /// cx.progress("half way");
     /// assert_eq!(seen.lock().unwrap()[0].message, "reading");
+    /// assert_eq!(seen.lock().unwrap()[1].message, "half way");
     /// # Ok(()) }
     /// ```
-    pub fn progress(&self, progress: Progress) {
+    pub fn progress(&self, progress: impl Into<Progress>) {
         let Some(sink) = &self.inner.progress else { return };
         if self.inner.is_over.load(Ordering::Acquire) {
             return;
         }
-        let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress);
+        let update = ToolUpdate::new(&self.inner.call_id, &self.inner.tool, progress.into());
         // Who watches a tool cannot make it fail.
         if let Err(panic) = catch(|| sink(update)) {
             tracing::error!(tool = self.tool(), %panic, "the function that receives the progress of tools panicked");

@@ -44,6 +44,20 @@ pub struct Progress {
     pub content: Vec<Part>,
 }
 
+/// A message without numbers.
+impl From<&str> for Progress {
+    fn from(message: &str) -> Self {
+        Self::new(message)
+    }
+}
+
+/// A message without numbers.
+impl From<String> for Progress {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
 impl Progress {
     /// Creates progress with a message and without numbers.
     pub fn new(message: impl Into<String>) -> Self {
