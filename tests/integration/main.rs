@@ -67,6 +67,7 @@ mod runtime_scenarios;
 mod runtime_steering;
 mod runtime_traces;
 mod runtime_turn_tools;
+mod slips;
 mod store;
 mod store_cancel;
 mod store_faults;
