@@ -76,6 +76,7 @@ mod runtime_secrets;
 mod runtime_steering;
 mod runtime_traces;
 mod runtime_turn_tools;
+mod slips;
 mod spilled;
 mod store;
 mod store_cancel;
