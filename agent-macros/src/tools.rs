@@ -26,11 +26,11 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         let cfgs = take_cfgs(&mut entry);
         let at = ours(span(&entry));
         // A `path` fragment of `macro_rules!` stands in an invisible group.
-        let mut named = &entry;
-        while let Expr::Group(group) = named {
-            named = &group.expr;
+        let mut tool_path = &entry;
+        while let Expr::Group(group) = tool_path {
+            tool_path = &group.expr;
         }
-        let Expr::Path(path) = named else {
+        let Expr::Path(path) = tool_path else {
             adds.push(quote_spanned!(at=> #(#cfgs)* #set.add(#entry);));
             continue;
         };

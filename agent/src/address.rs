@@ -33,7 +33,12 @@ const WORDS: [&str; 20] = [
 
 /// Returns what may be shown of an address.
 pub(crate) fn shown_address(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return UNREADABLE.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // Without a scheme, the commonest mistake, it may be any text; an address in numbers is one.
+        let shown = shown_address(&format!("http://{url}"));
+        let shown = shown.strip_prefix("http://").filter(|_| is_numeric(url));
+        return shown.unwrap_or(UNREADABLE).to_owned();
+    };
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     // A password that is not encoded may have any of these characters: then the host is behind the last `@`, or is not.
@@ -47,6 +52,13 @@ pub(crate) fn shown_address(url: &str) -> String {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let parts: Vec<&str> = path.split('/').map(|part| if is_word(part) { part } else { HIDDEN }).collect();
     format!("{scheme}://{host}{}", parts.join("/"))
+}
+
+/// Whether it begins with `localhost` or an address in numbers, and a port.
+fn is_numeric(url: &str) -> bool {
+    let host = url.split(['/', '?', '#']).next().unwrap_or_default();
+    host.split_once(':')
+        .is_some_and(|(host, _)| host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok())
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -105,6 +117,8 @@ mod tests {
             ("https://a.example/v1secret", "https://a.example/…"),
             ("https://a.example/v1/models/gemini-2:stream", "https://a.example/v1/models/…"),
             ("https://u:p@ss@a.example/v1", "https://a.example/v1"),
+            ("127.0.0.1:8080/mcp?key=k", "127.0.0.1:8080/mcp"),
+            ("localhost:8080/tulip", "localhost:8080/…"),
         ] {
             assert_eq!(shown_address(url), expected);
         }
@@ -113,6 +127,8 @@ mod tests {
             "user:pw@a.example/v1",
             "pw",
             "a.example:80/v1",
+            "127.0.0.1:80@a.example/v1",
+            "localhost",
             "https://u:p/w@a.example/v1",
             "https://u:1/2@a.example/v1",
             "https://u:p?w@a.example/v1",

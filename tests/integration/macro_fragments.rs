@@ -1,5 +1,12 @@
 //! Tools made by `macro_rules!`: every kind of fragment, wherever one may stand.
 
+#![expect(
+    clippy::let_and_return,
+    clippy::trivially_copy_pass_by_ref,
+    clippy::unnecessary_wraps,
+    reason = "tools as people write them"
+)]
+
 use crate::macro_support::{definition, property, text};
 use agent::{ToolArgs, ToolOutput, tool, tools};
 
@@ -71,7 +78,7 @@ macro_rules! options {
 }
 
 fn even(n: &u8) -> Result<(), String> {
-    if n % 2 == 0 { Ok(()) } else { Err("odd".into()) }
+    if n.is_multiple_of(2) { Ok(()) } else { Err("odd".into()) }
 }
 
 options!(options_from_fragments, "10s", crate::macro_fragments::even, |n: &u8| *n > 7, 9, false, 1..=8, {"n": 4});

@@ -1,10 +1,11 @@
 //! `Self` anywhere in the signature of a method that is a tool, and in the options of its arguments.
 
 #![expect(
+    clippy::needless_arbitrary_self_type,
+    clippy::needless_pass_by_value,
+    clippy::trivially_copy_pass_by_ref,
     clippy::unnecessary_wraps,
-    clippy::vec_box,
     clippy::unused_async,
-    clippy::box_collection,
     reason = "tools as people write them"
 )]
 

@@ -137,10 +137,20 @@ async fn failures_of_the_server_are_retried_and_the_last_is_told() {
 
 #[test]
 fn what_is_no_address_is_refused_at_once() {
-    for url in ["127.0.0.1:9/v1", "localhost:9", "file:///etc", "https://", ""] {
+    for (url, shown) in [
+        ("127.0.0.1:9/v1", "127.0.0.1:9/v1"),
+        ("localhost:9", "localhost:9"),
+        ("file:///etc", "[no readable URL]"),
+        ("https://", "[no readable URL]"),
+        ("", "[no readable URL]"),
+        // A password may stand anywhere in what cannot be read.
+        ("user:tulip@api.example/v1", "[no readable URL]"),
+        ("https://user:tu/lip@api.example/v1", "[no readable URL]"),
+        ("tulip", "[no readable URL]"),
+    ] {
         let built = HttpModel::builder("openai/gpt-4o").base_url(url).key("k").build();
         let text = built.unwrap_err().to_string();
-        assert!(text.starts_with(&format!("`{url}` is no address of a server: ")), "{text}");
+        assert!(text.starts_with(&format!("`{shown}` is no address of a server: ")), "{text}");
     }
 }
 

@@ -80,17 +80,17 @@ struct Everything {
 
 /// Writes the arguments; `pick` chooses the spelling of each name.
 fn spelled(pick: &mut dyn FnMut(&[&'static str]) -> &'static str) -> String {
-    let mut who = |level: u8| {
+    let who = |level: u8| {
         let (user, lvl) = (pick(&["user", "usr", "login"]), pick(&["level", "lvl"]));
         format!(r#"{{"{user}": "ann", "{lvl}": {level}}}"#)
     };
-    let (a, b, c, d, e) = (who(1), who(2), who(3), who(4), who(5));
+    let [single, listed, keyed, numbered, boss_of] = [1, 2, 3, 4, 5].map(who);
     let (amount, owner, list) = (pick(&["amount", "sum"]), pick(&["who", "owner"]), pick(&["list", "all"]));
     let (boss, to, city) = (pick(&["who", "boss"]), pick(&["to", "dest"]), pick(&["city", "town"]));
     let (name, number) = (pick(&["name", "title"]), pick(&["7", "07", "007"]));
     format!(
-        r#"{{"{amount}": 5, "{owner}": {a}, "{list}": [{b}], "by_name": {{"x": {c}}}, "by_number": {{"{number}": {d}}},
-            "target": {{"{boss}": {e}, "kind": "owner"}}, "action": {{"move": {{"{to}": "y"}}}}, "either": {{"{name}": "z"}},
+        r#"{{"{amount}": 5, "{owner}": {single}, "{list}": [{listed}], "by_name": {{"x": {keyed}}}, "by_number": {{"{number}": {numbered}}},
+            "target": {{"{boss}": {boss_of}, "kind": "owner"}}, "action": {{"move": {{"{to}": "y"}}}}, "either": {{"{name}": "z"}},
             "{city}": "Rome"}}"#
     )
 }

@@ -1,5 +1,7 @@
 //! The tools that the slips call. Each returns its arguments as it received them.
 
+#![expect(clippy::too_many_arguments, reason = "a parameter for each kind of value")]
+
 use agent::args::HumanDuration;
 use agent::{Json, ToolArgs, ToolSet, Value, tool, tools};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};

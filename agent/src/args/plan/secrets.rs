@@ -40,7 +40,6 @@ impl Plan {
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &Names<'_>, out: &mut Vec<String>) {
         match (value, stance) {
-            (Value::Null, _) => {}
             (Value::Object(map), _) => {
                 for (key, value) in map {
                     let below = if stance == Stance::Hide { stance } else { names.stance(key) };
@@ -53,7 +52,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
                     leaves(&inner, stance, names, out);
                 }
             }
-            (_, Stance::Show) => {}
+            (Value::Null, _) | (_, Stance::Show) => {}
             (Value::String(text), _) => out.push(text.clone()),
             (other, _) => out.push(other.to_string()),
         }

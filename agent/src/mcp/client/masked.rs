@@ -91,6 +91,9 @@ impl Secrets {
     }
 
     fn replace(&mut self, secret: String, replacement: &str) {
+        if secret == replacement {
+            return;
+        }
         let json = serde_json::Value::from(secret.as_str()).to_string();
         let json = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
         for text in [json, secret] {
@@ -109,7 +112,7 @@ impl Secrets {
         let whole = self.0.iter().filter(|(_, replacement)| replacement == REDACTED);
         let begun = whole.filter_map(|(secret, _)| {
             let starts = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_BEGUN);
-            starts.filter(|at| secret.get(..*at).is_some_and(|start| text.ends_with(start))).last()
+            starts.rev().find(|at| secret.get(..*at).is_some_and(|start| text.ends_with(start)))
         });
         match begun.max() {
             Some(length) => format!("{}{REDACTED}", text.get(..text.len() - length).unwrap_or_default()),
