@@ -57,8 +57,9 @@ pub(crate) fn shown_address(url: &str) -> String {
 /// Whether it begins with `localhost` or an address in numbers, and a port.
 fn is_numeric(url: &str) -> bool {
     let host = url.split(['/', '?', '#']).next().unwrap_or_default();
-    host.split_once(':')
-        .is_some_and(|(host, _)| host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok())
+    host.split_once(':').is_some_and(|(host, port)| {
+        port.parse::<u16>().is_ok() && (host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok())
+    })
 }
 
 fn is_scheme(text: &str) -> bool {
