@@ -93,7 +93,7 @@ impl Agreement {
             schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
         // A field may have its own policy, so coercions are possible even if the tool allows none.
         let own_policies = schema.to_value().to_string().contains("\"x-coerce\"");
-        Ok(Run::<T>::new(self, plans, own_policies).run())
+        Ok(Run::<T>::new(self, plans, own_policies, true).run())
     }
 
     /// Checks every [`Law`] for a handwritten schema.
@@ -110,7 +110,8 @@ impl Agreement {
     /// Returns a [`SchemaError`] if the schema cannot be that of a tool.
     pub fn check_schema(&self, name: &str, schema: &Value) -> Result<AgreementReport, SchemaError> {
         let plans = Plans::new(UnknownKeys::Keep, |options| Plan::compile(name, schema, options))?;
-        Ok(Run::<Value>::new(self, plans, false).run())
+        // A format alone refuses nothing where no type reads it.
+        Ok(Run::<Value>::new(self, plans, false, false).run())
     }
 }
 
@@ -201,9 +202,9 @@ struct Run<'a, T> {
 type Read<T> = Result<Parsed<T>, InvalidArguments>;
 
 impl<'a, T: DeserializeOwned> Run<'a, T> {
-    fn new(how: &'a Agreement, plans: Plans, own_policies: bool) -> Self {
+    fn new(how: &'a Agreement, plans: Plans, own_policies: bool, has_formats: bool) -> Self {
         let [exact, ..] = &plans.by_policy;
-        let closed = Schema::new(exact.schema());
+        let closed = Schema::new(exact.schema(), has_formats);
         let report = AgreementReport {
             name: exact.name().to_owned(),
             fitting: 0,

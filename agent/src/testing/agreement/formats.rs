@@ -16,12 +16,13 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    pub(super) fn new(schema: &Value) -> Option<Schema> {
+    /// `has_formats`: whether a format refuses what is not of it.
+    pub(super) fn new(schema: &Value, has_formats: bool) -> Option<Schema> {
         let (day, time) = (reader("date")?, Arc::new(reader("time")?));
         let partial_time = move |text: &str| is_partial_time(&time, text);
         let (alone, partial_time) = (partial_time.clone(), partial_time);
         let strict = jsonschema::options()
-            .should_validate_formats(true)
+            .should_validate_formats(has_formats)
             .with_format("ip", |text: &str| text.parse::<std::net::IpAddr>().is_ok())
             .with_format("partial-time", alone)
             .with_format("partial-date-time", move |text: &str| {
