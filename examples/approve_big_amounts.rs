@@ -11,7 +11,7 @@
 
 use agent::loop_core::ApprovalRequest;
 use agent::model::{ScriptedModel, reply};
-use agent::{Assistant, Decision, EventKind, Value, json, tool, tools};
+use agent::{Assistant, Decision, EventKind, json, tool, tools};
 use std::error::Error;
 
 /// Sends money.
@@ -28,8 +28,11 @@ fn send_money(
 
 /// Asks whoever sits there. The arguments are checked and coerced before anybody is asked.
 async fn ask(request: ApprovalRequest) -> Decision {
-    let args: Value = serde_json::from_str(request.call.args.text()).unwrap_or_default();
-    println!("? May `{}` run with {args}? [y/amount/N]", request.call.name);
+    let (to, amount) = match (request.arg::<String>("to"), request.arg::<u64>("amount")) {
+        (Ok(to), Ok(amount)) => (to, amount),
+        (Err(error), _) | (_, Err(error)) => return Decision::Deny(error.to_string()),
+    };
+    println!("? May `{}` send {amount} EUR to {to}? [y/amount/N]", request.call.name);
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|_| line)
@@ -38,7 +41,7 @@ async fn ask(request: ApprovalRequest) -> Decision {
         Ok(Ok(line)) if line.trim() == "y" => Decision::Allow,
         // Another amount is checked like any argument, and the model is told of it.
         Ok(Ok(line)) if line.trim().parse::<u64>().is_ok() => {
-            Decision::AllowWith(json!({"to": args["to"], "amount": line.trim()}))
+            Decision::AllowWith(json!({"to": to, "amount": line.trim()}))
         }
         _ => Decision::Deny("the owner of the account said no".to_owned()),
     }

@@ -34,7 +34,7 @@ impl RunTool for Notes {
 
     async fn run(self, cx: &ToolContext) -> Self::Output {
         let notebook = cx.get::<Notebook>().ok_or_else(|| ToolError::new("there is no notebook"))?;
-        let mut notes = notebook.0.lock().map_err(|_| ToolError::new("the notebook is torn"))?;
+        let mut notes = notebook.0.lock().map_err(|_| ToolError::new("the notebook is not available"))?;
         let missing = |title: &str| ToolError::retry(format!("there is no note `{title}`; add it first"));
         match self {
             Notes::Add { title, text } => {

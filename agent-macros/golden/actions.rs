@@ -59,7 +59,7 @@ const _: () = {
                 _,
             >(
                 &__BLUEPRINT,
-                ::agent::__private::keys(&[]),
+                ::agent::__private::keys(&[::agent::__private::Option::None]),
                 |args, cx| {
                     ::agent::__private::Box::pin(async move {
                         {

@@ -30,9 +30,7 @@ impl Files {
 )]
 const _: () = {
     #[automatically_derived]
-    impl ::agent::__private::further_tool_blocks_say_set_and_a_name for Files {}
-    #[automatically_derived]
-    impl ::agent::__private::SharedTools for Files {
+    impl ::agent::__private::further_tool_blocks_say_set_and_a_name for Files {
         fn shared_tools(
             this: ::agent::__private::Arc<Self>,
         ) -> ::agent::__private::ToolSet {
@@ -165,7 +163,7 @@ const _: () = {
     #[automatically_derived]
     impl ::agent::__private::IntoTools for Files {
         fn into_tools(self) -> ::agent::__private::ToolSet {
-            <Self as ::agent::__private::SharedTools>::shared_tools(
+            <Self as ::agent::__private::further_tool_blocks_say_set_and_a_name>::shared_tools(
                 ::agent::__private::Arc::new(self),
             )
         }

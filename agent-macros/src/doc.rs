@@ -6,23 +6,31 @@
 
 mod links;
 mod sections;
+mod text;
+
+pub(crate) use self::text::{Piece, Text, of_expr};
 
 use crate::diag::Errors;
-use crate::grammar::string_of;
 use crate::tool::attr::Doc;
-use syn::{Attribute, Meta};
+use syn::{Attribute, Expr, Meta};
+
+/// One line of the docs, or a text that only the compiler can evaluate.
+#[derive(Clone)]
+enum Line {
+    Known(String),
+    /// `#[doc = include_str!(…)]`, a constant: used as it is, its sections included.
+    Constant(Box<Expr>),
+}
 
 /// The text of the doc comments among `attrs` for a model; `None` when there is none, or nothing in it.
-///
-/// `#[doc = include_str!(…)]` and the like cannot be read by a macro and are noted as errors.
-pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<String> {
-    text(&sections::split(&lines(attrs, errors)).0)
+pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<Text> {
+    composed(&sections::split(&lines(attrs, errors)).0)
 }
 
 /// What the doc comments of a tool say.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Docs {
-    pub(crate) description: Option<String>,
+    pub(crate) description: Option<Text>,
     /// The entries of `# Arguments`.
     pub(crate) arguments: Vec<(String, String)>,
 }
@@ -31,34 +39,70 @@ pub(crate) struct Docs {
 pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Docs {
     let lines = lines(attrs, errors);
     let (told, listed) = sections::split(&lines);
+    let is_empty = |line: &Line| matches!(line, Line::Known(text) if text.is_empty());
     let description = match doc {
-        Doc::ForModels => text(&told),
+        Doc::ForModels => composed(&told),
         Doc::Summary => {
-            let first = told.iter().skip_while(|line| line.is_empty());
-            text(&first.take_while(|line| !line.is_empty()).cloned().collect::<Vec<_>>())
+            let first = told.iter().skip_while(|line| is_empty(line));
+            let first: Vec<Line> = first.take_while(|line| !is_empty(line)).cloned().collect();
+            if let Some(Line::Constant(text)) = first.iter().find(|line| matches!(line, Line::Constant(_))) {
+                errors.at(
+                    text,
+                    "where the first paragraph of this text ends is not known while the macro expands: write the summary \
+                     as a doc comment in front of it, and an empty line `///`, or leave `doc = \"summary\"` out",
+                );
+            }
+            composed(&first)
         }
-        Doc::All => text(&lines),
+        Doc::All => composed(&lines),
         Doc::Nothing => None,
     };
+    // What is listed in a text that is not known here describes no parameter.
+    let listed: Vec<String> = listed
+        .into_iter()
+        .filter_map(|line| match line {
+            Line::Known(text) => Some(text),
+            Line::Constant(_) => None,
+        })
+        .collect();
     let arguments = sections::listed(&listed).into_iter();
     let arguments = arguments.filter_map(|(name, lines)| Some((name, text(&lines)?)));
     Docs { description, arguments: arguments.collect() }
 }
 
-fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<String> {
+fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<Line> {
     let mut lines = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("doc")) {
-        // `#[doc(hidden)]` and its kind are no text.
+        // `#[doc(hidden)]` and its kind are not text.
         let Meta::NameValue(pair) = &attr.meta else { continue };
-        match string_of(&pair.value) {
-            Some(text) => lines.extend(fragment(&text.value())),
-            None => errors.at(
-                &pair.value,
-                "a macro cannot read this text: write it as a doc comment, or as `description = \"…\"`",
-            ),
+        match of_expr(&pair.value, "doc", errors) {
+            Some(Piece::Known(text)) => lines.extend(fragment(&text).into_iter().map(Line::Known)),
+            Some(Piece::Constant(text)) => lines.push(Line::Constant(text)),
+            None => {}
         }
     }
     lines
+}
+
+/// The lines as one text: what is known in Markdown for models, and constants as they are.
+fn composed(lines: &[Line]) -> Option<Text> {
+    let mut pieces = Vec::new();
+    let mut known: Vec<String> = Vec::new();
+    for line in lines {
+        match line {
+            Line::Known(line) => known.push(line.clone()),
+            Line::Constant(constant) => {
+                pieces.extend(text(&std::mem::take(&mut known)).map(Piece::Known));
+                pieces.push(Piece::Constant(constant.clone()));
+            }
+        }
+    }
+    let last = text(&known);
+    if pieces.is_empty() {
+        return last.map(Text::Known);
+    }
+    pieces.extend(last.map(Piece::Known));
+    Some(Text::Composed(pieces))
 }
 
 fn text(lines: &[String]) -> Option<String> {
@@ -93,7 +137,7 @@ fn fragment(text: &str) -> Vec<String> {
 }
 
 /// How a line stands in its surroundings.
-enum Line<'a> {
+enum Markdown<'a> {
     Blank,
     /// Opens or closes a code block.
     Fence,
@@ -104,18 +148,18 @@ enum Line<'a> {
     Text(&'a str),
 }
 
-fn classify(line: &str) -> Line<'_> {
+fn classify(line: &str) -> Markdown<'_> {
     let text = line.trim_start();
     if text.is_empty() {
-        Line::Blank
+        Markdown::Blank
     } else if is_fence(text) {
-        Line::Fence
+        Markdown::Fence
     } else if is_list_item(text) {
-        Line::Item(line)
+        Markdown::Item(line)
     } else if text.starts_with('|') || text.starts_with('>') || is_heading(text) {
-        Line::Alone(line)
+        Markdown::Alone(line)
     } else {
-        Line::Text(text)
+        Markdown::Text(text)
     }
 }
 
@@ -150,26 +194,26 @@ fn normalise(lines: &[String]) -> String {
         }
         let blank_before = std::mem::replace(&mut after_blank, false);
         match classify(line) {
-            Line::Blank => (open, after_blank) = (false, true),
-            Line::Fence => {
+            Markdown::Blank => (open, after_blank) = (false, true),
+            Markdown::Fence => {
                 let mark: String = line.trim().chars().take_while(|c| matches!(c, '`' | '~')).collect();
                 (fence, open) = (Some(mark), false);
                 out.push(line.clone());
             }
-            Line::Item(item) => {
+            Markdown::Item(item) => {
                 out.push(item.to_owned());
                 open = true;
             }
-            Line::Alone(text) => {
+            Markdown::Alone(text) => {
                 out.push(text.to_owned());
                 open = false;
             }
             // Indented code: four spaces after a blank line.
-            Line::Text(_) if blank_before && !out.is_empty() && line.starts_with("    ") => {
+            Markdown::Text(_) if blank_before && !out.is_empty() && line.starts_with("    ") => {
                 out.push(line.clone());
                 (open, after_blank) = (false, true);
             }
-            Line::Text(text) => match out.last_mut() {
+            Markdown::Text(text) => match out.last_mut() {
                 Some(last) if open => {
                     last.push(' ');
                     last.push_str(text.trim_end());

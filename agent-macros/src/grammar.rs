@@ -12,6 +12,7 @@ pub(crate) use self::literal::{Number, bare, integer_of, string_of};
 use self::literal::by_commas;
 use self::unknown::unknown;
 use crate::diag::{Errors, listed, nearest};
+use crate::doc::{self, Piece, Text};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
@@ -56,7 +57,7 @@ pub(crate) fn helper_options(name: &str, attrs: &[Attribute], keys: Keys, errors
         let example = keys.known.first().copied().unwrap_or_default();
         match &attr.meta {
             Meta::List(list) if !matches!(list.delimiter, syn::MacroDelimiter::Paren(_)) => {
-                errors.at(attr, format!("options stand in parentheses: write `#[{name}(…)]`"));
+                errors.at(attr, format!("options go in parentheses: write `#[{name}(…)]`"));
             }
             Meta::List(list) if list.tokens.is_empty() => {
                 errors.at(
@@ -66,10 +67,8 @@ pub(crate) fn helper_options(name: &str, attrs: &[Attribute], keys: Keys, errors
             }
             Meta::List(list) => found.extend(entries(list.tokens.clone(), keys, &mut seen, errors)),
             Meta::Path(_) | Meta::NameValue(_) => {
-                errors.at(
-                    attr,
-                    format!("options stand in parentheses: write for example `#[{name}({example})]`"),
-                );
+                errors
+                    .at(attr, format!("options go in parentheses: write for example `#[{name}({example})]`"));
             }
         }
     }
@@ -136,6 +135,15 @@ fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
     Ok(())
 }
 
+/// What to write instead of a word that is not one of `words`.
+pub(crate) fn choices(word: &str, words: &[&str]) -> String {
+    let all = listed(words, "and");
+    match nearest(word, words) {
+        Some(near) => format!("did you mean `{near}`? The values are {all}"),
+        None => format!("the values are {all}"),
+    }
+}
+
 /// Whether the key is known here and new; otherwise the error is noted.
 fn admitted(key: &Ident, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors) -> bool {
     let name = key.to_string();
@@ -176,13 +184,37 @@ impl Entry {
         }
     }
 
-    /// `key = "text"`
+    /// `key = "text"`, or a `concat!(…)` of literals.
     pub(crate) fn text(&self, errors: &mut Errors) -> Option<LitStr> {
-        if let Some(Lit::Str(text)) = self.literal() {
-            return Some(text.clone());
+        let text = self.known_text();
+        if text.is_none() {
+            self.wrong(
+                errors,
+                &format!("write a string literal, or `concat!(…)` of literals: `{} = \"…\"`", self.key),
+            );
         }
-        self.wrong(errors, &format!("write a string literal: `{} = \"…\"`", self.key));
-        None
+        text
+    }
+
+    /// The text, where it is known while the macro expands.
+    pub(crate) fn known_text(&self) -> Option<LitStr> {
+        match &self.value {
+            Value::Equals(expr) => string_of(expr),
+            _ => None,
+        }
+    }
+
+    /// `key = TEXT` for a model: a literal, or a constant expression.
+    pub(crate) fn description(&self, errors: &mut Errors) -> Option<Text> {
+        match &self.value {
+            Value::Equals(expr) if self.known_text().is_none() => {
+                match doc::of_expr(expr, &self.key.to_string(), errors)? {
+                    Piece::Known(text) => Some(Text::Known(text)),
+                    constant @ Piece::Constant(_) => Some(Text::Composed(vec![constant])),
+                }
+            }
+            _ => self.some_text(errors).map(|text| Text::Known(text.value())),
+        }
     }
 
     /// `key = "text"`, not empty.
@@ -207,14 +239,17 @@ impl Entry {
         let value = text.value();
         let found = words.iter().copied().find(|word| *word == value);
         if found.is_none() {
-            let near =
-                nearest(&value, words).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            errors.at(
-                text,
-                format!("`{}` has no value `{value}`: {near}Known are {}", self.key, listed(words, "and")),
-            );
+            errors.at(text, format!("`{}` has no value `{value}`: {}", self.key, choices(&value, words)));
         }
         found
+    }
+
+    /// The number of `key = 3`, where it is that.
+    pub(crate) fn literal_integer(&self) -> Option<u64> {
+        match self.literal() {
+            Some(Lit::Int(number)) => number.base10_parse().ok(),
+            _ => None,
+        }
     }
 
     /// The word of `key = true`, where it is that.
@@ -318,7 +353,16 @@ impl Entry {
         {
             return Some(path.path.clone());
         }
-        self.wrong(errors, &format!("write a path without quotes: `{} = {example}`", self.key));
+        let advice = match &self.value {
+            Value::Equals(expr) if matches!(bare(expr), Expr::Closure(_)) => {
+                format!(
+                    "a closure cannot stand here: write a function, and its path: `{} = {example}`",
+                    self.key
+                )
+            }
+            _ => format!("write a path without quotes: `{} = {example}`", self.key),
+        };
+        self.wrong(errors, &advice);
         None
     }
 

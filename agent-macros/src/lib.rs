@@ -10,6 +10,7 @@ mod doc;
 #[cfg(test)]
 mod expansions;
 mod grammar;
+mod manifest;
 mod path;
 mod policy;
 mod tool;

@@ -1,10 +1,11 @@
 //! The way from generated code to the library.
 
+use crate::manifest;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::Path;
 
-/// The path of the library's private module, `::agent::__private` unless `crate = path` says otherwise.
+/// The path of the library's private module, `::agent::__private` unless `crate = path` or the manifest says otherwise.
 ///
 /// Everything that generated code names goes through it, so that nothing depends on what the user imported,
 /// shadowed or renamed.
@@ -13,7 +14,11 @@ pub(crate) struct Private(TokenStream);
 
 impl Private {
     pub(crate) fn new(krate: Option<&Path>) -> Self {
-        Self(krate.map_or_else(|| quote!(::agent::__private), |path| quote!(#path::__private)))
+        if let Some(path) = krate {
+            return Self(quote!(#path::__private));
+        }
+        let renamed = manifest::renamed();
+        Self(renamed.map_or_else(|| quote!(::agent::__private), |name| quote!(::#name::__private)))
     }
 
     /// The same path, standing at `span`: errors in what it leads to are shown there.

@@ -1,7 +1,7 @@
 //! Coercion policies in words: `strict`, `lenient - fold_enum`.
 
-use crate::diag::{Errors, listed, nearest};
-use crate::grammar::Entry;
+use crate::diag::Errors;
+use crate::grammar::{Entry, choices};
 use crate::path::Private;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -39,12 +39,7 @@ impl Policy {
             return Some(Policy { base: entry.word(POLICIES, errors)?, changes: Vec::new() });
         };
         let mut wrong = |word: &str, known: &[&str]| {
-            let near =
-                nearest(word, known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            entry.wrong(
-                errors,
-                &format!("`coerce` has no `{word}`: {near}Known are {}", listed(known, "and")),
-            );
+            entry.wrong(errors, &format!("`coerce` has no `{word}`: {}", choices(word, known)));
         };
         let (name, mut rest) = text.split_at(text.find(['+', '-']).unwrap_or(text.len()));
         let Some(base) = POLICIES.iter().copied().find(|policy| *policy == name.trim()) else {

@@ -6,7 +6,7 @@ use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Expr, Path, Token};
+use syn::{Attribute, Expr, Path, Stmt, Token};
 
 /// The input is `(CRATE) a, b::c, Expr::new()`; the group comes from `macro_rules!`, where `$crate` is known.
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
@@ -31,6 +31,11 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
             tool_path = &group.expr;
         }
         let Expr::Path(path) = tool_path else {
+            // The braces of `{ value }` only say that it is a value.
+            let (at, entry) = match value_in_braces(&entry) {
+                Some(value) => (ours(span(value)), value),
+                None => (at, &entry),
+            };
             adds.push(quote_spanned!(at=> #(#cfgs)* #set.add(#entry);));
             continue;
         };
@@ -61,6 +66,17 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         }
         #set
     })
+}
+
+/// The expression in a block that consists of it alone: an error about it then speaks of the value, not of the block.
+fn value_in_braces(entry: &Expr) -> Option<&Expr> {
+    match entry {
+        Expr::Block(block) if block.label.is_none() => match &block.block.stmts[..] {
+            [Stmt::Expr(value, None)] => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The `#[cfg]` of an entry.

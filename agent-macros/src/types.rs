@@ -1,9 +1,10 @@
 //! Types as tokens: what a macro may know of them without resolving a name.
 
+use crate::args::field::is_primitive;
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
-use syn::{GenericArgument, Lifetime, PathArguments, Type, parse_quote};
+use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath, parse_quote};
 
 /// `Self` means the user's type, also inside a type of ours. `with` is as [`as_self`] writes it.
 pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
@@ -186,18 +187,65 @@ pub(crate) fn innermost(ty: &Type) -> &Type {
     inside.map_or(ty, innermost)
 }
 
-/// The types in `ty` whose first of several arguments is a tuple or an array, as the key of a map would be.
-pub(crate) fn with_composed_keys(ty: &Type) -> Vec<Type> {
-    struct Found(Vec<Type>);
+/// The data of an `Arc<str>` or `Arc<[T]>`, which is text or a list and no state.
+pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last =
+        path.path.segments.last().filter(|last| ["Arc", "Rc"].iter().any(|name| last.ident == name))?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(data @ Type::Slice(_))) => Some(data),
+        Some(GenericArgument::Type(data @ Type::Path(path))) if path.path.is_ident("str") => Some(data),
+        _ => None,
+    }
+}
+
+/// The first type in `ty` that a reference leads to, where that has a name and is not `str`.
+pub(crate) fn referenced(ty: &Type) -> Option<Type> {
+    struct Found(Option<Type>);
+    impl VisitMut for Found {
+        fn visit_type_mut(&mut self, ty: &mut Type) {
+            if let Type::Reference(reference) = &*ty
+                && let Type::Path(path) = &*reference.elem
+                && !path.path.is_ident("str")
+            {
+                self.0.get_or_insert_with(|| (*reference.elem).clone());
+            }
+            visit_mut::visit_type_mut(self, ty);
+        }
+    }
+    let mut found = Found(None);
+    found.visit_type_mut(&mut ty.clone());
+    found.0
+}
+
+/// Whether a lifetime stands somewhere in `tokens`.
+pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().any(|token| match token {
+        TokenTree::Punct(punct) => punct.as_char() == '\'',
+        TokenTree::Group(group) => has_lifetime(&group.stream()),
+        _ => false,
+    })
+}
+
+/// The types in `ty` whose first of several arguments may be no text, as the key of a map has to be: a tuple, an array, or another
+/// type, which is returned.
+pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
+    struct Found(Vec<(Type, Option<Type>)>);
     impl VisitMut for Found {
         fn visit_type_mut(&mut self, ty: &mut Type) {
             if let Type::Path(path) = &*ty
                 && let Some(PathArguments::AngleBracketed(arguments)) =
                     path.path.segments.last().map(|segment| &segment.arguments)
                 && arguments.args.len() > 1
-                && let Some(GenericArgument::Type(Type::Tuple(_) | Type::Array(_))) = arguments.args.first()
+                && let Some(GenericArgument::Type(key)) = arguments.args.first()
             {
-                self.0.push(ty.clone());
+                let text = |path: &TypePath| path.path.is_ident("String") || is_primitive(key);
+                match key {
+                    Type::Tuple(_) | Type::Array(_) => self.0.push((ty.clone(), None)),
+                    Type::Path(path) if !text(path) => self.0.push((ty.clone(), Some(key.clone()))),
+                    _ => {}
+                }
             }
             visit_mut::visit_type_mut(self, ty);
         }
@@ -265,6 +313,20 @@ mod tests {
         assert_eq!(of(parse_quote!(HashMap<String, [Inner; 2], S>)), "Inner");
         assert_eq!(of(parse_quote!(Inner<Vec<u8>>)), "Inner<Vec<u8>>");
         assert_eq!(of(parse_quote!((Inner, u8))), "(Inner, u8)");
+    }
+
+    #[test]
+    fn what_references_lead_to() {
+        let of = |ty: Type| referenced(&ty).map(|ty| pretty(&ty));
+        assert_eq!(of(parse_quote!(Option<Vec<&a::Db>>)).as_deref(), Some("a::Db"));
+        assert_eq!(of(parse_quote!(Option<&str>)), None);
+        assert_eq!(of(parse_quote!(Option<&[u8]>)), None);
+        assert!(has_lifetime(&quote!(Option<S<'static>>)) && !has_lifetime(&quote!(Option<S>)));
+        let data = |ty: Type| shared_data(&ty).map(pretty);
+        assert_eq!(data(parse_quote!(std::sync::Arc<str>)).as_deref(), Some("str"));
+        assert_eq!(data(parse_quote!(Arc<[u8]>)).as_deref(), Some("[u8]"));
+        assert_eq!(data(parse_quote!(Arc<Db>)), None);
+        assert_eq!(data(parse_quote!(Arc<dyn Clock>)), None);
     }
 
     #[test]

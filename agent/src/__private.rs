@@ -6,12 +6,14 @@ pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
 pub use crate::tool::BoxFuture;
 pub use crate::tool::approval::Approval;
 pub use crate::tool::arguments::{Argument, ToolArgs};
+pub use crate::tool::composed::{composed_len, composed_text, some_text};
 pub use crate::tool::constraint::{Bound, KeysUnknown, SortUnknown, bound, text_keys};
 pub use crate::tool::context::ToolContext;
 pub use crate::tool::convert::{
     ErrorUnknown, ErrorWithSource, OfError, OfValue, PlainValue, ReturnError, ReturnValue, Returned,
     ValueUnknown,
 };
+pub use crate::tool::debug_secrets::{AskDebug, debug_is_asked};
 pub use crate::tool::glue::{
     DefaultValue, Inject, InjectState, JsonUnknown, State, blocking, default, from_text, keys, limit_length,
     read_with, sendable, show_default, skipped, typed,
@@ -20,16 +22,16 @@ pub use crate::tool::listing::{StaticTool, assert_distinct, duplicate_message, d
 pub use crate::tool::outcome::ToolOutcome;
 pub use crate::tool::policy::Effect;
 pub use crate::tool::probe::{
-    AdviceUnknown, ArgumentUnknown, FieldType, Known, NotRead, NotWritten, ObjectUnknown, OrIdle, OrStandIn,
-    OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field, needs_name, output,
-    own_argument, runs, shared, whole_object,
+    AdviceUnknown, ArgumentUnknown, DebugUnknown, FieldType, Known, NotRead, NotWritten, ObjectUnknown,
+    OrIdle, OrStandIn, OutputType, Pick, Probe, RunUnknown, SchemaUnknown, Shared, advise, argument, field,
+    needs_name, output, own_argument, runs, shared, whole_object,
 };
 pub use crate::tool::result_schema::{
     NoOutputSchema, OutputField, OutputOf, OutputOfValue, OutputSchema, OutputUnknown, OutputWithSchema,
     output_from,
 };
-pub use crate::tool::schemas::{Flattened, closed_set};
-pub use crate::tool::set::{Entry, IntoTools, SharedTools, ToolSet, further_tool_blocks_say_set_and_a_name};
+pub use crate::tool::schemas::{CompareNames, Flattened, closed_set, names_of};
+pub use crate::tool::set::{Entry, IntoTools, ToolSet, further_tool_blocks_say_set_and_a_name};
 pub use crate::tool::spec::{Blueprint, Compiled, Spec};
 pub use agent_macros::{ToolArgs, tools_impl};
 pub use std::borrow::Cow;
@@ -37,7 +39,7 @@ pub use std::boxed::Box;
 pub use std::convert::{From, Into};
 pub use std::default::Default;
 pub use std::option::Option;
-pub use std::primitive::{bool, str};
+pub use std::primitive::{bool, str, u8};
 pub use std::result::Result;
 pub use std::sync::{Arc, LazyLock};
 pub use {schemars, serde, serde_json};

@@ -89,6 +89,8 @@ mod panics;
 #[cfg(any(feature = "runtime", feature = "store-sql", feature = "testing"))]
 mod private_files;
 pub mod provider;
+#[cfg(any(feature = "http", feature = "mcp-client", feature = "testing"))]
+mod quoted;
 #[cfg(feature = "runtime")]
 mod runtime;
 pub mod schema;
@@ -167,7 +169,7 @@ pub fn model(
     provider::absent::model(name)
 }
 
-pub use args::{Base64, HumanDuration, Violations};
+pub use args::{ArgumentError, Base64, HumanDuration, Violations};
 pub use loop_core::{Event, EventKind, LoopGuard, RecordedTurn, RunStop, SteeringPolicy, UsageLimits};
 pub use model::ScriptedModel;
 #[cfg(feature = "runtime")]

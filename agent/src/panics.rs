@@ -24,17 +24,16 @@ pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(panic_text)
 }
 
-/// Runs a future of the application. The error is the message of its panic.
+/// Runs a future of the application. The error is the message of its panic. Its drop is guarded, too, also if nobody waits for its end.
 #[cfg(any(feature = "http", feature = "mcp-server", feature = "mcp-client", feature = "runtime"))]
-pub(crate) async fn catch_future<'a, T>(
-    start: impl FnOnce() -> crate::BoxFuture<'a, T>,
-) -> Result<T, String> {
+pub(crate) async fn catch_future<F: Future + Unpin>(start: impl FnOnce() -> F) -> Result<F::Output, String> {
+    use std::pin::Pin;
     use std::task::Poll;
 
     let mut future = DropsQuietly(Some(catch(start)?));
     let end = std::future::poll_fn(|task| {
         let Some(running) = &mut future.0 else { return Poll::Pending };
-        match catch(|| running.as_mut().poll(task)) {
+        match catch(|| Pin::new(running).poll(task)) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Err(panic) => Poll::Ready(Err(panic)),

@@ -104,10 +104,10 @@ impl fmt::Display for StepKey {
 /// use agent::StepKey;
 ///
 /// let error = "run-1/tool".parse::<StepKey>().unwrap_err();
-/// assert!(error.to_string().starts_with("`run-1/tool` is no step key"));
+/// assert!(error.to_string().starts_with("`run-1/tool` is not a step key"));
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no step key: the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`")]
+#[error("`{text}` is not a step key: the form is RUN/TURN/KIND/ORD, for example `run-1/2/tool/0`")]
 pub struct ParseStepKeyError {
     text: String,
 }

@@ -10,6 +10,19 @@ pub(crate) const SECRET: &str = "[secret]";
 /// Where a call keeps its arguments, in the bodies of providers and of MCP; and a result those that somebody gave its call.
 const ARGUMENTS: [&str; 4] = ["arguments", "input", "args", "edited_args"];
 
+/// What stands in a reply that calls a tool, in the protocols of providers and in the events of models.
+const CALLS: [&str; 5] = ["tool_use", "tool_call", "function_call", "functionCall", "\"function\""];
+
+/// The values of all keys `name` in a text that has JSON in it.
+fn names(text: &str) -> Vec<&str> {
+    let after = text.split("\"name\"").skip(1);
+    after
+        .filter_map(|rest| {
+            rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split('"').next()
+        })
+        .collect()
+}
+
 /// The tools, by name; of one that has no secrets, that alone. Clones are one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets {
@@ -31,10 +44,19 @@ impl Secrets {
         self.read(|tools| tools.values().all(Option::is_none))
     }
 
-    /// Whether a reply may call a tool that has secrets.
+    /// Whether a reply may call a tool that has secrets: one of those, or one that is not known, because its name may be misspelled.
     pub(crate) fn are_called_in(&self, reply: &str) -> bool {
-        let names = |name: &str| reply.contains(&format!("\"{name}\""));
-        self.read(|tools| tools.iter().any(|(name, tool)| tool.is_some() && names(name)))
+        if self.is_empty() {
+            return false;
+        }
+        let called = names(reply);
+        let is_harmless = |name: &&str| self.read(|tools| matches!(tools.get(*name), Some(None)));
+        let is_secret = |name: &str, tool: &Option<ToolDefinition>| {
+            tool.is_some() && reply.contains(&format!("\"{name}\""))
+        };
+        self.read(|tools| tools.iter().any(|(name, tool)| is_secret(name, tool)))
+            || CALLS.iter().any(|word| reply.contains(word))
+                && (called.is_empty() || !called.iter().all(is_harmless))
     }
 
     /// Hides the secret arguments of the calls in a body, wherever they stand; `server` is whose tools they are, if not
@@ -60,7 +82,11 @@ impl Secrets {
 
     fn hide_arguments(&self, name: &str, arguments: &mut Value, server: Option<&str>) {
         let hidden = self.read(|tools| match server {
-            None => tools.get(name)?.as_ref().map(|tool| hidden(tool, arguments)),
+            None => match tools.get(name) {
+                Some(tool) => tool.as_ref().map(|tool| hidden(tool, arguments)),
+                // A misspelled name may be that of any.
+                None => tools.values().any(Option::is_some).then(|| SECRET.into()),
+            },
             Some(server) => match tools.get(&format!("{server}__{name}")) {
                 Some(tool) => tool.as_ref().map(|tool| hidden(tool, arguments)),
                 // It is called otherwise here: it may be any of those that have secrets.
@@ -146,6 +172,7 @@ mod tests {
             json!({"contents": [{"parts": [{"functionCall": {"name": "sign_in", "args": args}}]}]}),
             json!([{"name": "sign_in", "arguments": r#"{"user": "ann", "pin": 4711"#}]),
             json!([{"role": "tool_result", "tool": "sign_in", "edited_args": args}]),
+            json!([{"name": "sing_in", "arguments": args}]),
         ];
         for mut body in bodies {
             let before = body.to_string();
@@ -154,6 +181,15 @@ mod tests {
             assert!(before.contains("4711") && !shown.contains("4711") && shown.contains(SECRET), "{shown}");
         }
         assert!(secrets().are_called_in(r#"{"type":"tool_use","name":"sign_in"}"#));
+        for reply in [
+            r#"{"type":"tool_use","name":"sing_in"}"#,
+            r#"{"tool_calls":[{"function":{"name": "greet"}},{"function":{"name": "sing_in"}}]}"#,
+            r#"{"functionCall":{"args":{}}}"#,
+            r#"{"type":"tool_call_start","index":0,"id":"1","name":"sing_in"}"#,
+        ] {
+            assert!(secrets().are_called_in(reply), "a name that is not known: {reply}");
+        }
+        assert!(!secrets().are_called_in(r#"{"type":"tool_use","name" : "greet"}"#));
         assert!(!secrets().are_called_in(r#"{"text":"I can use sign_in."}"#));
         let mut other = json!([{"name": "greet", "arguments": {"name": "4711"}}]);
         let before = other.clone();

@@ -3,18 +3,18 @@
 use std::error::Error;
 
 use agent::args::{Plan, PlanOptions};
-use agent::message::Conversation;
+use agent::message::{CacheMark, Conversation, HandOff, Message, Recipient};
 use agent::model::{ManagedTool, ModelRequest, OutputSchema, ToolChoice, WebFetch, WebSearch};
 use agent::provider::HttpRequest;
 use agent::{ToolDefinition, Value, json};
 
 use crate::Options;
 
-/// A stored conversation as a request: the messages, and beside them what a request may have, under the names of
-/// [`ModelRequest`]'s fields.
+/// A stored conversation as the request that an assistant would send: the messages after the hand-off to this model, and beside
+/// them what a request may have, under the names of [`ModelRequest`]'s fields.
 pub(crate) fn encode(options: &Options, file: &str, given: &Value) -> Result<Value, Box<dyn Error>> {
-    let request = neutral(options, given)?;
     let model = given.get("model").and_then(Value::as_str).unwrap_or(&options.model);
+    let request = neutral(options, given, model)?;
     let http = options.protocol.encode(&options.info(model), &request)?;
     Ok(line(options, file, &http))
 }
@@ -35,12 +35,27 @@ fn line(options: &Options, file: &str, http: &HttpRequest) -> Value {
     json!({"file": file, "method": http.method, "url": url, "headers": headers, "body": http.body})
 }
 
-fn neutral(options: &Options, given: &Value) -> Result<ModelRequest, Box<dyn Error>> {
+/// What an assistant sends of a conversation to this model.
+fn handed_off(options: &Options, conversation: &Conversation, model: &str) -> Vec<Message> {
+    let known = options.protocol.capabilities(model);
+    let mut recipient = Recipient::new(options.provider.as_str(), options.protocol.api(), model);
+    (recipient.takes_images, recipient.takes_documents, recipient.takes_audio) =
+        (known.images, known.documents, known.audio);
+    let told = |message: &Message| match message {
+        Message::ToolResult(result) if result.edited_args.is_some() => {
+            result.clone().with_content(result.told().into_owned()).into()
+        }
+        message => message.clone(),
+    };
+    HandOff::of(conversation, recipient).messages().iter().map(|message| told(message)).collect()
+}
+
+fn neutral(options: &Options, given: &Value, model: &str) -> Result<ModelRequest, Box<dyn Error>> {
     let list =
         if given.is_array() { given } else { given.get("messages").ok_or("the file has no `messages`")? };
     let mut conversation: Conversation = serde_json::from_value(list.clone())?;
     conversation.repair();
-    let mut request = ModelRequest::new(conversation.shared().iter().cloned());
+    let mut request = ModelRequest::new(handed_off(options, &conversation, model));
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     request.system = text("system").map(Into::into);
     let mut tools = Vec::new();
@@ -48,10 +63,22 @@ fn neutral(options: &Options, given: &Value) -> Result<ModelRequest, Box<dyn Err
         let word = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
         let schema = tool.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"}));
         let plan = Plan::compile(word("name"), &schema, PlanOptions::default())?;
-        tools.push(ToolDefinition::new(plan, word("description"))?);
+        let examples = tool.get("examples").and_then(Value::as_array).into_iter().flatten();
+        let definition = ToolDefinition::new(plan, word("description"))?;
+        tools.push(examples.cloned().fold(definition, ToolDefinition::with_example));
     }
+    let is_set = |key: &str| given.get(key).and_then(Value::as_bool).unwrap_or_default();
+    request.examples_in_descriptions = is_set("examples_in_descriptions");
     request.tools = tools.into();
-    request.strict_tools = given.get("strict_tools").and_then(Value::as_bool).unwrap_or_default();
+    request.strict_tools = is_set("strict_tools");
+    if let Some(cache) = given.get("cache") {
+        let mark = |key: &str| {
+            cache.get(key).map(|mark| serde_json::from_value::<CacheMark>(mark.clone())).transpose()
+        };
+        (request.cache.system, request.cache.tools, request.cache.automatic) =
+            (mark("system")?, mark("tools")?, mark("automatic")?);
+        request.cache.key = cache.get("key").and_then(Value::as_str).map(str::to_owned);
+    }
     request.tool_choice = match given.get("tool_choice") {
         Some(Value::String(word)) => match word.as_str() {
             "auto" => ToolChoice::Auto,

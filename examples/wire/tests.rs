@@ -109,6 +109,25 @@ fn a_conversation_becomes_a_request_of_every_protocol() {
     }
 }
 
+/// What an assistant would send: what failed and what is foreign stays away, ids are those that all take, and notes are there.
+#[test]
+fn a_foreign_conversation_is_handed_over() {
+    for api in PROTOCOLS {
+        let body = wire(&["encode", "--api", api], "foreign.json").unwrap()["body"].to_string();
+        assert!(!body.contains("half a word"), "{api}: {body}");
+        assert_eq!(body.contains("STATE"), api == "openai-chat", "{api}: {body}");
+        assert!(
+            !body.contains("call:1") && !body.contains("d2F2") || api == "gemini" || api == "openai-chat",
+            "{api}: {body}"
+        );
+        for said in ["Hello!", "What is this?", "On the shelf.", "Thanks.", "black tea"] {
+            assert!(body.contains(said), "{api}: {said} is lost in {body}");
+        }
+        let begins = body.contains("begins with the assistant");
+        assert_eq!(begins, ["anthropic", "gemini"].contains(&api), "{api}: {body}");
+    }
+}
+
 #[test]
 fn wrong_words_are_told() {
     for (words, expected) in [

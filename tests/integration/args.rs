@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
+#[path = "args_bounds.rs"]
+mod bounds;
 #[path = "args_combined.rs"]
 mod combined;
 #[path = "args_exact.rs"]
@@ -25,6 +27,8 @@ mod properties;
 mod reports;
 #[path = "args_robust.rs"]
 mod robust;
+#[path = "args_rounded.rs"]
+mod rounded;
 #[path = "args_scalars.rs"]
 mod scalars;
 #[path = "args_schema.rs"]

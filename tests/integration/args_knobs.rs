@@ -78,6 +78,7 @@ fn policies_are_said_in_words() {
         ),
         ("strict + fold_enums", r#"no coercion policy has "fold_enums", did you mean "fold_enum"? "#),
         ("strict + unknown_dropped", r#"no coercion policy has "unknown_dropped""#),
+        ("strict - number_rounded", r#"no coercion policy has "number_rounded""#),
         ("strict +", r#"no coercion policy has """#),
         ("", r#"no coercion policy has "" (known: exact, strict, lenient)"#),
     ] {

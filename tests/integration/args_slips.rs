@@ -66,7 +66,7 @@ fn a_fault_of_syntax_shows_its_place() {
         ),
         ("no", "plain text, not JSON, beginning with `no`"),
         ("Sure! Here it is: {}", "plain text, not JSON, beginning with `Sure! Here it is: {}`"),
-        ("```json\n{\"name\": \"Ann\"}\n```", "a code fence, not JSON alone; leave the fence out"),
+        ("```json\n{\"name\": \"Ann\"}\n```", "a code fence around the JSON; leave the fence out"),
         (
             r#"{"name": "Ann"} thanks"#,
             "not valid JSON: trailing characters at line 1 column 17, near `e\": \"Ann\"} thanks`",
@@ -82,9 +82,7 @@ fn a_fault_of_syntax_shows_its_place() {
     let deep = format!(r#"{{"name": {}{}}}"#, "[".repeat(200), "]".repeat(200));
     line::<Trip>(
         &deep,
-        &format!(
-            "(arguments): nested too deeply: at most 127 objects and lists may stand in each other{end}"
-        ),
+        &format!("(arguments): nested too deeply: at most 127 levels of objects and lists{end}"),
     );
 }
 
@@ -127,10 +125,11 @@ fn a_call_inside_a_wrapper_is_offered_without_it() {
     }
     assert_eq!(offer(refused::<Trip>(r#"{"args": {"nme": "Ann"}}"#)), ann);
     assert_eq!(offer(refused::<Trip>(r#"{"args": {"name": 5}}"#)).as_deref(), Some(r#"{"name":"5"}"#));
+    // Both readings of this lead to the same call.
+    assert_eq!(offer(refused::<Trip>(r#"{"name": {"name": "Ann"}}"#)), ann);
+    assert_eq!(offer(refused::<Trip>(r#"{"names": {"name": "Ann"}}"#)), ann);
     for none in [
         r#"{"args": {"name": "Ann"}, "more": 1}"#,
-        r#"{"name": {"name": "Ann"}}"#,
-        r#"{"names": {"name": "Ann"}}"#,
         r#"{"args": {}}"#,
         r#"{"args": {"name": "Ann", "name": "Bob"}}"#,
         r#"{"args": [{"name": "Ann"}]}"#,

@@ -194,6 +194,12 @@ proptest! {
             stream.push(&text, &mut |_| {}).map_err(|e| TestCaseError::fail(e.to_string()))?;
             let mut got: Vec<String> = stream.issues().iter().map(|i| essence(i).to_string()).collect();
             let want = plan.parse::<Value>(&text).err();
+            // That the arguments are inside of something else only the whole can tell; then its places are the same.
+            if let Some(report) = want.as_ref().filter(|report| report.issues().iter().any(|i| i.problem.contains(" what is inside"))) {
+                let is_told = |early: &Issue| report.issues().iter().any(|issue| issue.path == early.path);
+                prop_assert!(stream.issues().iter().all(is_told), "{:?} {} {}", policy, schema, text);
+                continue;
+            }
             let top = |i: &&Issue| i.code == IssueCode::Missing && i.path.matches('/').count() == 1;
             let mut want: Vec<String> = want.iter().flat_map(InvalidArguments::issues).filter(|i| !top(i)).map(|i| essence(i).to_string()).collect();
             got.sort();

@@ -196,5 +196,5 @@ async fn as_parameters_of_tools() {
     );
     let (code, report) = failure(agent::tools![wait], "wait", &sent.replace("250ms", "-1s")).await;
     assert_eq!(code, "invalid_arguments");
-    assert!(report.contains("1. /poll: is no duration: write it without a sign"), "{report}");
+    assert!(report.contains("1. /poll: is not a duration: write it without a sign"), "{report}");
 }

@@ -162,6 +162,15 @@ pub(super) fn violations(dialect: Dialect, schema: &Value) -> Vec<String> {
     checker.broken
 }
 
+/// Anthropic's pattern for names: `^[a-zA-Z0-9_.-]{1,64}$`.
+fn has_other_names(map: &Map<String, Value>) -> bool {
+    let names = map.get("properties").and_then(Value::as_object).into_iter().flatten();
+    names.map(|(name, _)| name).any(|name| {
+        let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+        !letters || name.is_empty() || name.len() > 64
+    })
+}
+
 struct Checker<'s> {
     dialect: Dialect,
     rules: Rules,
@@ -299,6 +308,7 @@ impl<'s> Checker<'s> {
             Dialect::AnthropicStrict if map.get("minItems").and_then(Value::as_u64) > Some(1) => {
                 self.no(path, "minItems");
             }
+            Dialect::AnthropicStrict if has_other_names(map) => self.no(path, "the name of a property"),
             Dialect::LlamaCpp => {
                 let whole = pattern.starts_with('^') && pattern.ends_with('$');
                 if !pattern.is_empty() && !whole {

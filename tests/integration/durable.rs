@@ -479,3 +479,48 @@ async fn without_identity_a_service_listens_on_loopback_alone() {
     let local = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     service().serve_until(local, stopped()).await.unwrap();
 }
+
+/// Picks a number.
+#[tool(idempotent, max_result_bytes = 400)]
+fn pick(a: u8, b: u8, c: u8) -> Result<u32, agent::ToolError> {
+    if a > 100 {
+        return Err(agent::ToolError::retry(format!("{a} is too much")));
+    }
+    Ok(u32::from(a) + u32::from(b) + u32::from(c))
+}
+
+#[test]
+fn tries_are_counted_the_same_wherever_a_run_dies() {
+    // Worse, better, the same, other mistakes, and bodies that ask for another call.
+    let tries = [
+        [r#"{"a": "x", "b": "y"}"#, r#"{"a": 200, "b": 1, "c": 1}"#],
+        [r#"{"a": "x", "b": 1, "c": 1}"#, r#"{"a": 201, "b": 1, "c": 1}"#],
+        [r#"{"a": "z", "b": 1, "c": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#],
+        [r#"{"a": 1, "b": 999, "c": 1}"#, r#"{"a": 1}"#],
+        [r#"{"a": 1, "b": 1, "c": 1}"#, r#"{"a": 202, "b": 1, "c": 1}"#],
+    ];
+    let assistant = || {
+        let turns = tries.iter().map(|calls| {
+            calls.iter().fold(reply(), |reply, args| reply.tool_call("pick", args.replace(' ', "")))
+        });
+        let model = ScriptedModel::new(turns.chain([reply().text("done")]));
+        Assistant::builder(model).tools(tools![pick]).build().unwrap()
+    };
+    let expected = on_a_virtual_clock(async {
+        let assistant = assistant();
+        assistant.prompt("go").await.unwrap();
+        said(assistant.messages().shared())
+    });
+    assert!(expected.iter().any(|message| message["text"].as_str().unwrap().contains("the last of")));
+    let whole = rehearse(&assistant());
+    let outcome = on_a_virtual_clock(async { whole.play(None).await.unwrap().unwrap() });
+    assert_eq!(said(&outcome.messages), expected);
+    for count in 0..whole.steps().len() {
+        let cut = rehearse(&assistant());
+        let outcome = on_a_virtual_clock(async {
+            assert_eq!(cut.play(Some(Crash::before_step(count))).await.unwrap(), None);
+            cut.play(None).await.unwrap().unwrap()
+        });
+        assert_eq!(said(&outcome.messages), expected, "dead before step {count}");
+    }
+}

@@ -58,6 +58,7 @@ async fn an_action_is_told_by_its_name() {
 fn each_action_is_described() {
     let definition = definition(tools![Notes]);
     assert_eq!((definition.name(), definition.description()), ("notes", "Looks after notes."));
+    assert_eq!(definition.parameters().get("description"), None, "it is that of the tool");
     let branches = definition.parameters()["anyOf"].as_array().expect("alternatives").clone();
     let said: Vec<_> = branches.iter().map(|branch| branch["description"].as_str().expect("docs")).collect();
     assert_eq!(said, ["Writes a note down.", "Throws a note away.", "Counts the notes."]);

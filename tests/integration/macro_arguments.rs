@@ -455,3 +455,34 @@ fn a_skipped_field_is_what_its_type_or_the_whole_type_says() {
     let _ = read.mark;
     assert!(plan.parse::<Plain<u8>>(r#"{"value": 3, "list": [1]}"#).is_err());
 }
+
+/// Text and lists that are shared are data, not state.
+#[tool]
+fn shared_data(
+    #[arg(length(1..=5))] text: std::sync::Arc<str>,
+    #[arg(length(..=2))] list: Option<std::sync::Arc<[u8]>>,
+) -> String {
+    format!("{text} {list:?}")
+}
+
+#[tokio::test]
+async fn shared_text_and_lists_are_arguments() {
+    let set = || tools![shared_data];
+    assert_eq!(text(set(), "shared_data", r#"{"text": "a", "list": [1, 2]}"#).await, "a Some([1, 2])");
+    assert_eq!(property(set(), "text")["maxLength"], 5);
+    let (_, report) = failure(set(), "shared_data", r#"{"text": "", "list": [1, 2, 3]}"#).await;
+    assert!(report.contains("2 problems"), "{report}");
+}
+
+type Word<'a> = std::borrow::Cow<'a, str>;
+
+/// An alias with a lifetime that owns its data.
+#[tool]
+fn word(word: Word<'_>) -> String {
+    word.into_owned()
+}
+
+#[tokio::test]
+async fn a_lifetime_alone_is_not_a_reference() {
+    assert_eq!(text(tools![word], "word", r#"{"word": "a"}"#).await, "a");
+}

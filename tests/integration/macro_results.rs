@@ -1,9 +1,15 @@
 //! What `#[tool]` functions may return.
 
-#![expect(clippy::unnecessary_wraps, clippy::result_large_err, reason = "the types are what is tested")]
+#![expect(
+    clippy::unnecessary_wraps,
+    clippy::result_large_err,
+    clippy::option_option,
+    clippy::unused_async,
+    reason = "the types are what is tested"
+)]
 
 use crate::macro_support::{failure, outcome, text};
-use agent::{FailureCode, Json, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tools};
+use agent::{FailureCode, Json, RunTool, ToolContext, ToolError, ToolOutcome, ToolOutput, tool, tools};
 use serde_json::json;
 use std::fmt;
 
@@ -72,7 +78,7 @@ returning! {
     string: String = "a \"text\"".into();
     slice: &'static str = "text";
     number: f32 = 1.5;
-    list: Vec<u8> = vec![1, 2];
+    list: Vec<u16> = vec![1, 2];
     option: Option<u8> = Some(1);
     value: serde_json::Value = json!({"a": 1});
     derived: Reading = reading();
@@ -189,4 +195,80 @@ async fn numbers_that_are_not_finite_are_told() {
     let (_, words) = failure(tools![in_a_list], "in_a_list", "{}").await;
     assert_eq!(words, "the tool's result cannot be written as JSON: inf at /1");
     assert_eq!(text(tools![none_inside], "none_inside", "{}").await, r#"{"mean":1.5,"least":null}"#);
+}
+
+#[derive(ToolOutput)]
+struct Customer {
+    name: &'static str,
+}
+
+type Found<T> = Result<Option<T>, String>;
+
+returning! {
+    no_text: Option<String> = None;
+    empty_text: Option<&'static str> = Some("");
+    no_struct: Option<Customer> = None;
+    a_struct: Option<Customer> = Some(Customer { name: "Ann" });
+    none_in_result: Found<u8> = Ok(None);
+    none_inside_some: Option<Option<u8>> = Some(None);
+    no_output: Option<ToolOutput> = None;
+    an_output: Option<ToolOutput> = Some(ToolOutput::text("words"));
+    a_list: Vec<Option<u8>> = vec![None];
+}
+
+#[tokio::test]
+async fn none_is_a_text_that_says_so() {
+    for (set, name) in [
+        (tools![no_text], "no_text"),
+        (tools![no_struct], "no_struct"),
+        (tools![none_in_result], "none_in_result"),
+        (tools![none_inside_some], "none_inside_some"),
+        (tools![no_output], "no_output"),
+    ] {
+        let outcome = outcome(set, name, "{}", &ToolContext::new()).await;
+        let ToolOutcome::Completed(output) = outcome else { panic!("{name}: {outcome:?}") };
+        assert_eq!(output.text_content(), "There is none.", "{name}");
+        assert!(output.structured.is_none(), "{name}");
+    }
+    assert_eq!(text(tools![empty_text], "empty_text", "{}").await, "");
+    assert_eq!(text(tools![a_struct], "a_struct", "{}").await, r#"{"name":"Ann"}"#);
+    assert_eq!(text(tools![an_output], "an_output", "{}").await, "words");
+    assert_eq!(text(tools![a_list], "a_list", "{}").await, "[null]");
+}
+
+/// Finds a customer.
+#[tool(none = "There is no such customer.")]
+fn find_customer(number: u8) -> Found<Customer> {
+    Ok((number == 1).then_some(Customer { name: "Ann" }))
+}
+
+/// Finds the note of a customer.
+#[tool(none = concat!("No ", "note."))]
+async fn find_note(number: u8) -> Option<String> {
+    (number == 1).then(String::new)
+}
+
+#[tokio::test]
+async fn a_tool_says_in_its_own_words_that_there_is_none() {
+    let set = || tools![find_customer, find_note];
+    assert_eq!(text(set(), "find_customer", r#"{"number": 2}"#).await, "There is no such customer.");
+    assert_eq!(text(set(), "find_customer", r#"{"number": 1}"#).await, r#"{"name":"Ann"}"#);
+    assert_eq!(text(set(), "find_note", r#"{"number": 2}"#).await, "No note.");
+    assert_eq!(text(set(), "find_note", r#"{"number": 1}"#).await, "");
+}
+
+/// Reads the last note.
+#[tool(none = "There are no notes.")]
+struct LastNote {}
+
+impl RunTool for LastNote {
+    type Output = Option<Customer>;
+    async fn run(self, _cx: &ToolContext) -> Option<Customer> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_struct_tool_says_it_too() {
+    assert_eq!(text(tools![LastNote], "last_note", "{}").await, "There are no notes.");
 }

@@ -68,10 +68,28 @@ async fn structs_run() {
     assert_eq!(failed, ("tool_error".into(), "because call_1".into()));
 }
 
+/// What to read.
+#[derive(ToolArgs)]
+struct Place {
+    page: u8,
+}
+
+/// Reads a page.
+#[tool]
+fn read_page(place: Place) -> u8 {
+    place.page
+}
+
+#[test]
+fn another_description_of_the_object_stays() {
+    assert_eq!(definition(tools![read_page]).parameters()["description"], "What to read.");
+}
+
 #[test]
 fn fields_are_the_parameters() {
     let definition = definition(tools![AddNumbers]);
     assert_eq!(definition.description(), "Adds two numbers.");
+    assert_eq!(definition.parameters().get("description"), None, "it is that of the tool");
     let properties = &definition.parameters()["properties"];
     assert_eq!(properties["a"]["description"], "First term.");
     assert_eq!(properties["b"]["default"], 1);

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-const FIXTURE: &str = env!("CARGO_BIN_EXE_mcp-fixture-server");
+pub(crate) const FIXTURE: &str = env!("CARGO_BIN_EXE_mcp-fixture-server");
 
 /// Adds two numbers.
 #[tool(read_only, idempotent)]
@@ -221,6 +221,41 @@ async fn a_server_that_hangs_or_lies_costs_an_error() {
     }
     assert_eq!(call(&registry, "m__hang", json!({})).await.code(), Some("timeout"));
     assert_eq!(call(&registry, "m__huge", json!({})).await.code(), Some("result_too_long"));
+}
+
+#[tokio::test]
+async fn a_message_without_an_end_is_left_after_its_limit() {
+    // A body, one event, one line of an event, and a comment that never ends.
+    let answers = [
+        ("body", "application/json", "[[[["),
+        ("event", "text/event-stream", "data: xxxxxxxxxx\n"),
+        ("line", "text/event-stream", "data: xx"),
+        ("comment", "text/event-stream", ": xx"),
+    ];
+    let mock = Mock::start(move |method, _params, _nth| match method {
+        "tools/list" => Answer::tools(&["body", "event", "line", "comment", "works"]),
+        _ => Answer::Result(json!({})),
+    });
+    let mock = mock.on_call(move |tool, _nth| {
+        let endless = answers.iter().find(|(name, ..)| *name == tool);
+        endless.map_or_else(|| Answer::text("It works."), |(_, kind, part)| Answer::Endless(kind, part))
+    });
+    let sent = mock.sent();
+    let url = mock.run().await;
+    let limits = ClientLimits { call: Duration::from_secs(30), definitions: 100_000, ..hasty() };
+    let config = ClientConfig::http(&url).name("m").era(Era::Legacy).limits(limits);
+    let client = Client::connect(config).await.unwrap();
+    let registry = registry(&client);
+    for (tool, ..) in answers {
+        sent.store(0, Ordering::Relaxed);
+        let begun = Instant::now();
+        let outcome = call(&registry, &format!("m__{tool}"), json!({})).await;
+        assert!(outcome.is_error(), "{tool}: {outcome:?}");
+        let sent = sent.load(Ordering::Relaxed);
+        // What the sockets hold is on its way, too.
+        assert!(sent < 24 << 20, "{tool}: {sent} bytes were read in {:?}: {outcome:?}", begun.elapsed());
+        assert_eq!(call(&registry, "m__works", json!({})).await.text(), "It works.", "after {tool}");
+    }
 }
 
 #[tokio::test]

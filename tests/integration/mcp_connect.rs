@@ -98,8 +98,8 @@ async fn what_answers_is_no_mcp_server() {
     let empty = answers("202 Accepted", "", "").await;
     for (url, what) in [
         (&page, "it answered with `text/html`, not with a message of MCP"),
-        (&json, "it answered with JSON that is no message of MCP"),
-        (&bare, "it answered with something that is no message of MCP"),
+        (&json, "it answered with JSON that is not a message of MCP"),
+        (&bare, "it answered with something that is not a message of MCP"),
         (&empty, "it ended the connection without an answer"),
     ] {
         for era in ERAS {

@@ -15,6 +15,8 @@ pub(crate) enum Answer {
     Raw(String),
     /// Nothing, for a minute.
     Hang,
+    /// This stream of bytes, again and again for as long as they are read, after a head of this type.
+    Endless(&'static str, &'static str),
     /// The connection ends.
     Close,
 }
@@ -38,17 +40,28 @@ type RespondToCall = dyn Fn(&str, usize) -> Answer + Send + Sync;
 pub(crate) struct Mock {
     respond: Arc<Respond>,
     respond_to_call: Arc<RespondToCall>,
+    /// The number of bytes of endless answers.
+    sent: Arc<AtomicUsize>,
 }
 
 impl Mock {
     pub(crate) fn start(respond: impl Fn(&str, &Value, usize) -> Answer + Send + Sync + 'static) -> Self {
-        Self { respond: Arc::new(respond), respond_to_call: Arc::new(|_, _| Answer::Result(json!({}))) }
+        Self {
+            respond: Arc::new(respond),
+            respond_to_call: Arc::new(|_, _| Answer::Result(json!({}))),
+            sent: Arc::default(),
+        }
     }
 
     /// How calls are answered, by tool.
     pub(crate) fn on_call(mut self, respond: impl Fn(&str, usize) -> Answer + Send + Sync + 'static) -> Self {
         self.respond_to_call = Arc::new(respond);
         self
+    }
+
+    /// The number of bytes of endless answers that were written.
+    pub(crate) fn sent(&self) -> Arc<AtomicUsize> {
+        self.sent.clone()
     }
 
     /// Its URL. It ends with the test's runtime.
@@ -104,6 +117,16 @@ impl Mock {
             Answer::Raw(body) => body,
             Answer::Hang => {
                 tokio::time::sleep(Duration::from_secs(60)).await;
+                return;
+            }
+            Answer::Endless(kind, part) => {
+                let head = format!("HTTP/1.1 200 Ok\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+                let part = part.repeat(1 << 16);
+                let mut written = stream.write_all(head.as_bytes()).await;
+                while written.is_ok() {
+                    written = stream.write_all(part.as_bytes()).await;
+                    self.sent.fetch_add(part.len(), Ordering::Relaxed);
+                }
                 return;
             }
             Answer::Close => return,

@@ -183,6 +183,35 @@ async fn faults_of_tools_are_results_and_keep_their_secrets() {
     assert_eq!(unknown.json()["error"]["message"], "Unknown tool: nothing");
 }
 
+/// Finds a name.
+#[tool(none = "Nobody has this number.")]
+fn find_name(number: u8) -> Option<String> {
+    (number < 2).then(|| if number == 1 { "Ann".to_owned() } else { String::new() })
+}
+
+/// Finds a point.
+#[tool]
+fn find_point() -> Option<Point> {
+    None
+}
+
+#[derive(agent::ToolOutput)]
+struct Point {
+    x: u8,
+}
+
+#[tokio::test]
+async fn none_is_a_text_that_says_so() {
+    let server = run(Server::new(tools![find_name, find_point])).await;
+    for (number, text) in [(0, ""), (1, "Ann"), (2, "Nobody has this number.")] {
+        assert_eq!(call(server.address, "find_name", json!({"number": number})).await.text(), text);
+    }
+    let reply = call(server.address, "find_point", json!({})).await;
+    assert_eq!(reply.text(), "There is none.");
+    assert_eq!(reply.json()["result"].get("structuredContent"), None);
+    assert_eq!(reply.json()["result"]["isError"], json!(false));
+}
+
 #[tokio::test]
 async fn structured_results_have_to_fit_and_long_ones_are_refused() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});

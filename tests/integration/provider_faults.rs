@@ -150,7 +150,7 @@ fn what_is_no_address_is_refused_at_once() {
     ] {
         let built = HttpModel::builder("openai/gpt-4o").base_url(url).key("k").build();
         let text = built.unwrap_err().to_string();
-        assert!(text.starts_with(&format!("`{shown}` is no address of a server: ")), "{text}");
+        assert!(text.starts_with(&format!("`{shown}` is not the address of a server: ")), "{text}");
     }
 }
 

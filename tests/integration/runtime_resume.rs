@@ -320,6 +320,18 @@ async fn after_waiting(
     now: &[(u64, BeforeCall)],
     decision: Decision,
 ) -> (Vec<String>, Vec<Value>) {
+    let (results, heard, asked_again) = after_waiting_twice(before, now, decision, Decision::Later).await;
+    assert_eq!(asked_again, [""; 0]);
+    (results, heard)
+}
+
+/// The same where another decision is needed then; and what it is on.
+async fn after_waiting_twice(
+    before: &[(u64, BeforeCall)],
+    now: &[(u64, BeforeCall)],
+    decision: Decision,
+    again: Decision,
+) -> (Vec<String>, Vec<Value>, Vec<String>) {
     let (ledger, says, asked) = (Arc::<Ledger>::default(), Says::default(), Arc::default());
     *says.lock().unwrap() = before.to_vec();
     let assistant = hooked(built(&asking(), &ledger), &says, &asked).build().unwrap();
@@ -328,9 +340,32 @@ async fn after_waiting(
     *says.lock().unwrap() = now.to_vec();
     asked.lock().unwrap().clear();
     let next = hooked(built(&ScriptedModel::new(["done"]), &ledger), &says, &asked).build().unwrap();
-    let decisions =
-        run.approval_requests().iter().fold(Decisions::new(), |all, one| all.decide(one, decision.clone()));
-    next.resume(&run, decisions).await.unwrap();
+    let decide = |run: &AgentLoop, decision: &Decision| {
+        let requests = run.approval_requests();
+        requests.iter().fold(Decisions::new(), |all, one| all.decide(one, decision.clone()))
+    };
+    let first = decide(&run, &decision);
+    let mut output = next.resume(&run, first.clone()).await.unwrap();
+    let (mut next, mut asked_again) = (next, Vec::new());
+    if let Some(waits) = output.snapshot.take() {
+        let waits: AgentLoop = serde_json::from_value(stored(&waits)).unwrap();
+        let shown = |request: &agent::loop_core::ApprovalRequest| {
+            format!("{} {}", request.request_id.split_once('/').unwrap().1, request.call.args.text())
+        };
+        asked_again = waits.approval_requests().iter().map(shown).collect();
+        next = hooked(built(&ScriptedModel::new(["done"]), &ledger), &says, &asked).build().unwrap();
+        let stale = next.resume(&waits, first).await.unwrap_err();
+        assert!(
+            matches!(
+                stale.as_resume_error(),
+                Some(ResumeError::NotPending { .. } | ResumeError::Undecided { .. })
+            ),
+            "{stale}"
+        );
+        asked.lock().unwrap().truncate(2);
+        let output = next.resume(&waits, decide(&waits, &again)).await.unwrap();
+        assert_eq!(output.stop, RunStop::Completed);
+    }
     assert_sound(&next);
     let results: Vec<String> = outline(&next)[2..4].to_vec();
     let heard = std::mem::take(&mut *asked.lock().unwrap());
@@ -348,6 +383,7 @@ async fn after_waiting(
         Rehearsal::new(Service::new(&builder.build().unwrap()).unwrap(), RunRequest::new("r", "Pay"));
     for ord in 0..2 {
         durable.decide(format!("r/1/approval/{ord}"), decision.clone());
+        durable.decide(format!("r/1/approval/{ord}/2"), again.clone());
     }
     for _ in 0..2 {
         let outcome = durable.play(None).await.unwrap().unwrap();
@@ -363,7 +399,7 @@ async fn after_waiting(
     assert!(waits.load(Ordering::SeqCst));
     let all = asked.lock().unwrap();
     assert_eq!(all[2..], heard, "the same calls are asked about on an engine, once");
-    (results, heard)
+    (results, heard, asked_again)
 }
 
 #[tokio::test]
@@ -372,7 +408,6 @@ async fn hooks_are_asked_again_once_and_a_block_wins() {
     let both = vec![json!(1), json!(500)];
     let paid = |to: &str, amount: u64| format!("pay paid {amount} to {to}");
     let blocked = "pay denied(blocked)".to_owned();
-    let stale = "pay failed(approval_stale)".to_owned();
 
     let (results, asked) = after_waiting(&[], &[], Decision::Allow).await;
     assert_eq!((results, asked), (vec![paid("ann", 1), paid("bob", 500)], both.clone()));
@@ -384,27 +419,19 @@ async fn hooks_are_asked_again_once_and_a_block_wins() {
     let (results, asked) = after_waiting(&[], &[(500, block.clone())], Decision::Deny("no".into())).await;
     assert_eq!((results, asked), (vec![paid("ann", 1), "pay denied(denied)".to_owned()], vec![json!(1)]));
 
-    // It is met by the decision; a call that was not decided on is not run.
+    // It is met by the decision.
     let ask = BeforeCall::RequireApproval;
     let (results, _) = after_waiting(&[(500, ask.clone())], &[(500, ask.clone())], Decision::Allow).await;
     assert_eq!(results, [paid("ann", 1), paid("bob", 500)]);
-    let (results, _) = after_waiting(&[], &[(1, ask.clone())], Decision::Allow).await;
-    assert_eq!(results, [stale.clone(), paid("bob", 500)]);
     let (results, _) = after_waiting(&[(1, ask.clone())], &[(1, ask)], Decision::Allow).await;
     assert_eq!(results, [paid("ann", 1), paid("bob", 500)]);
 
     // Changed arguments need a new decision, unless they need none.
     let less = |amount: u64| BeforeCall::Replace(json!({"to": "bob", "amount": amount}));
-    let (results, _) = after_waiting(&[], &[(500, less(400))], Decision::Allow).await;
-    assert_eq!(results, [paid("ann", 1), stale.clone()]);
     let (results, _) = after_waiting(&[(500, less(400))], &[(500, less(400))], Decision::Allow).await;
     assert_eq!(results, [paid("ann", 1), paid("bob", 400)], "the same change is no change");
-    let (results, _) = after_waiting(&[(500, less(400))], &[], Decision::Allow).await;
-    assert_eq!(results, [paid("ann", 1), stale.clone()]);
     let (results, _) = after_waiting(&[], &[(1, less(2))], Decision::Allow).await;
     assert_eq!(results, [paid("bob", 2), paid("bob", 500)]);
-    let (results, _) = after_waiting(&[], &[(1, less(700))], Decision::Allow).await;
-    assert_eq!(results, [stale.clone(), paid("bob", 500)]);
 
     // What a person changed is asked about as it was changed.
     let changed = || Decision::AllowWith(json!({"to": "bob", "amount": 300}));
@@ -412,8 +439,53 @@ async fn hooks_are_asked_again_once_and_a_block_wins() {
     assert_eq!((results, asked), (vec![paid("ann", 1), paid("bob", 300)], vec![json!(1), json!(300)]));
     let (results, _) = after_waiting(&[], &[(300, block)], changed()).await;
     assert_eq!(results, [paid("ann", 1), blocked]);
-    let (results, _) = after_waiting(&[], &[(300, less(301))], changed()).await;
-    assert_eq!(results, [paid("ann", 1), stale]);
+}
+
+#[tokio::test]
+async fn a_call_that_would_run_otherwise_than_it_was_decided_on_is_decided_on_again() {
+    let paid = |to: &str, amount: u64| format!("pay paid {amount} to {to}");
+    let (denied, ask) = ("pay denied(denied)".to_owned(), BeforeCall::RequireApproval);
+    let less = |amount: u64| BeforeCall::Replace(json!({"to": "bob", "amount": amount}));
+    let block = BeforeCall::block("no");
+    let allow = || Decision::Allow;
+    let request = |ord: u32, to: &str, amount: u64| {
+        let args = json!({"to": to, "amount": amount});
+        vec![format!("1/approval/{ord}/2 {args}")]
+    };
+
+    // It needs a decision now, and had none; its neighbour waits with it.
+    let (results, asked, again) = after_waiting_twice(&[], &[(1, ask.clone())], allow(), allow()).await;
+    assert_eq!((results, again), (vec![paid("ann", 1), paid("bob", 500)], request(0, "ann", 1)));
+    assert_eq!(asked, [1, 500, 1, 500].map(Value::from), "once for each time that the run is resumed");
+    let (results, _, again) =
+        after_waiting_twice(&[], &[(1, ask)], allow(), Decision::Deny("no".into())).await;
+    assert_eq!((results, again), (vec![denied.clone(), paid("bob", 500)], request(0, "ann", 1)));
+
+    // It was allowed with other arguments.
+    for (before, now, amount) in
+        [(vec![], vec![(500, less(400))], 400), (vec![(500, less(400))], vec![], 500)]
+    {
+        let (results, _, again) = after_waiting_twice(&before, &now, allow(), allow()).await;
+        assert_eq!((results, again), (vec![paid("ann", 1), paid("bob", amount)], request(1, "bob", amount)));
+        let (results, _, _) = after_waiting_twice(&before, &now, allow(), Decision::Deny("no".into())).await;
+        assert_eq!(results, [paid("ann", 1), denied.clone()]);
+    }
+    // Its new arguments need a decision.
+    let (results, _, again) = after_waiting_twice(&[], &[(1, less(700))], allow(), allow()).await;
+    assert_eq!((results, again), (vec![paid("bob", 700), paid("bob", 500)], request(0, "bob", 700)));
+
+    // What a person changed was changed once more; and what a person changes then.
+    let changed = |amount: u64| Decision::AllowWith(json!({"to": "bob", "amount": amount}));
+    let (results, _, again) = after_waiting_twice(&[], &[(300, less(301))], changed(300), allow()).await;
+    assert_eq!((results, again), (vec![paid("ann", 1), paid("bob", 301)], request(1, "bob", 301)));
+    let (results, asked, _) = after_waiting_twice(&[], &[(500, less(400))], allow(), changed(350)).await;
+    assert_eq!(results, [paid("ann", 1), paid("bob", 350)]);
+    assert_eq!(asked, [1, 500, 1, 350].map(Value::from));
+
+    // A block wins over the new decision, too.
+    let (results, _, _) =
+        after_waiting_twice(&[], &[(500, less(400)), (350, block)], allow(), changed(350)).await;
+    assert_eq!(results, [paid("ann", 1), "pay denied(blocked)".to_owned()]);
 }
 
 #[tokio::test]

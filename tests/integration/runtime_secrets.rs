@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex};
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::loop_core::{AgentLoop, ApprovalRequest};
 use agent::model::{ScriptedModel, reply};
+use agent::store::{InvocationQuery, InvocationStore, MemoryStore, SessionStore};
 use agent::testing::EventLog;
 use agent::{
     Assistant, AssistantBuilder, BeforeCall, Decision, Decisions, EventKind, ToolArgs, Value, json, tool,
     tools,
 };
+
+use crate::trace_support::{Traces, hear};
 
 const SECRET: &str = "hunter2-SECRET";
 const OTHER: &str = "other-SECRET";
@@ -132,6 +135,141 @@ async fn events_as_json_have_no_secrets_unless_asked() {
     assert_eq!(count("tool_execution_start", r#""args":"\"[secret]\"""#), 1, "an unknown tool");
     assert_hidden(&log.outline());
     assert!(log.outline().contains("call look {\"what\":\"a long text\"}"), "{}", log.outline());
+}
+
+/// Signs in by whatever name.
+#[tool(inline)]
+fn sign_in(
+    user: String,
+    #[arg(secret, alias = "pw", alias = "pass")] password: String,
+    also: Option<Account>,
+) -> String {
+    format!("{user} {} {}", password.len(), also.map_or(0, |also| also.user.len() + also.password.len()))
+}
+
+#[tokio::test]
+async fn a_secret_under_another_name_is_withheld_wherever_its_call_ends() {
+    let nested = json!({"user": "bob", "password": OTHER});
+    let calls = [
+        ("sign_in", json!({"user": "runs", "pw": SECRET, "also": nested}).to_string(), "completed"),
+        ("sign_in", json!({"user": "blocked", "pass": SECRET}).to_string(), "denied"),
+        ("sign_in", json!({"user": "denied", "pw": SECRET, "also": nested}).to_string(), "denied"),
+        ("sign_in", json!({"user": "misspelled", "pasword": SECRET}).to_string(), "failed"),
+        ("sign_in", json!({"user": "twice", "pw": SECRET, "password": OTHER}).to_string(), "failed"),
+        (
+            "sign_in",
+            json!({"user": "nested", "pw": SECRET, "also": {"user": "x", "pasword": OTHER}}).to_string(),
+            "failed",
+        ),
+        ("sign_in", json!({"user": 5, "pw": {"deep": [SECRET]}}).to_string(), "failed"),
+        ("sign_in", format!(r#"{{"user": "cut", "pw": "{SECRET}"#), "failed"),
+        ("sign_in", json!(json!({"user": "text", "pw": SECRET}).to_string()).to_string(), "completed"),
+        ("signin", json!({"user": "unknown", "pw": SECRET}).to_string(), "failed"),
+    ];
+    let asks = calls.iter().fold(reply(), |reply, (tool, args, _)| reply.tool_call(*tool, args.as_str()));
+    let store = Arc::new(MemoryStore::new());
+    let traces = Traces::default();
+    let _guard = hear(traces.clone());
+    let (seen, debugged) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));
+    let (write, asked) = (seen.clone(), debugged.clone());
+    let assistant = Assistant::builder(ScriptedModel::new([asks, reply().text("done")]).with_chunk_size(7))
+        .tools(tools![sign_in])
+        .max_retries(9)
+        .capture_content()
+        .before_tool_call(|call| async move {
+            Ok(match call.arg::<String>("user")?.as_str() {
+                "blocked" => BeforeCall::block("no"),
+                "denied" => BeforeCall::RequireApproval,
+                _ => BeforeCall::Continue,
+            })
+        })
+        .on_approval(move |request| {
+            let shown = format!("{request:?} {}", serde_json::to_string(&request).unwrap());
+            asked.lock().unwrap().push_str(&shown);
+            async { Decision::Deny("no".into()) }
+        })
+        .on_event(move |event| *write.lock().unwrap() += &serde_json::to_string(event).unwrap())
+        .store(store.clone())
+        .session("s")
+        .await
+        .unwrap();
+    assistant.prompt("go").await.unwrap();
+    let messages = assistant.messages();
+    let ended = messages.iter().filter_map(|message| message.as_tool_result());
+    let ended: Vec<_> = ended.map(|result| result.outcome.to_string()).collect();
+    assert_eq!(ended, calls.each_ref().map(|(_, _, ended)| *ended));
+    for text in [&seen, &debugged] {
+        assert_hidden(&text.lock().unwrap());
+    }
+    let records = store.list(InvocationQuery::new()).await.unwrap().records;
+    assert_eq!(records.len(), calls.len());
+    for record in &records {
+        assert_hidden(&serde_json::to_string(&record.call).unwrap());
+        assert_hidden(&record.outcome().unwrap().text());
+    }
+    let session = store.load("s", 0, 1000).await.unwrap();
+    for stored in session {
+        assert_hidden(&serde_json::to_string(&stored.entry.kind).unwrap());
+    }
+    let mut captured = 0;
+    for span in traces.spans.lock().unwrap().iter() {
+        captured += usize::from(span.fields.contains_key("gen_ai.tool.call.arguments"));
+        assert_hidden(&format!("{:?}", span.fields));
+    }
+    traces.events.lock().unwrap().iter().for_each(|event| assert_hidden(&format!("{event:?}")));
+    assert!(captured > 0, "arguments are captured");
+}
+
+#[tokio::test]
+async fn what_a_provider_keeps_with_a_reply_is_shown_without_secrets() {
+    use agent::message::{ProviderData, StopReason};
+    use agent::model::{ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
+
+    /// Keeps each reply as it was received.
+    struct Keeping(ModelInfo);
+
+    impl agent::model::Model for Keeping {
+        fn info(&self) -> &ModelInfo {
+            &self.0
+        }
+
+        fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+            let raw = json!({"output": [{"arguments": call().to_string()}]});
+            let stop = |reason| ModelEvent::Stop { reason, detail: None, raw: None };
+            let events = if request.messages.len() == 1 {
+                vec![
+                    ModelEvent::ToolCallStart { content_index: 0, id: "c".into(), name: "log_in".into() },
+                    ModelEvent::ToolCallDelta { content_index: 0, delta: call().to_string() },
+                    ModelEvent::MessageData { data: ProviderData::new("acme", raw) },
+                    stop(StopReason::ToolUse),
+                ]
+            } else {
+                vec![ModelEvent::TextDelta { content_index: 0, delta: "done".into() }, stop(StopReason::Stop)]
+            };
+            ModelStream::from_events(cx, &self.0, events.into_iter().map(Ok))
+        }
+    }
+
+    let seen = Arc::new(Mutex::new(String::new()));
+    let write = seen.clone();
+    let store = Arc::new(MemoryStore::new());
+    let assistant = Assistant::builder(Keeping(ModelInfo::new("acme", "chat", "a-1")))
+        .tools(tools![log_in])
+        .on_approval(|_| async { Decision::Allow })
+        .on_event(move |event| *write.lock().unwrap() += &serde_json::to_string(event).unwrap())
+        .store(store.clone())
+        .session("s")
+        .await
+        .unwrap();
+    assistant.prompt("go").await.unwrap();
+    let kept = assistant.messages();
+    let kept = kept.get(1).unwrap().as_assistant().unwrap().provider_data.clone().unwrap();
+    assert!(kept.data.to_string().contains("hunter2"), "in memory everything is there");
+    assert_hidden(&seen.lock().unwrap());
+    let session = store.load("s", 0, 1000).await.unwrap();
+    for stored in session {
+        assert_hidden(&serde_json::to_string(&stored.entry.kind).unwrap());
+    }
 }
 
 #[tokio::test]

@@ -45,10 +45,9 @@ const CLASSES: [&str; 14] =
     ["V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9", "V10", "nested", "unions", "dates", "wrappers"];
 const PER_CLASS: usize = 12;
 const IN_ALL: usize = 200;
-/// Percentages of slips that are coerced or answered exactly: what must hold of each class and of all. They only go up; the goals are
-/// 80 and 95.
-const CLASS_PERCENT: f64 = 60.0;
-const TOTAL_PERCENT: f64 = 90.0;
+/// Percentages of slips that are coerced or answered exactly: what must hold of each class and of all.
+const CLASS_PERCENT: f64 = 80.0;
+const TOTAL_PERCENT: f64 = 95.0;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

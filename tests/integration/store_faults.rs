@@ -76,7 +76,9 @@ async fn sweep(fault: Fault, times: usize) {
                 let is_it = match fault {
                     Fault::Fails(kind) => error.kind() == kind,
                     Fault::LosesTheAnswer => error.kind() == StoreErrorKind::Unavailable,
-                    Fault::Hangs | Fault::HangsWhenDone => error.kind() == StoreErrorKind::Timeout,
+                    Fault::Hangs | Fault::HangsWhenDone | Fault::HangsAndPanics => {
+                        error.kind() == StoreErrorKind::Timeout
+                    }
                     Fault::Panics => error.kind() == StoreErrorKind::Other,
                     Fault::Slow(_) => false,
                 };
@@ -153,6 +155,12 @@ async fn a_slow_store_is_not_waited_for() {
 async fn a_store_that_panics_takes_nothing_with_it() {
     sweep(Fault::Panics, 1).await;
     sweep(Fault::Panics, usize::MAX).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_when_it_is_given_up_takes_nothing_with_it() {
+    sweep(Fault::HangsAndPanics, 1).await;
+    sweep(Fault::HangsAndPanics, usize::MAX).await;
 }
 
 fn call(ord: u32) -> NewInvocation {

@@ -66,8 +66,18 @@ pub(crate) enum Fault {
     /// It never answers, and did it.
     HangsWhenDone,
     Panics,
+    /// It never answers, and panics when nobody waits for it any more.
+    HangsAndPanics,
     /// It takes its time.
     Slow(Duration),
+}
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "a test");
+    }
 }
 
 /// A store that does one thing wrong: from the request of this number on, as often as this.
@@ -119,6 +129,10 @@ impl Faulty {
                     std::future::pending().await
                 }
                 Fault::Panics => panic!("a test"),
+                Fault::HangsAndPanics => {
+                    let _bomb = Bomb;
+                    std::future::pending().await
+                }
                 Fault::Slow(pause) => {
                     tokio::time::sleep(pause).await;
                     done.await

@@ -387,7 +387,7 @@ fn a_file_that_is_no_cassette_is_told() {
     );
     assert_eq!(
         of(r#"{"cassette": 1, "exchanges": [{"request": {"continues": 1, "messages": []}, "reply": {}}]}"#),
-        "exchange 1: `continues` is no earlier exchange"
+        "exchange 1: `continues` is not an earlier exchange"
     );
 }
 

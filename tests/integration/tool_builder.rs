@@ -102,7 +102,7 @@ fn what_cannot_be_is_an_error_of_build() {
     assert!(reason(new().required_string("a", "").optional_integer("a", "")).contains("two of this name"));
     assert!(reason(new().required_string("", "")).contains("no name"));
     assert!(reason(new().with_keyword("maximum", 3)).contains("there is none"));
-    assert!(reason(new().required_schema("a", json!(3))).contains("its schema is none"));
+    assert!(reason(new().required_schema("a", json!(3))).contains("its schema is not a schema"));
     let inner = Parameters::new().required_enum("e", "", none);
     assert!(reason(new().required_object("o", "", inner)).contains("parameter \"o\": parameter \"e\""));
     // What the engine refuses, with its place.

@@ -234,3 +234,44 @@ fn examples_of_parameters_are_held_against_the_plan_wherever_they_stand() {
         example 1 of `/name` of tool `nested`: /name: too short (1 character); got string "x"; expected string, >= 2 characters"#]]
     .assert_eq(&error.to_string());
 }
+
+/// Moves a file.
+#[tool]
+fn move_here(
+    /** A path. */
+    from: String,
+    /** A path. */
+    to: String,
+    /** A path. */
+    over: String,
+) {
+}
+
+#[test]
+fn tools_and_parameters_that_are_described_alike_are_one_finding() {
+    let described = |name: &str| {
+        let body = |_: agent::Value, _: agent::ToolContext| async { "done" };
+        agent::DynamicTool::new(name, "Looks up a word in a book.", agent::json!({"type": "object"}), body)
+            .expect("a tool")
+    };
+    let names = ["apple", "bridge", "cloud", "desert", "engine", "forest", "garden", "harbor"];
+    let mut set = tools![move_here];
+    for name in names {
+        set.add(described(name));
+    }
+    let report = Registry::new(set).expect("a registry").lint();
+    let same: Vec<String> = report
+        .findings()
+        .iter()
+        .filter(|finding| finding.lint == Lint::SameDescription)
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        same,
+        [
+            "`move_here` /over: has the description of /from and /to: say how they differ (same_description)",
+            "`harbor`: has the description of `apple`, `bridge`, `cloud`, `desert`, `engine` and 2 more: say how they differ \
+             (same_description)",
+        ]
+    );
+}

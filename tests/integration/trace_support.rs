@@ -108,3 +108,52 @@ impl Subscriber for Traces {
         self.entered.lock().unwrap().pop();
     }
 }
+
+/// Everything that is logged at any level by any crate, as one text: names, targets and fields of spans and events.
+#[derive(Clone, Default)]
+pub(crate) struct EveryLine(Arc<Mutex<String>>);
+
+impl EveryLine {
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn write(&self, metadata: &Metadata<'_>, record: impl FnOnce(&mut Fields<'_>)) {
+        let mut fields = BTreeMap::new();
+        record(&mut Fields(&mut fields));
+        let line = format!("{} {} {}: {fields:?}\n", metadata.level(), metadata.target(), metadata.name());
+        // What `Debug` of a text escapes is looked for as it is.
+        let plain = fields.values().map(|value| format!("{value}\n")).collect::<Vec<_>>().concat();
+        let mut text = self.0.lock().unwrap();
+        text.push_str(&line);
+        text.push_str(&plain);
+    }
+}
+
+impl Subscriber for EveryLine {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        self.write(attributes.metadata(), |fields| attributes.record(fields));
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        let mut fields = BTreeMap::new();
+        values.record(&mut Fields(&mut fields));
+        let plain =
+            fields.iter().map(|(name, value)| format!("{name}={value}\n")).collect::<Vec<_>>().concat();
+        self.0.lock().unwrap().push_str(&plain);
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        self.write(event.metadata(), |fields| event.record(fields));
+    }
+
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}

@@ -1,8 +1,8 @@
 //! `#[arg(…)]`: what may be said about one argument, and about a type of arguments.
 
 use crate::diag::Errors;
-use crate::doc;
-use crate::grammar::{self, Entry, Keys, Number, Value, bare, integer_of};
+use crate::doc::{self, Text};
+use crate::grammar::{self, Entry, Keys, Number, Value, bare, integer_of, string_of};
 use crate::policy::Policy;
 use crate::types::{Ungroup, flat};
 use proc_macro2::{Span, TokenStream};
@@ -41,7 +41,7 @@ impl Place {
 /// One argument: its text for the model, and what is allowed.
 #[derive(Default)]
 pub(crate) struct ArgOptions {
-    pub(crate) description: Option<String>,
+    pub(crate) description: Option<Text>,
     pub(crate) default: Option<Default_>,
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
@@ -124,10 +124,7 @@ const PARAMETER: Keys = Keys {
     repeatable: &["alias", "validate", "example"],
     elsewhere: &[
         OF_TYPES,
-        (
-            &["skip"],
-            "a function cannot do without its parameter: take state as `&T`, or make the value in the body",
-        ),
+        (&["skip"], "a function needs all its parameters: take state as `&T`, or make the value in the body"),
     ],
 };
 const FIELD: Keys = Keys {
@@ -159,8 +156,8 @@ const FIELD: Keys = Keys {
     ],
 };
 const VARIANT: Keys = Keys {
-    known: &["rename", "name", "description"],
-    repeatable: &[],
+    known: &["rename", "name", "description", "alias"],
+    repeatable: &["alias"],
     elsewhere: &[OF_TYPES, RENAME_ALL, (FIELD.known, "it describes one argument, write it on a field")],
 };
 // A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
@@ -201,7 +198,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
                 errors.at(&entry.key, "`name` and `rename` are one option: keep one");
             }
             "rename" | "name" => options.rename = entry.some_text(errors),
-            "description" => given = entry.some_text(errors).map(|text| text.value()),
+            "description" => given = entry.description(errors),
             "alias" => options.aliases.extend(entry.some_text(errors)),
             "secret" => options.secret = entry.flag(errors) == Some(true),
             "coerce" => options.coerce = Policy::of(&entry, errors),
@@ -224,13 +221,32 @@ pub(crate) fn parse(attrs: &[Attribute], place: Place, errors: &mut Errors) -> A
 
 /// Whether the text is a regular expression; the engine compiles it with the same parser.
 fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
-    let reason = match regex_syntax::parse(&text.value()) {
-        Ok(_) => return true,
-        Err(regex_syntax::Error::Parse(error)) => error.kind().to_string(),
-        Err(regex_syntax::Error::Translate(error)) => error.kind().to_string(),
-        Err(error) => error.to_string(),
+    use regex_syntax::ast::ErrorKind;
+    let Err(error) = regex_syntax::parse(&text.value()) else { return true };
+    let (unsupported, reason) = match error {
+        regex_syntax::Error::Parse(error) => {
+            let unsupported = match error.kind() {
+                ErrorKind::UnsupportedLookAround => {
+                    Some("look-around (`(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)`)")
+                }
+                ErrorKind::UnsupportedBackreference => Some("references to groups (`\\1`)"),
+                _ => None,
+            };
+            (unsupported, error.kind().to_string())
+        }
+        regex_syntax::Error::Translate(error) => (None, error.kind().to_string()),
+        other => (None, other.to_string()),
     };
-    errors.at(text, format!("this is no regular expression: {reason}"));
+    match unsupported {
+        Some(what) => errors.at(
+            text,
+            format!(
+                "this regular expression uses {what}, which cannot be matched in linear time and is not supported: write \
+                 it without, or check the value with `validate = function`"
+            ),
+        ),
+        None => errors.at(text, format!("this is not a regular expression: {reason}")),
+    }
     false
 }
 
@@ -249,13 +265,43 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
     if let (Some(skip), true) = (options.skip, options.is_constrained()) {
         errors.at_span(skip, "the model never sees a skipped field: remove the other options, or `skip`");
     }
-    let Some(Default_::Value(value)) = &options.default else { return };
-    let (Some(range), Some(value_int)) = (&options.range, integer_of(value)) else { return };
-    let below = range.min.as_ref().and_then(integer_of).is_some_and(|min| value_int < min);
-    let above = range.max.as_ref().and_then(integer_of).is_some_and(|max| value_int > max);
-    if below || above {
-        errors.at(value, "this default is outside of the `range`");
+    if let Some(Default_::Value(value)) = &options.default {
+        check_default(options, value, errors);
     }
+}
+
+/// A default is compared with the constraints where both are literals; the others when the tool is registered.
+fn check_default(options: &ArgOptions, value: &Expr, errors: &mut Errors) {
+    if let Some(range) = &options.range {
+        let is_less = |a: &Expr, b: &Expr| match (integer_of(a), integer_of(b)) {
+            (Some(a), Some(b)) => a < b,
+            _ => number_of(a).zip(number_of(b)).is_some_and(|(a, b)| a < b),
+        };
+        let below = range.min.as_ref().is_some_and(|min| is_less(value, min));
+        let above = range.max.as_ref().is_some_and(|max| is_less(max, value));
+        if below || above {
+            errors.at(value, "this default is outside of the `range`");
+        }
+    }
+    if let (Some(length), Some(text)) = (&options.length, string_of(value)) {
+        let count = text.value().chars().count() as u64;
+        if length.min.is_some_and(|min| count < min) || length.max.is_some_and(|max| count > max) {
+            errors.at(value, format!("this default is outside of the `length`: it has {count} characters"));
+        }
+    }
+    if let (Some(unit), Some(whole)) = (options.multiple_of.as_ref().and_then(integer_of), integer_of(value))
+        && unit > 0
+        && whole % unit != 0
+    {
+        errors.at(value, format!("this default is not a multiple of {unit}"));
+    }
+}
+
+/// A literal number, with or without a point.
+fn number_of(value: &Expr) -> Option<f64> {
+    let digits = flat(value.to_token_stream()).to_string();
+    let digits: String = digits.chars().filter(|letter| !matches!(letter, ' ' | '_')).collect();
+    digits.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 impl ArgOptions {
@@ -297,7 +343,10 @@ fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     pairs.retain(|(key, _)| {
         let is_own = key.value().starts_with("x-") && !SETTINGS.contains(&key.value().as_str());
         if !is_own {
-            errors.at(key, "a key of your own begins with `x-`: what is checked has options, for example `range(1..=50)`");
+            errors.at(
+                key,
+                "a key of your own begins with `x-`; constraints have options, for example `range(1..=50)`",
+            );
         }
         is_own
     });
@@ -312,6 +361,7 @@ const SETTINGS: &[&str] = &[
     "x-coerce",
     "x-field",
     "x-format",
+    "x-other",
     "x-secret",
     "x-variants",
     "x-word",
@@ -471,7 +521,7 @@ pub(crate) fn parse_type(attrs: &[Attribute], errors: &mut Errors) -> TypeOption
     if let (true, Some(check)) = (options.own_serde, options.checks.first()) {
         errors.at(
             check,
-            "with `own_serde` nothing of ours reads the type: call this in your own `Deserialize`",
+            "with `own_serde` this library does not read the type: call the check in your own `Deserialize`",
         );
     }
     options

@@ -5,13 +5,13 @@ use super::attr::{ArgOptions, Default_, Place, With, parse};
 use super::checks::field_name;
 use super::foreign::{Serde, keep, says, schemars_has};
 use crate::diag::Errors;
-use crate::grammar::{Number, string_of};
+use crate::grammar::{Number, bare, string_of};
 use crate::path::{Private, hidden, ours};
 use crate::policy::Policy;
 use crate::types::{self, mentions, owned, pretty, replace_self};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Field, Generics, LitStr, Path, Type, Visibility, parse_quote};
+use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
 /// What lowering the fields of one type shares, and the functions it leaves behind.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -35,8 +35,12 @@ pub(crate) struct Lowering<'a> {
     pub(crate) as_is: bool,
     /// Every field says what it is.
     pub(crate) requires_docs: bool,
+    /// Values are read into the fields, not made of another type by `from` or `try_from`.
+    pub(crate) is_read: bool,
     /// A default of the whole type fills what is missing.
     pub(crate) filled: bool,
+    /// Whether a field is secret.
+    pub(crate) has_secrets: bool,
 }
 
 /// What serde's and schemars' derives read; schemars looks at the constraints of validators, too.
@@ -70,6 +74,9 @@ impl Lowering<'_> {
         {
             let owned = pretty(&owned);
             errors.at(&field.ty, format!("arguments own their data: write `{owned}`"));
+        }
+        if self.kind == Kind::Args && self.is_read {
+            super::mirror::unstated(&field.attrs, errors);
         }
         self.lower(field, &options, errors);
         if self.demands {
@@ -123,14 +130,24 @@ impl Lowering<'_> {
         if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
             return;
         }
-        for map in types::with_composed_keys(ty) {
+        for (map, key) in types::with_composed_keys(ty) {
             let at = ours(types::point(&map));
             let private = self.private.at(at);
+            let is_text = match key {
+                None => quote_spanned!(at=> #private::Probe::<#map>::TEXT_KEYS),
+                Some(key) => quote_spanned! {at=>
+                    !#private::Probe::<#map>::IS_MAP || !{
+                        #[allow(unused_imports)]
+                        use #private::ObjectUnknown as _;
+                        #private::Probe::<#key>::OBJECT
+                    }
+                },
+            };
             self.helpers.push(quote_spanned! {at=>
                 const _: () = #private::text_keys({
                     #[allow(unused_imports)]
                     use #private::KeysUnknown as _;
-                    #private::Probe::<#map>::TEXT_KEYS
+                    #is_text
                 });
             });
         }
@@ -187,6 +204,7 @@ impl Lowering<'_> {
             field.attrs.push(parse_quote!(#[serde(alias = #alias)]));
         }
         if let Some(text) = options.description.as_ref().filter(|_| !own_description) {
+            let text = text.tokens(Some(&self.this), self.private);
             field.attrs.push(parse_quote!(#[schemars(description = #text)]));
         }
         match &options.default {
@@ -228,6 +246,16 @@ impl Lowering<'_> {
         let mut extensions: Vec<TokenStream> =
             options.extend.iter().map(|(key, value)| quote!(#key = #value)).collect();
         let examples = &options.examples;
+        for example in examples {
+            if let Ok(Expr::Lit(literal)) = syn::parse2::<Expr>(example.clone()).as_ref().map(bare) {
+                let check = match &literal.lit {
+                    Lit::Str(_) => quote!(example_text()),
+                    Lit::Int(_) | Lit::Float(_) => quote!(example_number()),
+                    _ => continue,
+                };
+                self.suits(&field.ty, types::span(example), &check);
+            }
+        }
         if !examples.is_empty() {
             extensions.push(quote!("examples" = [#(#examples),*]));
         }
@@ -255,6 +283,7 @@ impl Lowering<'_> {
             extensions.extend(field_name(field.ident.as_ref()));
         }
         if options.secret {
+            self.has_secrets = true;
             extensions.push(quote!("x-secret" = true));
         }
         if let Some(policy) = options.coerce.as_ref().map(Policy::words) {
@@ -280,6 +309,7 @@ impl Lowering<'_> {
         let alias = alias.to_string();
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
         if let Some(text) = &options.description {
+            let text = text.tokens(Some(&self.this), self.private);
             field.attrs.push(parse_quote!(#[schemars(description = #text)]));
         }
     }
@@ -386,6 +416,23 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
 /// The type of a field for an argument: the argument's own, or a stand-in where it is none, so that the
 /// derives on the hidden struct have nothing to say and an assertion alone speaks.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
+    if types::has_lifetime(ty) {
+        // An alias of a reference: whether it can be read "for every lifetime" is found out so late that the compiler
+        // speaks of nothing else, so it is not asked.
+        let is_advised = quote!({
+            #[allow(unused_imports)]
+            use #private::AdviceUnknown as _;
+            #private::Probe::<#ty>::BY_VALUE.is_some()
+        });
+        return quote! {
+            <#private::Pick<{
+                #[allow(unused_imports)]
+                use #private::ArgumentUnknown as _;
+                !#is_advised
+                    && #private::Probe::<<#private::Known<#is_advised> as #private::OrStandIn<#ty>>::Field>::ARGUMENT
+            }> as #private::OrStandIn<#ty>>
+        };
+    }
     quote! {
         <#private::Pick<{
             #[allow(unused_imports)]
@@ -404,7 +451,7 @@ fn undocumented(field: &Field, options: &ArgOptions, serde: &Serde, errors: &mut
     }
 }
 
-fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
+pub(super) fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
     for (at, alias) in aliases.iter().enumerate() {
         if aliases.iter().take(at).any(|other| other.value() == alias.value()) {
             errors.at(alias, format!("the alias `{}` is given twice", alias.value()));
@@ -425,7 +472,7 @@ pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Er
 }
 
 /// The attributes of a variant or a container: docs as a description, and the rest for the derives.
-pub(super) fn describe(attrs: &mut Vec<Attribute>, description: Option<&String>, kind: Kind) {
+pub(super) fn describe(attrs: &mut Vec<Attribute>, description: Option<&TokenStream>, kind: Kind) {
     let own_description = schemars_has(attrs, "description");
     keep(attrs, if kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });
     if let Some(text) = description.filter(|_| !own_description) {

@@ -44,6 +44,22 @@ impl Serde {
         self.0.iter().filter(move |meta| meta.path().is_ident(key)).filter_map(text)
     }
 
+    /// The text of `key = "…"` or `key(deserialize = "…")`.
+    pub(super) fn text_for_reading(&self, key: &str) -> Option<LitStr> {
+        self.0.iter().filter(|meta| meta.path().is_ident(key)).find_map(|meta| match meta {
+            Meta::List(list) => {
+                let inner = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
+                inner.iter().find(|meta| meta.path().is_ident("deserialize")).and_then(text)
+            }
+            meta => text(meta),
+        })
+    }
+
+    /// The first entry with one of these keys.
+    pub(super) fn first_of(&self, keys: &[&str]) -> Option<&Meta> {
+        self.0.iter().find(|meta| keys.iter().any(|key| meta.path().is_ident(key)))
+    }
+
     /// The type that this one is read from: `from = "…"`, `try_from = "…"`.
     pub(super) fn source(&self) -> Option<Type> {
         self.texts("from").chain(self.texts("try_from")).next()?.parse().ok()
@@ -77,6 +93,12 @@ impl Serde {
 /// Whether the user says `schemars(key …)`.
 pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
     says(attrs, "schemars", key)
+}
+
+/// The last type of `schemars(with = "…")`.
+pub(crate) fn described_by(attrs: &[Attribute]) -> Option<Type> {
+    let with = metas(attrs, "schemars").into_iter().filter(|meta| meta.path().is_ident("with"));
+    with.filter_map(|meta| text(&meta)).last()?.parse().ok()
 }
 
 /// Whether the user says `name(key …)`.

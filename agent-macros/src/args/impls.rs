@@ -8,14 +8,22 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
+/// What is known about the type.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) own_serde: bool,
+    pub(super) failed: bool,
+    /// Whether a field is secret.
+    pub(super) has_secrets: bool,
+}
+
 /// `ToolArgs`, `Deserialize` and `JsonSchema`. After an error they are stand-ins, so that one mistake is one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,
     private: &Private,
     checks: &Checks,
-    own_serde: bool,
-    failed: bool,
+    How { own_serde, failed, has_secrets }: How,
 ) -> TokenStream {
     let name = &input.ident;
     let (impl_generics, type_generics, clause) = input.generics.split_for_impl();
@@ -31,9 +39,10 @@ pub(super) fn args(
     });
     let (deserialize, schema) = match (own_serde, failed) {
         (true, _) => (None, None),
-        (false, false) => {
-            (Some(deserialize(input, mirror, checks, private)), Some(schema(input, mirror, private)))
-        }
+        (false, false) => (
+            Some(deserialize(input, mirror, checks, private)),
+            Some(schema(input, mirror, has_secrets, private)),
+        ),
         (false, true) => (Some(no_deserialize(input, private)), Some(no_schema(input, private))),
     };
     quote! {
@@ -118,7 +127,7 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
     }
 }
 
-fn schema(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream {
+fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
     // Where the derive on the mirror gave nothing, it has complained: then a stand-in is described.
     let (alias, described) = if bounds::stand_alone(input) {
@@ -128,6 +137,18 @@ fn schema(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream
         (None, quote!(#mirror #type_generics))
     };
     let of = quote!(<#described as #private::schemars::JsonSchema>);
+    // Other derives of the type cannot be seen from here, so the lint asks the type itself.
+    let described = if has_secrets && bounds::stand_alone(input) {
+        quote! {
+            #private::debug_is_asked(#of::json_schema(generator), {
+                #[allow(unused_imports)]
+                use #private::DebugUnknown as _;
+                #private::Probe::<Self>::DEBUG
+            })
+        }
+    } else {
+        quote!(#of::json_schema(generator))
+    };
     // schemars' derive overrides the last two for `transparent`; without them a newtype over `Option` would be
     // required in the schema while serde lets it be absent. They are private API of schemars: see the test
     // `a_transparent_option_stays_optional`.
@@ -139,7 +160,7 @@ fn schema(input: &DeriveInput, mirror: &Ident, private: &Private) -> TokenStream
             fn schema_name() -> #private::Cow<'static, #private::str> { #of::schema_name() }
             fn schema_id() -> #private::Cow<'static, #private::str> { #of::schema_id() }
             fn json_schema(generator: &mut #private::schemars::SchemaGenerator) -> #private::schemars::Schema {
-                #of::json_schema(generator)
+                #described
             }
             fn _schemars_private_non_optional_json_schema(
                 generator: &mut #private::schemars::SchemaGenerator,

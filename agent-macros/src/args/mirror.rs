@@ -4,8 +4,9 @@
 //! That way the user's attributes are honoured without being understood, and users need neither crate.
 
 use super::attr::{Place, parse};
-use super::field::{Lowering, check_names, describe};
-use super::foreign::{Serde, default_from, schemars_has};
+use super::field::{Lowering, check_aliases, describe};
+use super::foreign::{Serde, default_from, described_by, keep, schemars_has};
+use super::names::{self, Case, Named};
 use super::{Kind, bounds};
 use crate::diag::Errors;
 use crate::doc;
@@ -13,7 +14,7 @@ use crate::path::Private;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Data, DeriveInput, Fields, LitStr, parse_quote};
+use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Type, Variant, parse_quote};
 
 /// A type to derive on, and the functions that its attributes name.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Mirror {
     /// Default values and checks: the user's expressions, in the user's scope.
     pub(crate) helpers: TokenStream,
     pub(crate) item: TokenStream,
+    /// Whether a field is secret.
+    pub(crate) has_secrets: bool,
 }
 
 /// What the options above the type ask for.
@@ -63,11 +66,20 @@ pub(crate) fn make(
         as_is: false,
         requires_docs: options.require_docs,
         filled: serde.has("default"),
+        is_read: serde.source().is_none(),
+        has_secrets: false,
     };
 
     let description = if described { doc::description(&input.attrs, errors) } else { None };
+    let description = description.map(|text| text.tokens(Some(&lowering.this), private));
     describe(&mut input.attrs, description.as_ref(), kind);
-    data(&mut input.data, serde.has("rename_all"), &mut lowering, errors);
+    let words = Words::of(&input.data, serde.has("untagged"));
+    let cases = Cases {
+        all: Case::of(&input.attrs, "rename_all"),
+        fields: Case::of(&input.attrs, "rename_all_fields"),
+    };
+    let flattens = data(&mut input.data, &words, &cases, &mut lowering, errors);
+    input.attrs.extend(flattens);
     let unit_enum = is_unit_enum(&input.data);
 
     let (serde_path, schemars_path) = (private.text("serde"), private.text("schemars"));
@@ -83,11 +95,8 @@ pub(crate) fn make(
     if checked {
         input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
-    let documented = |data: &Data| {
-        let Data::Enum(data) = data else { return false };
-        data.variants.iter().any(|variant| schemars_has(&variant.attrs, "description"))
-    };
-    if unit_enum && kind == Kind::Args && documented(&input.data) {
+    // The keys of a map are closed by this; with a variant for every other word they are not.
+    if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
     // Words of a closed set are shown as defaults; their values serialise through the mirror.
@@ -121,62 +130,184 @@ pub(crate) fn make(
     input.ident = name.clone();
     // The type that stands for what is returned is named in a trait; nobody can name it otherwise.
     input.vis = if kind == Kind::Output { parse_quote!(pub) } else { syn::Visibility::Inherited };
-    let helpers = lowering.helpers;
-    Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input) }
+    let Lowering { helpers, has_secrets, .. } = lowering;
+    Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
 }
 
-/// Lowers every field and variant.
-fn data(data: &mut Data, renamed: bool, lowering: &mut Lowering<'_>, errors: &mut Errors) {
+/// The rules by which a type renames its fields or variants, and an enum the fields of its variants.
+struct Cases {
+    all: Option<Case>,
+    fields: Option<Case>,
+}
+
+/// Lowers every field and variant. Returns what compares the names of a struct's flattened fields.
+fn data(
+    data: &mut Data,
+    words: &Words,
+    cases: &Cases,
+    lowering: &mut Lowering<'_>,
+    errors: &mut Errors,
+) -> Option<Attribute> {
     match data {
-        Data::Struct(data) => fields(&mut data.fields, renamed, lowering, errors),
+        Data::Struct(data) => return fields(&mut data.fields, cases.all, lowering, errors),
         Data::Enum(data) => {
-            let in_order = data.variants.iter().any(|variant| {
-                !variant.fields.is_empty()
-                    || schemars_has(&variant.attrs, "description")
-                    || variant
-                        .attrs
-                        .iter()
-                        .any(|attr| attr.path().is_ident("doc") || attr.path().is_ident("arg"))
-            });
+            let mut names = Vec::new();
             for variant in &mut data.variants {
                 let place = if lowering.kind == Kind::Output { Place::Output } else { Place::Variant };
                 let options = parse(&variant.attrs, place, errors);
-                let renamed = Serde::of(&variant.attrs).has("rename_all");
+                let serde = Serde::of(&variant.attrs);
+                let case = Case::of(&variant.attrs, "rename_all").or(cases.fields);
+                let is_read = !["skip", "skip_deserializing", "untagged"].iter().any(|key| serde.has(key));
+                if lowering.kind == Kind::Args && lowering.is_read && !words.untagged && is_read {
+                    let own = (options.rename.as_ref(), &options.aliases[..]);
+                    let by_rule =
+                        |name: &str| cases.all.map_or_else(|| name.to_owned(), |case| case.of_variant(name));
+                    names.push(Named::new(&variant.ident, &variant.attrs, own, by_rule));
+                }
+                if lowering.kind == Kind::Args && lowering.is_read {
+                    unstated(&variant.attrs, errors);
+                }
                 let text = options.description.as_ref().filter(|_| lowering.described);
-                describe(&mut variant.attrs, text, lowering.kind);
+                let text = text.map(|text| text.tokens(Some(&lowering.this), lowering.private));
+                describe(&mut variant.attrs, text.as_ref(), lowering.kind);
                 // schemars moves words without a description to the front; this keeps the order as declared.
-                if in_order && lowering.described && variant.fields.is_empty() {
+                if words.in_order && lowering.described && variant.fields.is_empty() {
                     variant.attrs.push(parse_quote!(#[schemars(extend("x-word" = true))]));
                 }
                 if let Some(name) = &options.rename {
                     variant.attrs.push(parse_quote!(#[serde(rename = #name)]));
                 }
-                fields(&mut variant.fields, renamed, lowering, errors);
+                for alias in &options.aliases {
+                    variant.attrs.push(parse_quote!(#[serde(alias = #alias)]));
+                }
+                if lowering.kind == Kind::Args && !words.untagged && !serde.has("untagged") {
+                    spell(variant, &options.aliases, &serde, errors);
+                }
+                // Nothing is read into a skipped variant, so its fields may be anything.
+                if serde.has("skip") && lowering.kind == Kind::Args {
+                    let fields = variant.fields.iter_mut();
+                    fields.for_each(|field| keep(&mut field.attrs, &["serde", "schemars"]));
+                } else {
+                    let flattens = fields(&mut variant.fields, case, lowering, errors);
+                    variant.attrs.extend(flattens);
+                }
                 variant.discriminant = None;
             }
+            names::check(&names, "variants", errors);
         }
         Data::Union(data) => errors.at(&data.union_token, "a union cannot be an argument: write an enum"),
     }
+    None
 }
 
-fn fields(fields: &mut Fields, renamed: bool, lowering: &mut Lowering<'_>, errors: &mut Errors) {
-    if lowering.kind == Kind::Args && matches!(fields, Fields::Named(_)) {
+/// What the variants of an enum say about their names.
+struct Words {
+    /// schemars would group the words without a description.
+    in_order: bool,
+    /// A variant is read from every word that no other has.
+    has_other: bool,
+    untagged: bool,
+}
+
+impl Words {
+    fn of(data: &Data, untagged: bool) -> Self {
+        let Data::Enum(data) = data else { return Self { in_order: false, has_other: false, untagged } };
+        let says = |variant: &Variant, key| Serde::of(&variant.attrs).has(key);
+        let stands_apart = |variant: &Variant| {
+            let is_own = |attr: &Attribute| attr.path().is_ident("doc") || attr.path().is_ident("arg");
+            !variant.fields.is_empty()
+                || schemars_has(&variant.attrs, "description")
+                || variant.attrs.iter().any(is_own)
+                || says(variant, "alias")
+                || says(variant, "other")
+        };
+        Self {
+            in_order: data.variants.iter().any(stands_apart),
+            has_other: data.variants.iter().any(|variant| says(variant, "other")),
+            untagged,
+        }
+    }
+}
+
+/// Tells the plan of the other words for a variant, which schemars leaves out.
+fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut Errors) {
+    let aliases: Vec<LitStr> = aliases.iter().cloned().chain(serde.texts("alias")).collect();
+    if !aliases.is_empty() {
+        check_aliases(&aliases, errors);
+        variant.attrs.push(parse_quote!(#[schemars(extend("x-aliases" = [#(#aliases),*]))]));
+    }
+    if serde.has("other") {
+        variant.attrs.push(parse_quote!(#[schemars(extend("x-other" = true))]));
+    }
+}
+
+/// Lowers the fields. Returns what compares the names of those that are flattened with the others.
+fn fields(
+    fields: &mut Fields,
+    case: Option<Case>,
+    lowering: &mut Lowering<'_>,
+    errors: &mut Errors,
+) -> Option<Attribute> {
+    let mut named = Vec::new();
+    if lowering.kind == Kind::Args && lowering.is_read && matches!(fields, Fields::Named(_)) {
         let mut quiet = Errors::default(); // read again, and reported, below
-        let options: Vec<_> =
-            fields.iter().map(|field| (field, parse(&field.attrs, Place::Field, &mut quiet))).collect();
+        for field in &*fields {
+            let (options, serde) = (parse(&field.attrs, Place::Field, &mut quiet), Serde::of(&field.attrs));
+            let is_skipped = options.skip.is_some() || serde.has("skip") || serde.has("skip_deserializing");
+            let Some(ident) = field.ident.as_ref().filter(|_| !is_skipped) else { continue };
+            let by_rule = |name: &str| case.map_or_else(|| name.to_owned(), |case| case.of_field(name));
+            let own = (options.rename.as_ref(), &options.aliases[..]);
+            let mut name = Named::new(ident, &field.attrs, own, by_rule);
+            if options.flatten.is_some() || serde.has("flatten") {
+                (name.name, name.aliases) = (None, Vec::new());
+            }
+            named.push(name);
+        }
         drop(quiet.finish());
-        let names: Vec<_> = options
-            .iter()
-            .map(|(field, options)| {
-                let by_serde = renamed || Serde::of(&field.attrs).has("rename");
-                let named = field.ident.as_ref().filter(|_| !by_serde && options.flatten.is_none());
-                let own = named.map(|ident| LitStr::new(&ident.unraw().to_string(), ident.span()));
-                (options.rename.clone().or(own), &options.aliases[..])
-            })
-            .collect();
-        check_names(&names, errors);
+        names::check(&named, "arguments", errors);
     }
     fields.iter_mut().for_each(|field| lowering.field(field, errors));
+    let own: Vec<LitStr> =
+        named.iter().flat_map(|field| field.name.iter().chain(&field.aliases)).cloned().collect();
+    let flattened =
+        fields.iter().filter(|field| Serde::of(&field.attrs).has("flatten")).filter_map(|field| {
+            let name = field.ident.as_ref()?.unraw().to_string();
+            Some((name, described_by(&field.attrs).unwrap_or_else(|| field.ty.clone())))
+        });
+    (lowering.kind == Kind::Args && lowering.described && lowering.is_read)
+        .then(|| compare_names(&own, &flattened.collect::<Vec<_>>(), lowering.private))
+        .flatten()
+}
+
+/// The attribute that finds names which flattened fields share with others, when the schema is made: their types are known only
+/// then.
+pub(crate) fn compare_names(
+    own: &[LitStr],
+    flattened: &[(String, Type)],
+    private: &Private,
+) -> Option<Attribute> {
+    if flattened.is_empty() {
+        return None;
+    }
+    let parts = flattened.iter().map(|(name, ty)| quote!((#name, #private::names_of::<#ty>)));
+    Some(parse_quote! {
+        #[schemars(transform = #private::CompareNames { own: &[#(#own),*], flattened: &[#(#parts),*] })]
+    })
+}
+
+/// Notes a function of serde that reads what the schema does not say.
+pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
+    let serde = Serde::of(attrs);
+    let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));
+    if let Some(function) = serde.first_of(&["deserialize_with", "with"]).filter(|_| !stated)
+        && !serde.has("skip")
+        && !serde.has("skip_deserializing")
+    {
+        errors.at(
+            function,
+            "nothing here tells what the model sends: add `#[schemars(with = \"String\")]`, with the type that this function reads",
+        );
+    }
 }
 
 /// Whether a type that is returned has a schema of its own.

@@ -8,6 +8,7 @@ pub(crate) mod foreign;
 mod impls;
 mod limits;
 pub(crate) mod mirror;
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -83,9 +84,12 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     let failed = !errors.is_empty();
     let impls = match kind {
         Kind::Output => impls::output(input, &name, &private, failed),
-        Kind::Args | Kind::Direct => impls::args(input, &name, &private, &checks, own_serde, failed),
+        Kind::Args | Kind::Direct => {
+            let how = impls::How { own_serde, failed, has_secrets: mirror.has_secrets };
+            impls::args(input, &name, &private, &checks, how)
+        }
     };
-    let Mirror { helpers, item } = if failed { Mirror::default() } else { mirror };
+    let Mirror { helpers, item, .. } = if failed { Mirror::default() } else { mirror };
     let (errors, quiet) = (errors.finish(), quiet());
     quote! {
         #errors

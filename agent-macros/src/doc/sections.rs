@@ -5,8 +5,11 @@ const FOR_PEOPLE: [&str; 6] = ["errors", "panics", "safety", "examples", "exampl
 /// Sections that list parameters.
 const OF_ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
-/// The lines for a model, and those of the sections about arguments.
-pub(super) fn split(lines: &[String]) -> (Vec<String>, Vec<String>) {
+use super::Line;
+
+/// The lines for a model, and those of the sections about arguments. A text that is not known here belongs to the
+/// section in which it stands.
+pub(super) fn split(lines: &[Line]) -> (Vec<Line>, Vec<Line>) {
     enum To {
         Model,
         Arguments(usize),
@@ -15,8 +18,12 @@ pub(super) fn split(lines: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut told, mut arguments) = (Vec::new(), Vec::new());
     let (mut to, mut fenced) = (To::Model, false);
     for line in lines {
-        fenced ^= super::is_fence(line);
-        if let (false, Some((level, title))) = (fenced, heading(line)) {
+        let known = match line {
+            Line::Known(line) => line.as_str(),
+            Line::Constant(_) => "",
+        };
+        fenced ^= super::is_fence(known);
+        if let (false, Some((level, title))) = (fenced, heading(known)) {
             let ends = match to {
                 To::Model => true,
                 To::Arguments(outer) | To::Nobody(outer) => level <= outer,

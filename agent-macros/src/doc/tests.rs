@@ -1,13 +1,22 @@
 use super::*;
+use quote::ToTokens;
 use syn::{ItemFn, parse_str};
 
 /// The description of a function written with these doc comments.
 fn of(source: &str) -> String {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();
-    let text = description(&item.attrs, &mut errors).unwrap_or_default();
+    let text = description(&item.attrs, &mut errors);
     assert!(errors.messages().is_empty());
-    text
+    known(text).unwrap_or_default()
+}
+
+/// The text, which the macro must know.
+fn known(text: Option<Text>) -> Option<String> {
+    text.map(|text| match text {
+        Text::Known(text) => text,
+        Text::Composed(_) => panic!("this text is not known while the macro expands"),
+    })
 }
 
 #[test]
@@ -77,21 +86,58 @@ fn nothing_is_no_description() {
         fn f() {}
     );
     let mut errors = Errors::default();
-    assert_eq!(description(&item.attrs, &mut errors), None);
+    assert!(description(&item.attrs, &mut errors).is_none());
     assert!(errors.messages().is_empty());
 }
 
 #[test]
-fn text_made_by_a_macro_is_refused() {
-    let item: ItemFn = syn::parse_quote!(
-        #[doc = include_str!("x.md")]
-        fn f() {}
-    );
-    let mut errors = Errors::default();
-    assert_eq!(description(&item.attrs, &mut errors), None);
+fn literals_that_are_put_together_are_a_literal() {
     assert_eq!(
-        errors.messages(),
-        ["a macro cannot read this text: write it as a doc comment, or as `description = \"…\"`"]
+        of("#[doc = concat!(\"Looks \", \"up \", 1_000, ' ', -2.50, ' ', true, \".\")]"),
+        "Looks up 1000 -2.50 true."
+    );
+    assert_eq!(of("#[doc = std::concat!(\"A \", concat!(\"b\", \".\"),)]\n/// C."), "A b. C.");
+    assert_eq!(of("#[doc = concat!(\"# Errors\\n\", \"Never.\")]"), "");
+    assert_eq!(of("#[doc = concat!(\"Gets \", stringify!(word), \".\")]"), "Gets word.");
+}
+
+#[test]
+fn what_the_compiler_evaluates_keeps_its_place() {
+    let item: ItemFn = parse_str(
+        "/// One.\n#[doc = include_str!(\"x.md\")]\n/// Two\n/// lines.\n/// # Examples\n#[doc = EXAMPLES]\n/// # More\n\
+         #[doc = concat!(\"a\", env!(\"X\"))]\nfn f() {}",
+    )
+    .unwrap();
+    let mut errors = Errors::default();
+    let Some(Text::Composed(pieces)) = description(&item.attrs, &mut errors) else { panic!("a text") };
+    assert!(errors.messages().is_empty());
+    let shown: Vec<String> = pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Known(text) => text.clone(),
+            Piece::Constant(expr) => format!("<{}>", expr.to_token_stream().to_string().replace(' ', "")),
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        ["One.", "<include_str!(\"x.md\")>", "Two lines.\n# More", "<concat!(\"a\",env!(\"X\"))>"]
+    );
+}
+
+#[test]
+fn what_is_not_a_constant_text_is_refused() {
+    let refused = |text: &str| {
+        let item: ItemFn = parse_str(&format!("#[doc = {text}]\nfn f() {{}}")).unwrap();
+        let mut errors = Errors::default();
+        assert!(description(&item.attrs, &mut errors).is_none());
+        errors.messages()
+    };
+    let advice = "write a text: `doc = \"…\"`, `concat!(…)`, `include_str!(…)` or a constant of type `&str`";
+    assert_eq!(refused("5"), [advice]);
+    assert_eq!(refused("|| \"a\""), [advice]);
+    assert_eq!(
+        refused("format!(\"a\")"),
+        ["`format!` runs with the program, and this text is part of it: write `concat!(…)`, or a constant"]
     );
 }
 
@@ -114,17 +160,20 @@ fn told(source: &str, doc: Doc) -> Docs {
 #[test]
 fn as_much_as_is_asked_for() {
     let docs = "/// Reads\n/// it.\n///\n/// At once.\n/// # Errors\n/// When not.";
-    assert_eq!(told(docs, Doc::ForModels).description.as_deref(), Some("Reads it.\nAt once."));
-    assert_eq!(told(docs, Doc::Summary).description.as_deref(), Some("Reads it."));
-    assert_eq!(told(docs, Doc::All).description.as_deref(), Some("Reads it.\nAt once.\n# Errors\nWhen not."));
-    assert_eq!(told(docs, Doc::Nothing).description, None);
+    assert_eq!(known(told(docs, Doc::ForModels).description).as_deref(), Some("Reads it.\nAt once."));
+    assert_eq!(known(told(docs, Doc::Summary).description).as_deref(), Some("Reads it."));
+    assert_eq!(
+        known(told(docs, Doc::All).description).as_deref(),
+        Some("Reads it.\nAt once.\n# Errors\nWhen not.")
+    );
+    assert_eq!(known(told(docs, Doc::Nothing).description), None);
 }
 
 #[test]
 fn arguments_are_listed_in_many_ways() {
     let docs = "/// Reads.\n/// # Arguments\n/// Some words.\n/// * `path` - Where it is,\n///   below the root.\n///   - not this\n/// - **limit**: At most [`Limit`] of them.\n/// * mode (`u8`) – How.\n/// * Nothing at all\n///   that goes on.\n/// # Returns\n/// A text.";
     let docs = told(docs, Doc::ForModels);
-    assert_eq!(docs.description.as_deref(), Some("Reads.\n# Returns\nA text."));
+    assert_eq!(known(docs.description).as_deref(), Some("Reads.\n# Returns\nA text."));
     let listed: Vec<(&str, &str)> =
         docs.arguments.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     assert_eq!(

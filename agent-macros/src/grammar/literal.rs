@@ -3,7 +3,8 @@
 use crate::types::flat;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Expr, Lit, LitStr};
+use syn::punctuated::Punctuated;
+use syn::{Expr, Lit, LitStr, Token};
 
 /// The parts between commas, without empty ones.
 pub(super) fn by_commas(tokens: TokenStream) -> Vec<TokenStream> {
@@ -34,14 +35,52 @@ pub(crate) fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// An expression's string literal.
+/// An expression's text: a string literal, or a `concat!(…)` of literals, as the compiler evaluates it.
 pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
     match bare(expr) {
         Expr::Lit(literal) => match &literal.lit {
             Lit::Str(text) => Some(text.clone()),
             _ => None,
         },
+        Expr::Macro(call) => {
+            let text = of_macro(&call.mac)?;
+            Some(LitStr::new(&text, call.mac.path.segments.first()?.ident.span()))
+        }
         _ => None,
+    }
+}
+
+/// The text of `concat!(…)` and `stringify!(…)`, where that can be seen.
+fn of_macro(call: &syn::Macro) -> Option<String> {
+    let name = &call.path.segments.last()?.ident;
+    if name == "stringify" {
+        return Some(flat(call.tokens.clone()).to_string());
+    }
+    if name != "concat" {
+        return None;
+    }
+    let parts = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated).ok()?;
+    parts.iter().map(of_part).collect()
+}
+
+/// A literal as `concat!` writes it.
+fn of_part(expr: &Expr) -> Option<String> {
+    match bare(expr) {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text.value()),
+            Lit::Char(char) => Some(char.value().to_string()),
+            Lit::Bool(bool) => Some(bool.value.to_string()),
+            Lit::Int(number) => Some(number.base10_digits().to_owned()),
+            Lit::Float(number) => Some(number.base10_digits().to_owned()),
+            _ => None,
+        },
+        Expr::Unary(negated) if matches!(negated.op, syn::UnOp::Neg(_)) => match bare(&negated.expr) {
+            Expr::Lit(literal) if matches!(literal.lit, Lit::Int(_) | Lit::Float(_)) => {
+                Some(format!("-{}", of_part(&negated.expr)?))
+            }
+            _ => None,
+        },
+        other => Some(string_of(other)?.value()),
     }
 }
 

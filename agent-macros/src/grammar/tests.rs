@@ -48,7 +48,7 @@ fn unknown_duplicate_and_misplaced_keys() {
             "unknown option `nam`: did you mean `name`?".to_owned(),
             "`name` is given twice: keep one".into(),
             "`default` does not belong here: write it on the parameter".into(),
-            format!("unknown option `zebra`: known are {known}"),
+            format!("unknown option `zebra`: the options are {known}"),
         ]
     );
 }
@@ -70,9 +70,9 @@ fn values_of_the_wrong_kind_say_what_to_write() {
     assert_eq!(
         errors.messages(),
         [
-            "write a string literal: `name = \"…\"`",
+            "write a string literal, or `concat!(…)` of literals: `name = \"…\"`",
             "write `read_only`, or `read_only = true` or `read_only = false`",
-            "`coerce` has no value `strikt`: did you mean `strict`? Known are `exact` and `strict`",
+            "`coerce` has no value `strikt`: did you mean `strict`? The values are `exact` and `strict`",
             "write a path without quotes: `crate = ::agent`",
             "write `range(1..=50)`",
         ]
@@ -91,10 +91,10 @@ fn helper_attributes_need_parentheses_and_content() {
     assert_eq!(
         errors.messages(),
         [
-            "options stand in parentheses: write for example `#[arg(name)]`",
+            "options go in parentheses: write for example `#[arg(name)]`",
             "no option given: write for example `#[arg(name)]`, or remove it",
-            "options stand in parentheses: write for example `#[arg(name)]`",
-            "options stand in parentheses: write `#[arg(…)]`",
+            "options go in parentheses: write for example `#[arg(name)]`",
+            "options go in parentheses: write `#[arg(…)]`",
             "`name` is given twice: keep one",
         ]
     );

@@ -30,7 +30,7 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
             "an argument may be left out when its type is `Option<T>`, or with `default`",
         ),
         (&["regex"], "pattern", "write `pattern = \"…\"`"),
-        (&["enum", "choices", "values"], "range", "derive `ToolArgs` on an enum and take that"),
+        (&["enum", "choices", "values"], "range", "derive `ToolArgs` for an enum, and take that type"),
         (
             &["params", "args", "arguments", "parameters", "param"],
             "examples",
@@ -64,7 +64,7 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
         (
             &["sequential", "parallel", "concurrent"],
             "exclusive",
-            "tools run side by side; one that must not says `exclusive`",
+            "tools run side by side: write `exclusive` for one that must not",
         ),
         (&["meta", "metadata", "_meta", "tags"], "examples", "write `extend(\"key\" = JSON)`"),
         (
@@ -77,7 +77,7 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
         (
             &["enabled", "disabled", "is_enabled"],
             "examples",
-            "a tool is there when it is listed: leave it out of `tools![…]`, or put `#[cfg(…)]` above it",
+            "a tool exists where it is listed: leave it out of `tools![…]`, or put `#[cfg(…)]` above it",
         ),
         (
             &["structured_output", "output"],
@@ -99,6 +99,6 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
     }
     match nearest(name, keys.known) {
         Some(near) => format!("unknown option `{name}`: did you mean `{near}`?"),
-        None => format!("unknown option `{name}`: known are {}", listed(keys.known, "and")),
+        None => format!("unknown option `{name}`: the options are {}", listed(keys.known, "and")),
     }
 }

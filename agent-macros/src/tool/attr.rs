@@ -3,6 +3,7 @@
 use super::approval::Approval;
 use super::timeout;
 use crate::diag::Errors;
+use crate::doc::Text;
 use crate::grammar::{self, Entry, Keys};
 use crate::policy::Policy;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -25,7 +26,7 @@ pub(crate) enum Place {
 pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     pub(crate) name: Option<LitStr>,
-    pub(crate) description: Option<LitStr>,
+    pub(crate) description: Option<Text>,
     /// Whether `description` was given, if only wrongly.
     pub(crate) described: bool,
     pub(crate) doc: Doc,
@@ -45,6 +46,8 @@ pub(crate) struct Options {
     pub(crate) allow_repeat: bool,
     pub(crate) follow_up: bool,
     pub(crate) max_result_bytes: Option<Expr>,
+    /// What the model reads in the place of `None`.
+    pub(crate) none: Option<LitStr>,
     pub(crate) strict: Option<bool>,
     pub(crate) defer: bool,
     /// JSON objects, as tokens of `json!`.
@@ -101,7 +104,7 @@ macro_rules! keys {
         &[
             "name", "description", "doc", "title", "read_only", "destructive", "idempotent", "open_world", "effect",
             "timeout", "max_attempts", "max_retries", "approval", "exclusive", "cache", "allow_repeat",
-            "follow_up", "max_result_bytes", "coerce", "unknown", "strict", "defer", "examples", "extend", "redact_errors",
+            "follow_up", "max_result_bytes", "none", "coerce", "unknown", "strict", "defer", "examples", "extend", "redact_errors",
             "require_docs", $($own),*
         ]
     };
@@ -180,10 +183,11 @@ fn read(options: &mut Options, entry: &Entry, errors: &mut Errors) {
         "name" => options.name = entry.text(errors),
         "description" => {
             options.described = true;
-            options.description = entry.some_text(errors);
+            options.description = entry.description(errors);
         }
         "doc" => options.doc = doc(entry, errors),
         "title" => options.title = entry.some_text(errors),
+        "none" => options.none = entry.some_text(errors),
         "effect" => options.effect = entry.word(EFFECTS, errors),
         "timeout" => options.timeout = limit(entry, errors),
         "max_attempts" => options.max_attempts = entry.count(1, "3", errors),
@@ -224,7 +228,14 @@ fn limit(entry: &Entry, errors: &mut Errors) -> Option<Timeout> {
     if entry.literal_bool() == Some(false) {
         return Some(Timeout::Never);
     }
-    let text = entry.text(errors)?;
+    let Some(text) = entry.known_text() else {
+        let example = entry.literal_integer().unwrap_or(10);
+        entry.wrong(
+            errors,
+            &format!("write a time with its unit, in quotes: `timeout = \"{example}s\"`, or `timeout = false` for none"),
+        );
+        return None;
+    };
     match timeout::parse(&text.value()) {
         Ok(limit) => Some(Timeout::After(limit)),
         Err(advice) => {
@@ -281,7 +292,6 @@ fn check(options: &Options, places: &Places, errors: &mut Errors) {
         );
     }
     if let (true, Some(at)) = (options.described, places.doc) {
-        errors
-            .at_span(at, "`description` stands in the place of the doc comment: keep `description` or `doc`");
+        errors.at_span(at, "`description` replaces the doc comment: keep `description` or `doc`");
     }
 }

@@ -110,15 +110,13 @@ fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &P
     quote! {
         // Two blocks without a name meet here first: the compiler prints the name of the trait.
         #[automatically_derived]
-        impl #impl_generics #private::further_tool_blocks_say_set_and_a_name for #ty #clause {}
-        #[automatically_derived]
-        impl #impl_generics #private::SharedTools for #ty #clause {
+        impl #impl_generics #private::further_tool_blocks_say_set_and_a_name for #ty #clause {
             fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
         }
         #[automatically_derived]
         impl #impl_generics #private::IntoTools for #ty #clause {
             fn into_tools(self) -> #private::ToolSet {
-                <Self as #private::SharedTools>::shared_tools(#private::Arc::new(self))
+                <Self as #private::further_tool_blocks_say_set_and_a_name>::shared_tools(#private::Arc::new(self))
             }
         }
     }
@@ -155,7 +153,7 @@ fn marked(
         Meta::Path(_) => TokenStream::new(),
         Meta::List(list) => list.tokens.clone(),
         Meta::NameValue(_) => {
-            errors.at(&attr, "options stand in parentheses: write `#[tool(…)]`");
+            errors.at(&attr, "options go in parentheses: write `#[tool(…)]`");
             TokenStream::new()
         }
     };
@@ -178,7 +176,7 @@ fn check_receiver(method: &Function, errors: &mut Errors) {
         ReceiverKind::Value => errors.at(receiver, "a tool is called many times: take `&self`"),
         ReceiverKind::Typed(_, ty) if matches!(&**ty, Type::Reference(r) if r.mutability.is_none() && r.elem.to_token_stream().to_string() == "Self") =>
             {}
-        _ => errors.at(receiver, "a tool of a value takes `&self`"),
+        _ => errors.at(receiver, "the tools of a value share it: take `&self`"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::model::{Param, Pass, Receiver, Tool};
 use crate::path::{Private, ours};
-use crate::types::innermost;
+use crate::types::{innermost, shared_data};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
@@ -15,7 +15,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);
     let inner = innermost(&param.ty);
-    if param.pass == Pass::Lent {
+    if param.pass == Pass::Lent || shared_data(&param.ty).is_some() {
         return quote_spanned!(at=> #(#cfgs)* const _: fn() = || #private::argument::<#ty, #inner>(););
     }
     // Types with an advice of their own get that instead of the general message.

@@ -6,12 +6,15 @@ use super::{approval, check};
 use crate::args::Kind;
 use crate::args::checks::{Checks, implementation};
 use crate::args::field::{Lowering, argument_or_stand_in};
+use crate::args::foreign::described_by;
+use crate::args::mirror::compare_names;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
 use crate::types::replace_self;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Field, Generics, parse_quote};
+use syn::ext::IdentExt;
+use syn::{Field, Generics, LitStr, Type, parse_quote};
 
 /// A block that evaluates to the tool's entry in a set: the compiled tool, or why it cannot be one.
 ///
@@ -35,7 +38,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
         Some(this) => replace_self(ty.to_token_stream(), this),
         None => ty.to_token_stream(),
     });
-    let spec = spec(&tool.said, output.as_ref(), private);
+    let spec = spec(&tool.said, output.as_ref(), this_type, private);
     let Tool { receiver, params, .. } = tool;
     let (args, cx, requires_var) = (hidden("args"), hidden("cx"), hidden("requires"));
     let this = hidden("this");
@@ -182,19 +185,31 @@ fn arguments_struct(
         demanded: Vec::new(),
         as_is: false,
         requires_docs: false,
+        is_read: true,
         filled: false,
+        has_secrets: false,
     };
     let arguments = params.into_iter().filter(Param::is_argument).zip(types);
+    let (mut own, mut flattened): (Vec<LitStr>, Vec<(String, Type)>) = (Vec::new(), Vec::new());
     let fields: Vec<TokenStream> = arguments
         .map(|(param, ty)| {
             let (ident, cfgs) = (&param.ident, &param.cfgs);
             let mut field: Field = parse_quote!(#ident: #ty);
             lowering.lower(&mut field, &param.options, errors);
+            let name = param.ident.unraw().to_string();
+            if let (Some(_), Some(ty)) = (param.options.flatten, described_by(&field.attrs)) {
+                flattened.push((name, ty));
+            } else {
+                let renamed = param.options.rename.clone();
+                own.push(renamed.unwrap_or_else(|| LitStr::new(&name, param.ident.span())));
+                own.extend(param.options.aliases.iter().cloned());
+            }
             let (attrs, stand_in) = (&field.attrs, stand_in(&param, ty, private));
             quote!(#(#cfgs)* #(#attrs)* #ident: #stand_in::Field,)
         })
         .collect();
     let (serde, schemars) = (private.text("serde"), private.text("schemars"));
+    let compared = compare_names(&own, &flattened, private);
     let helpers = lowering.helpers;
     let checked = checks.is_some().then(|| {
         // serde's function becomes one of the type's own, which the impl below calls.
@@ -205,6 +220,7 @@ fn arguments_struct(
         #[serde(crate = #serde)]
         #[schemars(crate = #schemars)]
         #checked
+        #compared
         struct __Args { #(#fields)* }
         #checks
     };
@@ -292,7 +308,8 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
         }
     };
     let call = if tool.execution == Execution::Async { quote!(#call.await) } else { call };
-    let converted = converted(&call, ours(tool.result), private);
+    let none = tool.said.options.none.as_ref();
+    let converted = converted(&call, none, ours(tool.result), private);
     let running = match tool.execution {
         Execution::Blocking => quote! {
             #private::blocking(#cx, move |#cx: &#private::ToolContext| {
@@ -337,19 +354,30 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
 
 /// The call's value as an outcome. First `Result` is taken apart by shape, aliases included; then the bounds are
 /// stated, so that an error speaks of the value's or the error's type, at the place of the result type.
-pub(super) fn converted(call: &TokenStream, at: proc_macro2::Span, private: &Private) -> TokenStream {
+/// `none` is what the model reads in the place of `None`.
+pub(super) fn converted(
+    call: &TokenStream,
+    none: Option<&LitStr>,
+    at: proc_macro2::Span,
+    private: &Private,
+) -> TokenStream {
     let (value, error, kind) = (hidden("value"), hidden("error"), hidden("kind"));
     let (mut value_at, mut error_at) = (value.clone(), error.clone());
     value_at.set_span(at);
     error_at.set_span(at);
-    let of_value = quote_spanned!(at=> #kind.outcome(#value_at));
+    // A type that is deprecated as a result is named where it stands.
+    let kind_of_value = quote_spanned!(at=> (&#private::OfValue(&#value)).kind());
+    let of_value = match none {
+        None => quote_spanned!(at=> #kind.outcome(#value_at)),
+        Some(none) => quote_spanned!(at=> #kind.outcome_or(#value_at, #none)),
+    };
     let of_error = quote_spanned!(at=> #kind.outcome(#error_at));
     quote! {{
         #[allow(unused_imports)]
         use #private::{ErrorUnknown as _, PlainValue as _, ErrorWithSource as _, ValueUnknown as _};
         match #private::Returned(#call).peel() {
             #private::Result::Ok(#value) => {
-                let #kind = (&#private::OfValue(&#value)).kind();
+                let #kind = #kind_of_value;
                 #of_value
             }
             #private::Result::Err(#error) => {
@@ -376,7 +404,12 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
 }
 
 /// `fn __spec`: what was said about the tool. It stands where the user's names are in scope.
-pub(super) fn spec(said: &Said, output: Option<&TokenStream>, private: &Private) -> TokenStream {
+pub(super) fn spec(
+    said: &Said,
+    output: Option<&TokenStream>,
+    this: Option<&TokenStream>,
+    private: &Private,
+) -> TokenStream {
     let Said { name, description, options } = said;
     let mut calls = Vec::new();
     let on = |name: &str, is: bool| is.then(|| method(name, &quote!()));
@@ -426,7 +459,8 @@ pub(super) fn spec(said: &Said, output: Option<&TokenStream>, private: &Private)
             (&#private::OutputOf::<#ty>::NEW.value()).schema()
         }))
     }));
-    let description = description.as_deref().unwrap_or_default();
+    let description =
+        description.as_ref().map_or_else(|| quote!(""), |description| description.tokens(this, private));
     quote! {
         fn __spec() -> #private::Spec {
             #[allow(unused_imports)]

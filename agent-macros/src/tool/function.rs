@@ -13,9 +13,15 @@ use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
 use syn::{
-    GenericArgument, GenericParam, PathArguments, ReturnType, Safety, Signature, Token, Type, TypeParamBound,
-    parse_quote,
+    GenericArgument, GenericParam, Path, PathArguments, ReturnType, Safety, Signature, Token, Type,
+    TypeParamBound, parse_quote,
 };
+
+/// Names that code everywhere takes for types and crates of the language.
+const HIDDEN_NAMES: [&str; 20] = [
+    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize", "std", "core", "alloc",
+];
 
 pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStream {
     let mut errors = Errors::default();
@@ -29,10 +35,21 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
         );
     }
     let is_method = function.sig.receiver().is_some();
+    let hides = options.type_name.is_none() && HIDDEN_NAMES.iter().any(|name| function.sig.ident == name);
+    if hides && !is_method {
+        let name = &function.sig.ident;
+        errors.at(
+            name,
+            format!(
+                "the type of this tool would hide `{name}` of the language: give it another name, `#[tool(type = SomeTool)]`, \
+                 and list `tools![SomeTool]`"
+            ),
+        );
+    }
     let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
-    if is_method {
-        // Inside of an impl block neither a type nor a constant may stand beside the method.
+    if is_method || hides {
+        // Inside of an impl block neither a type nor a constant may stand beside the method, and a type must not hide another.
         let errors = errors.finish();
         return quote!(#errors #function);
     }
@@ -144,8 +161,21 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     if let Safety::Unsafe(token) = &sig.safety {
         errors.at(token, "a model cannot promise what `unsafe` asks for: wrap the function in a safe one");
     }
+    if let ReturnType::Type(_, ty) = &sig.output {
+        let (streams, iterators) =
+            (["Stream", "TryStream", "BoxStream"], ["Iterator", "IntoIterator", "DoubleEndedIterator"]);
+        if is_spelled(ty, &streams) {
+            errors.at(
+                ty,
+                "a tool returns once: report what is there before the end with `cx.progress(…)`, and return all of it, for \
+                 example as `Vec<T>`",
+            );
+        } else if is_spelled(ty, &iterators) {
+            errors.at(ty, "a tool returns once: collect the items, and return `Vec<T>`");
+        }
+    }
     if let (None, ReturnType::Type(_, ty)) = (&sig.asyncness, &sig.output)
-        && is_future(ty)
+        && is_spelled(ty, &["Future", "BoxFuture"])
     {
         errors.at(
             ty,
@@ -179,24 +209,28 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Whether a type is spelled as a future: as a result none of them could be written as JSON.
-fn is_future(ty: &Type) -> bool {
+/// Whether a type is spelled as one of these traits, or as a box of one, alone or as the value of a `Result`: as a result
+/// none of them can be written as JSON.
+fn is_spelled(ty: &Type, names: &[&str]) -> bool {
+    let is_named =
+        |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));
     let any = |bounds: &Punctuated<TypeParamBound, Token![+]>| {
-        bounds.iter().any(|bound| {
-            matches!(bound, TypeParamBound::Trait(bound)
-                if bound.path.segments.last().is_some_and(|last| last.ident == "Future"))
-        })
+        bounds.iter().any(|bound| matches!(bound, TypeParamBound::Trait(bound) if is_named(&bound.path)))
     };
     match ty {
-        Type::Paren(paren) => is_future(&paren.elem),
-        Type::Group(group) => is_future(&group.elem),
+        Type::Paren(paren) => is_spelled(&paren.elem, names),
+        Type::Group(group) => is_spelled(&group.elem, names),
         Type::ImplTrait(of) => any(&of.bounds),
         Type::TraitObject(of) => any(&of.bounds),
         Type::Path(path) => path.path.segments.last().is_some_and(|last| {
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
-            last.ident == "BoxFuture"
-                || (["Pin", "Box"].iter().any(|name| last.ident == name)
-                    && matches!(arguments.args.first(), Some(GenericArgument::Type(inner)) if is_future(inner)))
+            let inner = arguments.args.iter().find_map(|argument| match argument {
+                GenericArgument::Type(inner) => Some(inner),
+                _ => None,
+            });
+            (is_named(&path.path) && last.ident.to_string().starts_with("Box"))
+                || (["Pin", "Box", "Result", "Option"].iter().any(|name| last.ident == name)
+                    && inner.is_some_and(|inner| is_spelled(inner, names)))
         }),
         _ => false,
     }

@@ -25,7 +25,7 @@ use item::Item;
 use model::Said;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use syn::{Attribute, LitStr};
+use syn::Attribute;
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match syn::parse2(item.clone()) {
@@ -50,7 +50,7 @@ fn said(
     let name = name::tool_name(options.name.as_ref(), item, snake, errors);
     let before = errors.len();
     let Docs { description, arguments } = doc::of_tool(attrs, options.doc, errors);
-    let description = options.description.as_ref().map(LitStr::value).or(description);
+    let description = options.description.clone().or(description);
     // A text that could not be read was complained about already.
     if description.is_none() && !options.described && options.doc != Doc::Nothing && errors.len() == before {
         errors.at(

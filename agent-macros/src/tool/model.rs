@@ -2,6 +2,7 @@
 
 use super::attr::Options;
 use crate::args::attr::ArgOptions;
+use crate::doc::Text;
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Generics, LitStr, Type};
 
@@ -25,7 +26,7 @@ pub(crate) struct Tool {
 pub(crate) struct Said {
     pub(crate) name: LitStr,
     /// `None` where none is wanted.
-    pub(crate) description: Option<String>,
+    pub(crate) description: Option<Text>,
     pub(crate) options: Options,
 }
 

@@ -38,18 +38,24 @@ pub(crate) fn tool_name(given: Option<&LitStr>, item: &Ident, snake: bool, error
     let name = given.cloned().unwrap_or_else(own);
     if let Some(problem) = problem(&name.value()) {
         let advice = if given.is_some() { "" } else { "; write `name = \"…\"`" };
-        errors.at(&name, format!("`{}` is no name for a tool: {problem}{advice}", name.value()));
+        let value = name.value();
+        let problem = if value.is_empty() {
+            problem.to_owned()
+        } else {
+            format!("a tool cannot be named `{value}`: {problem}")
+        };
+        errors.at(&name, format!("{problem}{advice}"));
     }
     name
 }
 
 fn problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
-        Some("it is empty")
+        Some("the name of a tool cannot be empty: write it, or remove the option")
     } else if name.len() > LONGEST {
-        Some("providers take 64 characters at most")
+        Some("providers accept at most 64 characters")
     } else if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
-        Some("providers take letters `a-z` and `A-Z`, digits, `_` and `-` only")
+        Some("providers accept only letters `a-z` and `A-Z`, digits, `_` and `-`")
     } else {
         None
     }

@@ -3,8 +3,9 @@
 use super::is_tool;
 use super::model::{Param, Pass};
 use crate::args::attr::{Place, parse};
-use crate::args::field::check_names;
+use crate::args::field::{check_names, is_primitive};
 use crate::diag::{Errors, listed as listed_words, nearest};
+use crate::doc::Text;
 use crate::path::hidden;
 use crate::types::{self, make_static, owned, pretty};
 use proc_macro2::Span;
@@ -98,7 +99,7 @@ fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], 
             param.is_argument() && (param.ident.unraw() == *name || renamed.as_ref() == Some(name))
         };
         if let Some(param) = params.iter_mut().find(is) {
-            param.options.description.get_or_insert_with(|| text.clone());
+            param.options.description.get_or_insert_with(|| Text::Known(text.clone()));
         } else if !names.contains(name) && names.len() == sig.inputs.len() {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let advice = match nearest(name, &known) {
@@ -108,7 +109,7 @@ fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], 
             };
             errors.at(
                 &sig.ident,
-                format!("the docs list an argument `{name}`, which the function has not: {advice}"),
+                format!("the docs list an argument `{name}` that the function does not have: {advice}"),
             );
         }
     }
@@ -121,8 +122,8 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     for attr in param.attrs.iter().filter(|attr| is_tool(attr)) {
         errors.at(
             attr,
-            "what is said of a parameter stands in `#[arg(…)]`; nothing needs to be said to make it an argument, and a \
-             struct that derives `ToolArgs` is the whole argument object",
+            "options of a parameter go in `#[arg(…)]`; it is an argument without any attribute, and a struct that derives \
+             `ToolArgs` is the whole argument object",
         );
     }
     param.attrs.retain(|attr| !is_tool(attr));
@@ -150,7 +151,14 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     if pass == Pass::Injected {
         injected(&ours, &param.ty, errors);
     } else if let Some(owned) = owned(&ty) {
-        errors.at(&param.ty, format!("an argument owns its data: write `{}`", pretty(&owned)));
+        let state = types::referenced(&ty).filter(|inner| !is_primitive(inner)).map(|inner| {
+            let inner = pretty(&inner);
+            format!(
+                "; for state that may be missing take `cx: &ToolContext`, and write `cx.get::<{inner}>()`"
+            )
+        });
+        let state = state.unwrap_or_default();
+        errors.at(&param.ty, format!("an argument owns its data: write `{}`{state}", pretty(&owned)));
         return None;
     }
     let span = types::point(&param.ty);
@@ -174,7 +182,7 @@ fn named(
                 if stripped.is_none() {
                     errors.at(
                         &pat.ident,
-                        "the model sees the name of a parameter, without underscores in front: write one that is a name then",
+                        "the model sees the name of a parameter without the underscores in front: write one that is a name without them",
                     );
                 }
                 return stripped;
@@ -245,6 +253,20 @@ fn by_reference(reference: &TypeReference, errors: &mut Errors) -> Option<(Pass,
         return None;
     }
     let inner = bare(&reference.elem);
+    if reference.lifetime.as_ref().is_some_and(|lifetime| lifetime.ident == "static") {
+        errors.at(
+            reference,
+            format!("a reference lasts as long as the call, not `'static`: write `&{}`", pretty(inner)),
+        );
+        return None;
+    }
+    if let Some(data) = types::shared_data(inner) {
+        errors.at(
+            reference,
+            format!("`&T` is state from the context: for an argument write `&{}`", pretty(data)),
+        );
+        return None;
+    }
     match inner {
         Type::Path(path) if path.path.is_ident("str") => {
             Some((Pass::Lent, parse_quote!(::std::string::String)))

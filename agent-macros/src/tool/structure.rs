@@ -26,6 +26,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     if options.require_docs {
         input.attrs.push(parse_quote!(#[arg(require_docs)]));
     }
+    let none = options.none.clone();
     let (said, _) = said(options, &name, true, &input.attrs, &mut errors);
     if is_enum {
         tag(&mut input.attrs);
@@ -39,7 +40,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
             #private::Probe::<#name>::RUNS
         }> as #private::OrIdle<#name>>::run(#args, #cx).await
     };
-    let converted = expand::converted(&running, at, &private);
+    let converted = expand::converted(&running, none.as_ref(), at, &private);
     let output = quote! {
         <#private::Pick<{
             #[allow(unused_imports)]
@@ -47,7 +48,8 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
             #private::Probe::<#name>::RUNS
         }> as #private::OrIdle<#name>>::Output
     };
-    let (spec, tool_name) = (expand::spec(&said, Some(&output), &private), &said.name);
+    let (spec, tool_name) =
+        (expand::spec(&said, Some(&output), Some(&name.to_token_stream()), &private), &said.name);
     let rule = approval::of_type(said.options.approval.as_ref(), &name, &private);
     let (rule_helper, rule) = (rule.helper, rule.whole);
     let there = private.at(at);
@@ -63,7 +65,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
         #spec
         static __BLUEPRINT: #private::LazyLock<#private::Compiled> =
             #private::LazyLock::new(|| __spec()#rule.compile::<#name>());
-        #private::typed::<#name, _>(&__BLUEPRINT, #private::keys(&[]), |#args, #cx| {
+        #private::typed::<#name, _>(&__BLUEPRINT, #private::keys(&[#private::Option::None]), |#args, #cx| {
             #private::Box::pin(async move { #converted })
         })
     };

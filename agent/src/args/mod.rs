@@ -16,13 +16,16 @@
 //! assert_eq!(parsed.coercions[0].path, "/nights");
 //!
 //! let refused = plan.parse::<Booking>(r#"{"hotl": "Astoria", "nights": 99}"#).err().unwrap();
-//! assert_eq!(refused.count(), 3);                     // `hotel` is missing, `hotl` is no parameter, 99 is too many
+//! assert_eq!(refused.count(), 3);                     // `hotel` is missing, `hotl` is not a parameter, 99 is too many
 //! println!("{refused}");                               // the report, as the model reads it
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod argument;
 mod coercion;
 mod de;
+#[cfg(feature = "macros")]
+mod defaults;
 mod diagnose;
 mod formats;
 pub(crate) mod hooks;
@@ -33,12 +36,15 @@ mod policy;
 pub(crate) mod proof;
 mod refused;
 mod report;
+mod rounding;
 mod scalar;
 mod stream;
 mod suggest;
 mod text;
 mod types;
 
+pub use argument::ArgumentError;
+pub(crate) use argument::argument_without_plan;
 pub use coercion::{Coercion, CoercionRule, Coercions};
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
@@ -59,9 +65,11 @@ pub(crate) use plan::{
     ArraySpec, Bound, Check, Child, ExternalSpec, Graph, IntSpec, Kind, NodeId, NotTakenOut, NumSpec,
     ObjectSpec, Prop, Rest, StrSpec,
 };
-#[cfg(feature = "runtime")]
-pub(crate) use report::Subject;
+#[cfg(feature = "macros")]
+pub(crate) use refused::secret_samples;
 pub(crate) use report::signature;
+#[cfg(feature = "runtime")]
+pub(crate) use report::{REFUSAL, Subject};
 pub(crate) use text::{cut, push_index, push_segment};
 
 use de::{Context, Path, PlanDe};
@@ -117,25 +125,24 @@ impl Plan {
     /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let text = if text.trim_start().is_empty() { "{}" } else { text };
-        let cx = Context::new(self.graph(), text);
-        if let Ok(value) = read(&cx, text) {
+        if let Ok(parsed) = read_exactly(Context::new(self.graph(), text), text) {
             self.pass_as_a_whole(text)?;
-            return Ok(Parsed { value, coercions: cx.into_coercions() });
+            return Ok(parsed);
         }
         let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
         let Again { text, coercions } = self.explain(text, again)?;
         // Its structure was mended, as the policy allows.
         let cx = Context::after(self.graph(), &text, coercions);
-        let Ok(value) = read(&cx, &text) else { return Err(self.refused_by_type(&text, again)) };
+        let Ok(parsed) = read_exactly(cx, &text) else { return Err(self.refused_by_type(&text, again)) };
         self.pass_as_a_whole(&text)?;
-        Ok(Parsed { value, coercions: cx.into_coercions() })
+        Ok(parsed)
     }
 
     /// Returns what is wrong, or the text to read instead.
     #[cold]
     fn explain(&self, text: &str, again: Reread<'_>) -> Result<Again, InvalidArguments> {
         match diagnose(self.graph(), text) {
-            Err(Refusal { mut issues, mut count, sent }) => {
+            Err(Refusal { mut issues, mut count, sent, respelled }) => {
                 if self.graph().foreign
                     && let Some(sent) = sent.as_deref()
                 {
@@ -143,13 +150,17 @@ impl Plan {
                     refused::add_probable(self.graph(), sent, &mut issues);
                     count += issues.len() - walked;
                 }
-                let mut corrected =
-                    sent.as_deref().and_then(|sent| report::corrected(self.graph(), sent, &issues));
+                let mut corrected = sent
+                    .as_deref()
+                    .and_then(|sent| report::corrected(self.graph(), self.name(), sent, &issues));
+                if let Some(meant) = respelled {
+                    corrected = report::corrected_spelling(self.graph(), self.name(), &meant);
+                }
                 corrected.take_if(|call| self.pass_as_a_whole(call).is_err());
                 // An offer that a type or a check of the tool would refuse is none.
                 corrected.take_if(|text| again(&Context::new(self.graph(), text), text).is_err());
                 let mut unchecked = None;
-                // What is no JSON has that one fault.
+                // Text that is not JSON has that one issue.
                 if let Some(sent) = sent.as_deref() {
                     let walked = issues.len();
                     unchecked = refused::add_refusals(self.graph(), sent, again, &mut issues);
@@ -157,6 +168,12 @@ impl Plan {
                 }
                 if let (Some(whole), Some(sent)) = (&self.graph().whole, &sent) {
                     count += whole.add_to(&mut issues, &self.arrived(sent));
+                }
+                if corrected.is_none()
+                    && let Some(sent) = sent.as_deref()
+                    && let Some(inside) = report::issues_inside(self.graph(), self.name(), sent, &issues)
+                {
+                    (issues, count) = inside;
                 }
                 Err(InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked))
             }
@@ -204,6 +221,18 @@ impl Plan {
 struct Again {
     text: String,
     coercions: Vec<Coercion>,
+}
+
+/// Reads arguments, and once more with the digits of every number if some may have been rounded.
+#[inline]
+fn read_exactly<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Parsed<T>, serde_json::Error> {
+    let value = read(&cx, text)?;
+    if !cx.may_have_rounded() {
+        return Ok(Parsed { value, coercions: cx.into_coercions() });
+    }
+    let cx = cx.into_careful();
+    let value = read(&cx, text)?;
+    Ok(Parsed { value, coercions: cx.into_coercions() })
 }
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {

@@ -17,6 +17,7 @@ use std::{fmt, str::FromStr};
 /// | `1.0` | integer | yes | yes | yes | `float_to_integer` |
 /// | `" 42 "`, `"+7"`, `"42.0"` | integer | no | yes | yes | `text_to_integer` |
 /// | `"2.5e3"` | number | no | yes | yes | `text_to_number` |
+/// | `9007199254740993`, `1e-400` | float | nearest | nearest | nearest | `number_rounded` |
 /// | `"true"` | boolean | no | yes | yes | `text_to_boolean` |
 /// | `"True"` | boolean | no | no | yes | `text_to_boolean` |
 /// | `[42]` | array of strings | no | yes | yes | `number_to_text` |
@@ -64,7 +65,7 @@ use std::{fmt, str::FromStr};
 ///
 /// A policy that is narrower than `exact` (without `float_to_integer`) refuses values that the schema allows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[must_use = "a policy does nothing until somebody has it"]
+#[must_use = "a policy does nothing until a plan or a tool is given it"]
 pub struct CoercionPolicy(Rules);
 
 impl CoercionPolicy {
@@ -84,7 +85,7 @@ impl CoercionPolicy {
     }
 
     /// Returns the policy with `rule` as far as it applies in `lenient`. [`CoercionRule::UnknownDropped`] belongs to
-    /// [`UnknownKeys::Strip`] and has no effect here.
+    /// [`UnknownKeys::Strip`], [`CoercionRule::NumberRounded`] is recorded under every policy: they have no effect here.
     pub const fn allow(self, rule: CoercionRule) -> Self {
         Self(Rules(self.0.0 | Rules::of(rule).0))
     }
@@ -158,7 +159,7 @@ impl FromStr for CoercionPolicy {
             rest = &rest[sign.len_utf8()..];
             let (word, after) = rest.split_at(rest.find(['+', '-']).unwrap_or(rest.len()));
             rest = after;
-            let mut rules = CoercionRule::ALL.into_iter().filter(|r| *r != CoercionRule::UnknownDropped);
+            let mut rules = CoercionRule::ALL.into_iter().filter(|rule| Rules::of(*rule) != Rules(0));
             let rule = rules.clone().find(|rule| rule.as_str() == word.trim()).ok_or_else(|| {
                 UnknownPolicy::new(word, &rules.by_ref().map(CoercionRule::as_str).collect::<Vec<_>>())
             })?;
@@ -293,7 +294,7 @@ impl fmt::Display for UnknownKeys {
 /// assert_eq!((options.policy(), options.unknown_keys()), (CoercionPolicy::lenient(), UnknownKeys::Strip));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[must_use = "options do nothing until somebody has them"]
+#[must_use = "options do nothing until a plan or a tool is given them"]
 pub struct PlanOptions {
     coercion: Option<CoercionPolicy>,
     unknown: Option<UnknownKeys>,
@@ -408,7 +409,7 @@ impl Rules {
             CoercionRule::OneValueWrapped => Rules::WRAP_ONE,
             CoercionRule::NullAsAbsent => Rules::NULL_ABSENT,
             CoercionRule::NullAsEmpty => Rules::NULL_ROOT,
-            CoercionRule::UnknownDropped => Rules(0),
+            CoercionRule::UnknownDropped | CoercionRule::NumberRounded => Rules(0),
         }
     }
 

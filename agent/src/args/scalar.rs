@@ -2,8 +2,9 @@
 
 use super::formats;
 use super::issue::IssueCode;
-use super::plan::{Bound, Folds, FormatRule, IntSpec, NumSpec, StrSpec};
+use super::plan::{Bound, FormatRule, IntSpec, NumSpec, StrSpec};
 use super::policy::Rules;
+use super::rounding;
 use serde_json::{Number, Value};
 use std::{cmp::Ordering, fmt};
 
@@ -203,28 +204,6 @@ pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     }
 }
 
-/// Returns the member of a closed set that `text` names: itself, or (lenient) the only one that is equal except for case and separators.
-#[inline]
-pub(crate) fn pick<'a>(
-    mut members: impl Iterator<Item = &'a str> + Clone,
-    folds: &Folds,
-    text: &str,
-    rules: Rules,
-) -> Option<&'a str> {
-    if let Some(member) = members.clone().find(|m| *m == text) {
-        return Some(member);
-    }
-    if !rules.has(Rules::FOLD_ENUM) || text.len() > 256 {
-        return None;
-    }
-    let folded = fold(text);
-    if folded.is_empty() {
-        return None;
-    }
-    let place = folds.find(members.clone(), &folded)?;
-    members.nth(place)
-}
-
 /// Keeps letters and digits only, in lower case.
 pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -233,7 +212,7 @@ pub(crate) fn fold(text: &str) -> String {
 /// Returns the text for a number that was sent for a string; `None` if reading may have changed the number.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
-    // Nobody can tell whether it was written `-0` or `-0.0`.
+    // It may have been written `-0` or `-0.0`.
     let minus_zero = number.as_f64().is_some_and(|f| f == 0.0 && f.is_sign_negative());
     (!rounded && !minus_zero).then(|| number.to_string())
 }
@@ -248,6 +227,13 @@ impl IntSpec {
 }
 
 impl IntSpec {
+    /// Whether the number is within the bounds, multiple or not.
+    pub(crate) fn is_within(&self, number: Int) -> bool {
+        number
+            .as_i128()
+            .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
+    }
+
     /// Whether a refused number lies beyond the width of the numbers in JSON values, and the schema itself sets no bound on that side.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
@@ -270,6 +256,23 @@ impl NumSpec {
             Num::Unsigned(v) => v.into(),
         };
         if whole.unsigned_abs() < 1 << 53 { self.takes_float(whole as f64) } else { self.takes_wide(whole) }
+    }
+
+    /// Returns the float that a whole number becomes, if that is another number.
+    #[inline]
+    pub(crate) fn rounded_whole(&self, whole: i128) -> Option<f64> {
+        let may_round = whole.unsigned_abs() > u128::from(self.exact);
+        if may_round { rounding::rounded_whole(whole, self.single) } else { None }
+    }
+
+    /// Returns what the type makes of a float that was read from these digits, if that is another number than was sent.
+    #[expect(clippy::cast_possible_truncation, reason = "whether digits are lost is the question")]
+    pub(crate) fn rounded(&self, digits: &str, float: f64) -> Option<f64> {
+        if self.single {
+            let float = float as f32;
+            return rounding::is_rounded_single(digits, float).then(|| rounding::widened(float));
+        }
+        (!rounding::is_safe(digits) && rounding::is_rounded(digits, float)).then_some(float)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "that it may become infinite is the question")]
@@ -371,7 +374,9 @@ impl StrSpec {
             return Some((IssueCode::Format, format!("not a valid {format}")));
         }
         let pattern = self.pattern.as_ref()?;
-        (!pattern.is_match(text)).then(|| (IssueCode::Pattern, "does not match the pattern".into()))
+        let problem =
+            if pattern.is_decimal() { "not a decimal number" } else { "does not match the pattern" };
+        (!pattern.is_match(text)).then(|| (IssueCode::Pattern, problem.into()))
     }
 
     fn is_misformatted(&self, format: &str, text: &str) -> bool {

@@ -54,6 +54,13 @@ pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a st
         .collect()
 }
 
+/// Whether one of the names differs from `input` by its spelling only, or by a small part of its letters.
+pub(crate) fn has_close_name<'a>(input: &str, names: impl IntoIterator<Item = &'a str>) -> bool {
+    did_you_mean(input, names).into_iter().any(|name| {
+        fold(name) == fold(input) || 4 * edits(&lower(name), &lower(input)) <= input.chars().count()
+    })
+}
+
 struct Near<'a> {
     word: &'a str,
     likeness: f64,

@@ -86,7 +86,7 @@ pub enum ServeError {
 #[non_exhaustive]
 pub enum ClientError {
     /// The address of the engine is not a URL.
-    #[error("{address:?} is no address of an engine, as http://127.0.0.1:8080 is")]
+    #[error("{address:?} is not the address of an engine, as http://127.0.0.1:8080 is")]
     #[non_exhaustive]
     Address {
         /// The address.

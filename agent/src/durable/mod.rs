@@ -50,7 +50,8 @@
 //! * [`DurableRun::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
 //!   step, or at once if the run is waiting. If several processes serve, tools in the others run to their end.
 //! * What happens between steps must be the same on every replay: approval rules (`approval = when(…)`), the tools and their policies.
-//!   Hooks are steps of their own and are not restricted. They are asked again after a run waited for decisions. Serve new code that would take different steps at a new address.
+//!   Hooks are steps of their own and are not restricted. They are asked again after a run waited for decisions; a call that would then run in
+//!   another way than was decided on is asked about again, under a new id. Listeners are not notified of that request. Serve new code that would take different steps at a new address.
 //! * Listeners receive events again on a replay. Results are not cached between calls, requests are not passed to `on_metric`, and an
 //!   approval key is not used, because the engine controls who may decide.
 //!

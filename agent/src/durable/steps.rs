@@ -1,5 +1,7 @@
 //! The steps of a run on an engine that records them.
 
+mod again;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +13,10 @@ use super::journal::{Again, Journal, Kept, Left, RunJournal, Stepped, Take, Tool
 use super::running::Running;
 use super::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{
-    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, ReadyCall, Reply, TurnSummary, Verdict,
+    ApprovalRequest, CallEnd, Decided, Event, Prepared, Queue, Reply, TurnSummary, Verdict,
 };
 use crate::message::{LOST, Message, MessageList, ToolCall};
-use crate::runtime::{CheckedAgain, StepCall, Stepwise};
+use crate::runtime::{StepCall, Stepwise};
 use crate::steps::{StepError, Steps, drive};
 use crate::{BoxFuture, CancelToken, Decision, FailureCode, InterruptionCode, StepKey, ToolOutcome};
 
@@ -206,57 +208,14 @@ impl<J: RunJournal> RunSteps<'_, J> {
         Ok(value)
     }
 
-    /// Checks calls again that waited for decisions, and runs those that may still run.
-    async fn tools_that_waited(
-        &self,
-        calls: Vec<(StepKey, ToolCall)>,
-        waited: &HashMap<u32, Decided>,
-    ) -> Result<Vec<CallEnd>, StepError> {
-        let Some((key, _)) = calls.first() else { return Ok(Vec::new()) };
-        let (served, reply, cancel) = (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
-        let sent = |call: &ToolCall| {
-            let mut calls = reply.as_deref().and_then(Message::as_assistant)?.tool_calls();
-            calls.find(|sent| sent.id == call.id).cloned()
-        };
-        let ready = calls.iter().map(|(key, call)| {
-            let decided = waited.get(&key.ord);
-            let ready = ReadyCall {
-                sent: sent(call).unwrap_or_else(|| call.clone()),
-                is_edited: matches!(decided, Some(Decided::Allow(Some(_)))),
-                is_approved: matches!(decided, Some(Decided::Allow(_))),
-            };
-            (ready, call.clone())
-        });
-        let ready: Vec<_> = ready.collect();
-        let (name, run) = (format!("{key}/again"), key.run.clone());
-        let work = async move { Ok(served.steps.check_again(&run, ready, reply, cancel).await) };
-        let checked: Vec<CheckedAgain> = self.step(name, Tries::ONE, work).await?;
-        let (mut ends, mut runs) = (Vec::new(), Vec::new());
-        for ((key, mut call), checked) in calls.into_iter().zip(checked) {
-            match checked {
-                CheckedAgain::Ends(end) => {
-                    ends.push(Some(*end));
-                    continue;
-                }
-                CheckedAgain::RunsWith(args) => call.args = args,
-                CheckedAgain::Runs => {}
-            }
-            ends.push(None);
-            runs.push((key, call));
-        }
-        let ran = if runs.is_empty() { Vec::new() } else { self.tools(runs).await? };
-        let mut ran = ran.into_iter();
-        Ok(ends.into_iter().filter_map(|end| end.or_else(|| ran.next())).collect())
-    }
-
     /// Returns the decisions of the application's function, or `Later` for each request if there is none.
-    async fn decisions(&self, requests: &[(StepKey, ApprovalRequest)]) -> Result<Vec<Decision>, StepError> {
-        let Some((key, _)) = requests.first().filter(|_| self.served.steps.has_approver()) else {
+    async fn decisions(&self, requests: &[ApprovalRequest]) -> Result<Vec<Decision>, StepError> {
+        let Some(first) = requests.first().filter(|_| self.served.steps.has_approver()) else {
             return Ok(vec![Decision::Later; requests.len()]);
         };
-        let asked: Vec<_> = requests.iter().map(|(_, request)| request.clone()).collect();
+        let (name, asked) = (first.request_id.clone(), requests.to_vec());
         let (served, cancel) = (self.served.clone(), self.cancel.clone());
-        self.step(key, Tries::ONE, async move {
+        self.step(name, Tries::ONE, async move {
             let mut decisions = Vec::with_capacity(asked.len());
             for request in asked {
                 decisions.push(served.steps.approve(request, &cancel).await);
@@ -264,6 +223,49 @@ impl<J: RunJournal> RunSteps<'_, J> {
             Ok(decisions)
         })
         .await
+    }
+
+    /// Returns what was decided on each request, and whether somebody outside was waited for. If not, hooks are asked here about arguments
+    /// that the application's function changed.
+    async fn decide(
+        &self,
+        run: Arc<str>,
+        requests: Vec<ApprovalRequest>,
+    ) -> Result<(Vec<(ApprovalRequest, Decided)>, bool), StepError> {
+        let mut decisions = self.decisions(&requests).await?;
+        let open: Vec<_> = requests
+            .iter()
+            .zip(&decisions)
+            .filter(|(_, decision)| **decision == Decision::Later)
+            .map(|(request, _)| PendingAsk::Approval { request: request.clone() })
+            .collect();
+        let has_waited = !open.is_empty();
+        if has_waited {
+            let waited = self.journal.wait(open, self.served.patience).await?;
+            if let Some(reason) = waited.stop {
+                return Err(StepError::cancelled(&*reason));
+            }
+            let mut answers = waited.answers.into_iter().map(decision);
+            for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
+                *decision = answers.next().unwrap_or_else(decision_of_nobody);
+            }
+        }
+        let first = requests.first().map(|request| request.request_id.clone()).unwrap_or_default();
+        let decided = requests.into_iter().zip(decisions).map(|(request, decision)| {
+            let decided = self.served.steps.decided(&request, decision);
+            (request, decided)
+        });
+        let decided: Vec<_> = decided.collect();
+        let is_edited = decided.iter().any(|(_, one)| matches!(one, Decided::Allow(Some(_))));
+        if has_waited || !is_edited || !self.served.steps.has_hooks() {
+            return Ok((decided, has_waited));
+        }
+        let (served, reply, cancel) = (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
+        let asked = decided.clone();
+        let work = async move { Ok(served.steps.guarded(&run, asked, reply, cancel).await) };
+        let guarded: Vec<Decided> = self.step(format!("{first}/edited"), Tries::ONE, work).await?;
+        let requests = decided.into_iter().map(|(request, _)| request);
+        Ok((requests.zip(guarded).collect(), false))
     }
 }
 
@@ -291,7 +293,7 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
             let reply = self.state().reply.clone();
             let waited = self.state().waited.take().filter(|_| self.served.steps.has_hooks());
             if let Some(waited) = waited {
-                return self.tools_that_waited(calls, &waited).await;
+                return self.tools_that_waited(calls, waited).await;
             }
             let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
             let mut requests: Vec<_> = calls
@@ -359,47 +361,16 @@ impl<J: RunJournal> Steps for RunSteps<'_, J> {
         requests: Vec<(StepKey, ApprovalRequest)>,
     ) -> BoxFuture<'_, Result<Vec<Decided>, StepError>> {
         Box::pin(async move {
-            let mut decisions = self.decisions(&requests).await?;
-            let open: Vec<_> = requests
-                .iter()
-                .zip(&decisions)
-                .filter(|(_, decision)| **decision == Decision::Later)
-                .map(|((_, request), _)| PendingAsk::Approval { request: request.clone() })
-                .collect();
-            let has_waited = !open.is_empty();
-            if has_waited {
-                let waited = self.journal.wait(open, self.served.patience).await?;
-                if let Some(reason) = waited.stop {
-                    return Err(StepError::cancelled(&*reason));
-                }
-                let mut answers = waited.answers.into_iter().map(decision);
-                for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
-                    *decision = answers.next().unwrap_or_else(decision_of_nobody);
-                }
-            }
-            let key = requests.first().map(|(key, _)| key.clone());
-            let keys: Vec<_> = requests.iter().map(|(key, _)| key.clone()).collect();
-            let decided = requests.into_iter().zip(decisions).map(|((_, request), decision)| {
-                let decided = self.served.steps.decided(&request, decision);
-                (request, decided)
-            });
-            let decided: Vec<_> = decided.collect();
+            let Some(run) = requests.first().map(|(key, _)| key.run.clone()) else { return Ok(Vec::new()) };
+            let ords: Vec<_> = requests.iter().map(|(key, _)| key.ord).collect();
+            let requests = requests.into_iter().map(|(_, request)| request).collect();
+            let (decided, has_waited) = self.decide(run, requests).await?;
+            let decided: Vec<_> = decided.into_iter().map(|(_, one)| one).collect();
             if has_waited {
                 // They are checked again before they run.
-                let ord = |key: &StepKey| key.ord;
-                let all = keys.iter().map(ord).zip(decided.iter().map(|(_, one)| one.clone()));
-                self.state().waited = Some(all.collect());
-                return Ok(decided.into_iter().map(|(_, one)| one).collect());
+                self.state().waited = Some(ords.into_iter().zip(decided.iter().cloned()).collect());
             }
-            let is_edited = decided.iter().any(|(_, one)| matches!(one, Decided::Allow(Some(_))));
-            let Some(key) = key.filter(|_| is_edited && self.served.steps.has_hooks()) else {
-                return Ok(decided.into_iter().map(|(_, one)| one).collect());
-            };
-            let (served, reply, cancel) =
-                (self.served.clone(), self.state().reply.clone(), self.cancel.clone());
-            let name = format!("{key}/edited");
-            let work = async move { Ok(served.steps.guarded(&key.run, decided, reply, cancel).await) };
-            self.step(name, Tries::ONE, work).await
+            Ok(decided)
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Slot, State};
-use super::{AgentLoop, LoopConfig};
+use super::{AgentLoop, EventKind, LoopConfig};
 use crate::message::{ToolArguments, ToolCall};
 
 /// A call that may run, as far as its run knows.
@@ -77,6 +77,25 @@ impl AgentLoop {
         if let Some(slot) = slot.filter(|slot| slot.state == State::Ready) {
             slot.is_approved = true;
         }
+    }
+
+    /// Asks for a decision on a call that may run, because it would run with other arguments than were decided on, or needs a decision by
+    /// now. `checked` are the arguments in their canonical form.
+    pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
+        let Ok(at) = usize::try_from(ord) else { return };
+        let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == State::Ready) else {
+            return;
+        };
+        slot.shown = self.secrets.arguments(&slot.call.name, &checked);
+        slot.args = Some(args);
+        slot.mac = None;
+        slot.is_approved = false;
+        slot.asked_again = slot.asked_again.saturating_add(1);
+        slot.state = State::Undecided(checked.clone());
+        self.phase = Phase::Approve;
+        let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
+        let request_id = self.request_id(at);
+        self.tell(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
     /// Replaces the arguments that a call runs with, if it has not begun.

@@ -388,7 +388,7 @@ impl AgentLoop {
     fn emit(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
-            let shown = ShownEvent { secrets: self.secrets.clone(), hides_update };
+            let shown = ShownEvent { secrets: self.secrets.shown(), hides_update };
             let kind = kind(self);
             self.events.push_back(Event {
                 run_id: self.run.clone(),

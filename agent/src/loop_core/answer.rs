@@ -242,11 +242,10 @@ impl CallCoercions {
 ///
 /// /// For a driver whose rule is a limit.
 /// fn decide(request: &ApprovalRequest) -> Decided {
-///     let args = request.call.args.value().unwrap_or_default();
-///     match args["amount"].as_u64() {
-///         Some(0..=100) => Decided::Allow(None),
-///         Some(_) => Decided::Later,
-///         None => Decided::Deny("say how much".into()),
+///     match request.arg::<u64>("amount") {
+///         Ok(0..=100) => Decided::Allow(None),
+///         Ok(_) => Decided::Later,
+///         Err(error) => Decided::Deny(error.to_string()),
 ///     }
 /// }
 /// ```

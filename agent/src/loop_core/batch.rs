@@ -39,6 +39,9 @@ pub(super) struct Slot {
     /// Whether the call was allowed to run with its arguments.
     #[serde(default)]
     pub(super) is_approved: bool,
+    /// How often a decision was asked for again, because the call would run in another way than was decided on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) asked_again: u32,
     /// The signature of its driver. It is of the state that the call has, and is dropped with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
@@ -48,7 +51,12 @@ pub(super) struct Slot {
     pub(super) result: Option<ToolResultMessage>,
 }
 
-/// The state of a call. It only moves forward.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The state of a call. It moves forward, except that a decision can be asked for again before the call begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
@@ -75,6 +83,7 @@ impl Slot {
             shown: None,
             is_edited: false,
             is_approved: false,
+            asked_again: 0,
             mac: None,
             signature: None,
             control: Control::Continue,

@@ -97,7 +97,7 @@ impl AgentLoop {
             let Some(slot) = self.batch.slots.get(at) else { continue };
             let State::Undecided(args) = &slot.state else { continue };
             let (call_id, tool, args) = (slot.call.id.clone(), slot.call.name.clone(), args.clone());
-            let request_id = self.key(StepKind::Approval, at).to_string();
+            let request_id = self.request_id(at);
             self.tell(|_| EventKind::ApprovalRequired { call_id, tool, args, request_id });
         }
     }
@@ -285,11 +285,11 @@ impl AgentLoop {
                 slot.state = State::Ready;
                 slot.mac = None;
                 slot.is_approved = true;
-                slot.is_edited = edited.is_some();
-                if edited.is_some() {
-                    slot.args = edited;
-                }
-                (ApprovalDecision::Allow, slot.is_edited, None)
+                let is_edited = edited.is_some();
+                // What a person changed before is still a change.
+                slot.is_edited |= is_edited;
+                slot.args = edited.or(slot.args.take());
+                (ApprovalDecision::Allow, is_edited, None)
             }
             Decided::AllowEnded(end) => (ApprovalDecision::Allow, end.edited_args.is_some(), Some(end)),
             Decided::Deny(message) => {
@@ -362,38 +362,46 @@ impl AgentLoop {
         self.tell(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Turns a request for a better call into a failure when the tool has made too many of them.
-    fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) {
-        let asks = match outcome {
-            ToolOutcome::Retry { .. } => true,
-            ToolOutcome::Failed { code, .. } => *code == FailureCode::INVALID_ARGUMENTS,
-            _ => false,
+    /// Turns a request for a better call into a failure when the tool has made too many of them. Returns whether it is such a request.
+    pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
+        let exhausted = FailureCode::new("retries_exhausted");
+        let (asks, was_last) = match outcome {
+            ToolOutcome::Retry { .. } => (true, false),
+            ToolOutcome::Failed { code, .. } => (*code == FailureCode::INVALID_ARGUMENTS, *code == exhausted),
+            _ => (false, false),
         };
-        if !asks {
-            return;
+        if !asks && !was_last {
+            return false;
         }
-        let own = self.config.tools.get(tool).and_then(|tool| tool.max_retries);
-        let max = own.unwrap_or(self.config.max_retries);
+        let own = self.config.tools.get(tool);
+        let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
+        let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        let is_progress = tries.register(&outcome.text());
+        // Of a report that is too long, only the beginning is in the message: all that a restored run has.
+        let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
+        if was_last {
+            // A message of before.
+            return true;
+        }
         let (is_spent, all) = (tries.are_spent(max), tries.all());
         let used = match self.retries.get_mut(tool) {
             Some(used) => used,
             None => self.retries.entry(tool.to_owned()).or_default(),
         };
         if !is_spent && is_progress {
-            return;
+            return true;
         }
         if !is_spent && *used < max {
             *used += 1;
-            return;
+            return true;
         }
         let text = format!(
             "{}\n\nThis was the last of {} tries of `{tool}` in this run. Do not call it again; go on without it.",
             outcome.text(),
             max.saturating_add(1).max(all),
         );
-        *outcome = ToolOutcome::failed(FailureCode::new("retries_exhausted"), text);
+        *outcome = ToolOutcome::failed(exhausted, text);
+        true
     }
 
     /// Ends all open calls. Afterwards every call of the batch has its result in the conversation.

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::End;
-use crate::StepKey;
+use crate::args::{Plan, argument_without_plan};
 use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, whole};
+use crate::{ArgumentError, StepKey};
 
 /// What has to happen next. The documentation of each variant names its [`Answer`](super::Answer).
 ///
@@ -140,16 +142,67 @@ pub struct ApprovalRequest {
     /// All validated arguments.
     #[serde(skip)]
     args: Option<ToolArguments>,
+    /// What reads them, in the process that has the tool.
+    #[serde(skip)]
+    plan: Option<Plan>,
 }
 
 impl ApprovalRequest {
-    pub(super) fn new(request_id: String, call: ToolCall, fingerprint: u64, mac: Option<String>) -> Self {
-        Self { request_id, call, fingerprint, mac, args: None }
+    pub(crate) fn new(request_id: String, call: ToolCall, fingerprint: u64, mac: Option<String>) -> Self {
+        Self { request_id, call, fingerprint, mac, args: None, plan: None }
     }
 
-    pub(super) fn with_args(mut self, args: ToolArguments) -> Self {
+    pub(crate) fn with_args(mut self, args: ToolArguments) -> Self {
         self.args = Some(args);
         self
+    }
+
+    pub(crate) fn with_plan(mut self, plan: Option<Plan>) -> Self {
+        self.plan = plan.or(self.plan);
+        self
+    }
+
+    /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter, whatever the model
+    /// called it.
+    ///
+    /// If the call does not have the parameter, its default counts, and for an `Option` without a default `None`. A request that was read
+    /// from JSON knows neither parameters nor defaults: there, what the call does not have is an error, and so is a withheld secret.
+    ///
+    /// ```
+    /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Sends money.
+    /// #[tool(approval = "always")]
+    /// fn send(#[arg(alias = "sum")] amount: u128) -> String {
+    ///     format!("{amount} sent")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"sum": "500"}"#), reply().text("I may not.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![send])
+    ///     .on_approval(|request| async move {
+    ///         match request.arg::<u128>("amount") {
+    ///             Ok(0..=100) => Decision::Allow,
+    ///             Ok(_) => Decision::Deny("100 at most".into()),
+    ///             Err(error) => Decision::Deny(error.to_string()),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Send 500.").await?;
+    /// assert!(assistant.messages().get(2).unwrap().text().contains("100 at most"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the tool has no such parameter, if the call does not have it and that has no meaning, or if the value does not fit the
+    /// type.
+    pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
+        let args = self.args.as_ref().unwrap_or(&self.call.args);
+        match &self.plan {
+            Some(plan) if self.args.is_some() => plan.checked_argument(args.text(), name),
+            _ => argument_without_plan(&self.call.name, args.text(), name),
+        }
     }
 
     /// Returns the validated arguments with the secret ones, or `None` if the request was read from JSON, which has none of those.

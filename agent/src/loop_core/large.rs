@@ -22,6 +22,13 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     result.structured = None;
 }
 
+/// Returns what is left of the beginning of a text that [`cut`] shortens to this length, whatever follows it.
+pub(super) fn beginning(text: &str, max: usize) -> &str {
+    let room = (max / 2).min(text.len());
+    let at = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    text.get(..at).unwrap_or_default()
+}
+
 /// Returns the words by which a result names its handle.
 pub(crate) fn hint(handle: &str) -> String {
     format!("read it with `read_result`, handle `{handle}`")

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::{AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Reply, Verdict};
-use crate::message::{Conversation, Message, OutcomeKind, ToolResultMessage};
+use crate::args::REFUSAL;
+use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMessage};
 use crate::{DenialCode, FailureCode, InterruptionCode, ToolOutcome, ToolOutput};
 
 /// A stored message of the run.
@@ -53,14 +54,17 @@ impl AgentLoop {
                 }
                 (Effect::Prepare { calls, .. }, Message::ToolResult(_)) => {
                     let (results, others) = rest.split_at_checked(calls.len())?;
-                    let mut prepared = Vec::with_capacity(calls.len());
+                    let mut outcomes = Vec::with_capacity(calls.len());
                     for (call, said) in calls.iter().zip(results) {
                         let result =
                             said.message.as_tool_result().filter(|result| result.call_id == call.id)?;
                         let outcome = outcome_of(result);
                         core.tool_calls += u64::from(has_run(&outcome));
-                        prepared.push(Prepared::Ended(CallEnd::new(outcome)));
+                        outcomes.push(outcome);
                     }
+                    core.count_tries(&calls, &mut outcomes);
+                    let prepared = outcomes.into_iter().map(|outcome| Prepared::Ended(CallEnd::new(outcome)));
+                    let prepared = prepared.collect();
                     core.answer(Answer::Prepared(prepared)).ok()?;
                     rest = others;
                 }
@@ -79,6 +83,18 @@ impl AgentLoop {
         core.conversation = stored.chain(made.iter().cloned()).collect::<Conversation>();
         core.is_suspended = true;
         Some(core)
+    }
+
+    /// Counts the tries of a segment in the order in which they ended: calls are refused before the others run. What was counted is
+    /// replaced, because an end is counted; the stored message has the outcome.
+    fn count_tries(&mut self, calls: &[ToolCall], outcomes: &mut [ToolOutcome]) {
+        for refused in [true, false] {
+            for (call, outcome) in calls.iter().zip(&mut *outcomes) {
+                if is_refusal(outcome) == refused && self.count_retries(&call.name, &mut outcome.clone()) {
+                    *outcome = ToolOutcome::failed(FailureCode::TOOL_ERROR, "");
+                }
+            }
+        }
     }
 
     /// Whether the calls of the last reply do not run because it was cut.
@@ -115,6 +131,17 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
             ToolOutcome::Interrupted { code: InterruptionCode::from(code()), reason: text() }
         }
         OutcomeKind::Failed | OutcomeKind::Other(_) => ToolOutcome::failed(FailureCode::from(code()), text()),
+    }
+}
+
+/// Whether the call was refused, however often its tool was tried.
+fn is_refusal(outcome: &ToolOutcome) -> bool {
+    match outcome {
+        ToolOutcome::Failed { code, message } => {
+            *code == FailureCode::INVALID_ARGUMENTS
+                || (*code == FailureCode::new("retries_exhausted") && message.starts_with(REFUSAL))
+        }
+        _ => false,
     }
 }
 

@@ -5,17 +5,28 @@ use std::sync::Arc;
 
 use super::AgentLoop;
 use crate::ToolDefinition;
+use crate::args::Plan;
 use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
-/// What withholds the secret arguments of a run's calls; empty if none of its tools has any. It does not affect what the run does.
+/// The tools of a run: what withholds the secret arguments of its calls, and reads arguments. It does not affect what the run does.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Option<Arc<SecretArguments>>);
 
 impl Secrets {
     pub(super) fn new(secrets: SecretArguments) -> Self {
-        Self(Some(secrets).filter(SecretArguments::is_needed).map(Arc::new))
+        Self(Some(Arc::new(secrets)))
+    }
+
+    /// Returns what events need of it: nothing if no tool has secrets.
+    pub(super) fn shown(&self) -> Self {
+        Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
+    }
+
+    /// Returns what reads the arguments of a tool.
+    pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
+        self.0.as_ref()?.plan(tool).cloned()
     }
 
     /// Returns the arguments without secrets, or `None` if they have none.
@@ -26,6 +37,10 @@ impl Secrets {
     /// Returns the message without secrets, or `None` if it has none.
     pub(super) fn message(&self, message: &Message) -> Option<Message> {
         self.0.as_ref()?.message(message).map(|(message, _)| message)
+    }
+
+    fn is_needed(&self) -> bool {
+        self.0.as_ref().is_some_and(|secrets| secrets.is_needed())
     }
 
     fn may_hide(&self, tool: &str) -> bool {
@@ -70,7 +85,14 @@ impl StreamedCalls {
 
     /// Whether this update may show secrets.
     pub(super) fn hides(&mut self, secrets: &Secrets, update: &ModelEvent) -> bool {
-        let (Some(index), true) = (update.content_index(), secrets.0.is_some()) else { return false };
+        if !secrets.is_needed() {
+            return false;
+        }
+        // What a provider keeps may quote a call that comes later.
+        if matches!(update, ModelEvent::PartData { .. } | ModelEvent::MessageData { .. }) {
+            return true;
+        }
+        let Some(index) = update.content_index() else { return false };
         let name = match update {
             ModelEvent::ToolCallStart { name, .. } => Some(name),
             ModelEvent::Part { part, .. } => part.as_tool_call().map(|call| &call.name),
@@ -105,8 +127,9 @@ impl Secrets {
                 }
             }
             ModelEvent::Part { part, .. } => self.part(part),
-            // What a provider keeps with a call may quote it.
-            ModelEvent::PartData { data, .. } => data.data = serde_json::Value::Null,
+            ModelEvent::PartData { data, .. } | ModelEvent::MessageData { data } => {
+                data.data = serde_json::Value::Null;
+            }
             _ => {}
         }
         shown
@@ -116,7 +139,7 @@ impl Secrets {
         let Content::ToolCall(call) = &mut part.content else { return };
         if let Some(args) = self.arguments(&call.name, &call.args) {
             call.args = args;
-            part.provider_data = None;
+            (part.provider_data, part.extra) = (None, serde_json::Map::new());
         }
     }
 }

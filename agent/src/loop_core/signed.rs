@@ -92,6 +92,7 @@ fn slot(slot: &Slot) -> Value {
         "shown": slot.shown,
         "is_edited": slot.is_edited,
         "is_approved": slot.is_approved,
+        "asked_again": slot.asked_again,
         "signature": slot.signature,
         "control": slot.control,
         "has_result": slot.result.is_some(),

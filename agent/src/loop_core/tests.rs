@@ -39,3 +39,144 @@ fn what_is_no_text_stays() {
     assert!(result.text().contains("read it with `read_result`, handle `h-1`"));
     assert_eq!(result.structured, None);
 }
+
+/// Runs whose tools send calls back, stopped and continued at every place.
+mod tries {
+    use std::sync::Arc;
+
+    use crate::loop_core::restore::Said;
+    use crate::loop_core::{
+        AgentLoop, Answer, CallEnd, Effect, LoopConfig, Prepared, Ready, Reply, ToolEntry, Verdict,
+    };
+    use crate::message::{AssistantMessage, Conversation, Message, Part};
+    use crate::{FailureCode, ToolOutcome, ToolOutput};
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % end
+        }
+
+        fn outcome(&mut self) -> ToolOutcome {
+            match self.below(6) {
+                0 => ToolOutcome::Completed(ToolOutput::text("done")),
+                1 => ToolOutcome::Retry { message: format!("try {}", self.below(2)) },
+                _ => {
+                    let issues: Vec<_> =
+                        ["a", "b", "c", "d"].into_iter().filter(|_| self.below(2) == 0).collect();
+                    let mut text = "Invalid arguments for `t`: some problems.".to_owned();
+                    for (number, issue) in (1..).zip(issues) {
+                        let got = self.below(100);
+                        let line = format!("\n{number}. /{issue}: wrong type; got number {got}");
+                        text += &line;
+                    }
+                    text +=
+                        "\nParameters (? = optional):\n  a: integer\nCall `t` again with all of these fixed.";
+                    ToolOutcome::failed(FailureCode::INVALID_ARGUMENTS, text)
+                }
+            }
+        }
+    }
+
+    /// The outcomes of the calls of each turn.
+    type Script = Vec<Vec<ToolOutcome>>;
+
+    fn outcome<'s>(script: &'s Script, id: &str) -> &'s ToolOutcome {
+        let (turn, at) = id.split_once('.').unwrap();
+        &script[turn.parse::<usize>().unwrap()][at.parse::<usize>().unwrap()]
+    }
+
+    /// Plays a run to its end; `reload` stores it before each step.
+    fn play(mut core: AgentLoop, script: &Script, reload: bool) -> AgentLoop {
+        loop {
+            if reload {
+                core = serde_json::from_str(&serde_json::to_string(&core).unwrap()).unwrap();
+            }
+            let answer = match core.next() {
+                Effect::Poll { .. } => Answer::Messages(Vec::new()),
+                Effect::CallModel { key, .. } => {
+                    let turn = key.turn as usize - 1;
+                    let calls = script.get(turn).map_or(0, Vec::len);
+                    let calls = (0..calls).map(|at| Part::tool_call(format!("{turn}.{at}"), "t", "{}"));
+                    let parts: Vec<_> = calls.chain([Part::text("so")]).collect();
+                    Answer::Reply(Reply::new(AssistantMessage::new(parts)))
+                }
+                Effect::Prepare { calls, .. } => {
+                    let prepared = calls.iter().map(|call| match outcome(script, &call.id) {
+                        refused @ ToolOutcome::Failed { .. } => {
+                            Prepared::Ended(CallEnd::new(refused.clone()))
+                        }
+                        _ => Prepared::Ready(Ready::default()),
+                    });
+                    Answer::Prepared(prepared.collect())
+                }
+                Effect::CallTools { calls } => {
+                    let ends =
+                        calls.iter().map(|(_, call)| CallEnd::ran(outcome(script, &call.id).clone(), 0));
+                    Answer::Outcomes(ends.collect())
+                }
+                Effect::TurnEnd { .. } => Answer::Verdict(Verdict::default()),
+                Effect::Done(_) => return core,
+                other => panic!("{other:?}"),
+            };
+            core.answer(answer).unwrap();
+        }
+    }
+
+    #[test]
+    fn tries_are_counted_the_same_wherever_a_run_is_stored_or_restored() {
+        let (mut restored, mut exhausted) = (0, 0);
+        for seed in 0..60 {
+            let mut random = Random(seed);
+            let script: Script =
+                (0..9).map(|_| (0..=random.below(2)).map(|_| random.outcome()).collect()).collect();
+            let max_retries = u32::try_from(random.below(3)).unwrap();
+            let mut config = LoopConfig { max_turns: 50, max_retries, ..LoopConfig::default() };
+            // Where results are cut, reports are, too.
+            let max_result_bytes = [60, 130, 220, 100_000][usize::try_from(random.below(4)).unwrap()];
+            let entry = ToolEntry { max_result_bytes: Some(max_result_bytes), ..ToolEntry::default() };
+            config.tools.insert("t".to_owned(), entry);
+            let config = Arc::new(config);
+            let new = || AgentLoop::new("r", (*config).clone(), Conversation::new(), [Message::user("go")]);
+            let whole = play(new(), &script, false);
+            let texts = |core: &AgentLoop| -> Vec<String> {
+                let outcome = |message: &Message| message.as_tool_result().map(|result| result.code.clone());
+                core.added()
+                    .iter()
+                    .map(|message| format!("{:?} {}", outcome(message), message.text()))
+                    .collect()
+            };
+            exhausted += texts(&whole).iter().filter(|text| text.contains("retries_exhausted")).count();
+            assert_eq!(texts(&play(new(), &script, true)), texts(&whole), "stored, seed {seed}");
+            let mut turn = 1;
+            let mut replies = 0;
+            let said: Vec<Said> = whole
+                .added()
+                .iter()
+                .map(|message| {
+                    if message.as_assistant().is_some() {
+                        replies += 1;
+                        turn = replies;
+                    }
+                    Said { turn, message: message.clone(), is_cut: false }
+                })
+                .collect();
+            for count in 1..said.len() {
+                let Some(core) = AgentLoop::restore("r".into(), config.clone(), &[], &said[..count]) else {
+                    continue;
+                };
+                restored += 1;
+                let mut core = core;
+                core.resume();
+                assert_eq!(
+                    texts(&play(core, &script, false)),
+                    texts(&whole),
+                    "restored from {count}, seed {seed}"
+                );
+            }
+        }
+        assert!(restored > 600 && exhausted > 100, "{restored} {exhausted}");
+    }
+}

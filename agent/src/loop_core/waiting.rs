@@ -20,10 +20,18 @@ impl AgentLoop {
             let mut call = slot.call.clone();
             call.args = slot.shown.as_ref().unwrap_or(args).clone();
             let fingerprint = self.fingerprint(&call.name);
-            let request = ApprovalRequest::new(key.to_string(), call, fingerprint, slot.mac.clone());
-            Some((key, request.with_args(args.clone())))
+            let id = self.request_id(at);
+            let request = ApprovalRequest::new(id, call, fingerprint, slot.mac.clone());
+            let plan = self.secrets.plan(&slot.call.name);
+            Some((key, request.with_args(args.clone()).with_plan(plan)))
         };
         self.batch.segment.clone().filter_map(request).collect()
+    }
+
+    /// Returns the id of the request to decide on a call: the text of its step's key, and from the second request on its number.
+    pub(super) fn request_id(&self, at: usize) -> String {
+        let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
+        request_id(&self.key(StepKind::Approval, at), asked_again)
     }
 
     fn fingerprint(&self, tool: &str) -> u64 {
@@ -62,6 +70,7 @@ impl AgentLoop {
             };
             Some(CheckedCall {
                 at,
+                request_id: self.request_id(at),
                 key: self.key(StepKind::Tool, at),
                 call: slot.effective(),
                 fingerprint: self.fingerprint(&slot.call.name),
@@ -87,7 +96,7 @@ impl AgentLoop {
             let (call_id, tool) = (slot.call.id.clone(), slot.call.name.clone());
             match &slot.state {
                 State::Undecided(_) if self.phase == Phase::Approve => {
-                    let request_id = self.key(StepKind::Approval, at).to_string();
+                    let request_id = self.request_id(at);
                     Some(PendingCall::Approval { call_id, tool, request_id })
                 }
                 State::Deferred(handle) if self.phase == Phase::Await => {
@@ -158,7 +167,10 @@ pub(crate) struct CheckedCall {
     /// Its position in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,
+    /// The id of the request to allow it.
+    pub(crate) request_id: String,
     /// The key of its step.
+    #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
     pub(crate) call: ToolCall,
@@ -174,11 +186,11 @@ pub(crate) struct CheckedCall {
     pub(crate) mac: Option<String>,
 }
 
-#[cfg(feature = "runtime")]
-impl CheckedCall {
-    /// Returns the id of the request to allow it.
-    pub(crate) fn request_id(&self) -> String {
-        StepKey::new(self.key.run.clone(), self.key.turn, StepKind::Approval, self.key.ord).to_string()
+/// Returns the id of the request to decide on a call that was asked about so often before.
+pub(crate) fn request_id(key: &StepKey, asked_again: u32) -> String {
+    match asked_again {
+        0 => key.to_string(),
+        again => format!("{key}/{}", again.saturating_add(1)),
     }
 }
 

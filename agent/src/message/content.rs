@@ -166,15 +166,18 @@ pub struct Opaque {
     /// The item, as the provider sent it.
     #[serde(with = "json")]
     pub value: Value,
+    /// The protocol, if it is known and no reply around the item names it. Another protocol of the provider does not get it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
 }
 
 impl Opaque {
     /// Creates an item of a provider.
     pub fn new(provider: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self { provider: provider.into(), value: value.into() }
+        Self { provider: provider.into(), value: value.into(), api: None }
     }
 
-    pub(super) const FIELDS: &[&str] = &["provider", "value"];
+    pub(super) const FIELDS: &[&str] = &["provider", "value", "api"];
 }
 
 /// State of a provider that belongs to a part or a message: signatures, encrypted reasoning, item ids.
@@ -197,6 +200,9 @@ pub struct ProviderData {
     /// The state, in the provider's own form.
     #[serde(with = "json")]
     pub data: Value,
+    /// The protocol, if it is known and no reply around the state names it. Another protocol of the provider does not get it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
 }
 
 impl ProviderData {
@@ -212,7 +218,7 @@ impl ProviderData {
     /// assert!(part.provider_data_of("openai").is_none());
     /// ```
     pub fn new(provider: impl Into<String>, data: impl Into<Value>) -> Self {
-        Self { provider: provider.into(), data: data.into() }
+        Self { provider: provider.into(), data: data.into(), api: None }
     }
 }
 

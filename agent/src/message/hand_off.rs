@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::arguments::ToolArguments;
 use super::by_role::Message;
-use super::content::Content;
+use super::content::{Content, ProviderData};
 use super::conversation::Conversation;
 use super::list::MessageList;
 use super::media::{Media, MediaSource};
@@ -83,7 +83,27 @@ impl Recipient {
         self
     }
 
-    /// Returns the parts with unsupported content replaced by a description, or `None` if nothing has to be replaced.
+    /// Whether data with this origin belong to another protocol of the same provider. Those of other providers are not read.
+    fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
+        provider == self.provider && api.is_some_and(|api| api != self.api)
+    }
+
+    fn is_foreign_data(&self, data: Option<&ProviderData>) -> bool {
+        data.is_some_and(|data| self.is_of_other_protocol(&data.provider, data.api.as_deref()))
+    }
+
+    /// Whether a part has state of another protocol of the same provider, or is such state.
+    fn is_foreign_part(&self, part: &Part) -> bool {
+        self.is_foreign_data(part.provider_data.as_ref()) || self.is_foreign_item(part)
+    }
+
+    fn is_foreign_item(&self, part: &Part) -> bool {
+        let Content::Opaque(opaque) = &part.content else { return false };
+        self.is_of_other_protocol(&opaque.provider, opaque.api.as_deref())
+    }
+
+    /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols; `None` if
+    /// nothing has to be changed.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
             Content::Image(media) if !self.takes_images => Some(describe("picture", media)),
@@ -91,10 +111,16 @@ impl Recipient {
             Content::Audio(media) if !self.takes_audio => Some(describe("recording", media)),
             _ => None,
         };
-        if !parts.iter().any(|part| words(part).is_some()) {
+        if !parts.iter().any(|part| words(part).is_some() || self.is_foreign_part(part)) {
             return None;
         }
-        Some(parts.iter().map(|part| words(part).map_or_else(|| part.clone(), Part::text)).collect())
+        let mut fitting = Vec::with_capacity(parts.len());
+        for part in parts.iter().filter(|part| !self.is_foreign_item(part)) {
+            let mut part = words(part).map_or_else(|| part.clone(), Part::text);
+            part.provider_data = part.provider_data.filter(|data| !self.is_foreign_data(Some(data)));
+            fitting.push(part);
+        }
+        Some(fitting)
     }
 }
 
@@ -105,6 +131,7 @@ impl Recipient {
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
+/// * Provider data of messages that were read from a request goes back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
 ///
 /// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
@@ -186,7 +213,8 @@ impl HandOff {
             Message::ToolResult(result) => {
                 let name = self.new_name(&result.call_id);
                 let content = self.recipient.fitting(&result.content);
-                if name.is_none() && content.is_none() {
+                let is_foreign = self.recipient.is_foreign_data(result.provider_data.as_ref());
+                if name.is_none() && content.is_none() && !is_foreign {
                     Some(message.clone())
                 } else {
                     let mut result = result.clone();
@@ -194,21 +222,31 @@ impl HandOff {
                         result.call_id = to;
                     }
                     result.content = content.unwrap_or(result.content);
+                    result.provider_data = result.provider_data.filter(|_| !is_foreign);
                     Some(Arc::new(result.into()))
                 }
             }
-            Message::User(user) => Some(match self.recipient.fitting(&user.content) {
-                None => message.clone(),
-                Some(content) => {
+            Message::User(user) => {
+                let content = self.recipient.fitting(&user.content);
+                let is_foreign = self.recipient.is_foreign_data(user.provider_data.as_ref());
+                if content.is_none() && !is_foreign {
+                    Some(message.clone())
+                } else {
                     let mut user = user.clone();
-                    user.content = content;
-                    Arc::new(user.into())
+                    user.content = content.unwrap_or(user.content);
+                    user.provider_data = user.provider_data.filter(|_| !is_foreign);
+                    Some(Arc::new(user.into()))
                 }
-            }),
+            }
             Message::Custom(custom) => custom.for_model.as_deref().map(|content| {
-                let Some(content) = self.recipient.fitting(content) else { return message.clone() };
+                let content = self.recipient.fitting(content);
+                let is_foreign = self.recipient.is_foreign_data(custom.provider_data.as_ref());
+                if content.is_none() && !is_foreign {
+                    return message.clone();
+                }
                 let mut custom = custom.clone();
-                custom.for_model = Some(content);
+                custom.for_model = content.or(custom.for_model);
+                custom.provider_data = custom.provider_data.filter(|_| !is_foreign);
                 Arc::new(custom.into())
             }),
             Message::Unknown(_) => None,
@@ -242,18 +280,23 @@ impl HandOff {
         let provider = &self.recipient.provider;
         let keeps_data = |part: &Part| {
             part.provider_data.as_ref().is_none_or(|data| {
-                data.provider == *provider && (is_own || (same_api && part.as_tool_call().is_some()))
+                data.provider == *provider
+                    && data.api.as_ref().is_none_or(|api| *api == self.recipient.api)
+                    && (is_own || (same_api && part.as_tool_call().is_some()))
             })
         };
         let is_foreign = |part: &Part| match &part.content {
             Content::Thinking { .. } => !is_own,
-            Content::Opaque(opaque) => opaque.provider != *provider || !same_api,
+            Content::Opaque(opaque) => {
+                opaque.provider != *provider || !same_api || self.recipient.is_foreign_item(part)
+            }
             Content::Unknown(_) => true,
             _ => false,
         };
         let in_words = |part: &Part| !is_own && matches!(part.content, Content::ProviderTool(_));
-        let foreign_data =
-            reply.provider_data.as_ref().is_some_and(|data| data.provider != *provider || !same_api);
+        let foreign_data = reply.provider_data.as_ref().is_some_and(|data| {
+            data.provider != *provider || !same_api || self.recipient.is_foreign_data(Some(data))
+        });
         let is_changed = |part: &Part| is_foreign(part) || in_words(part) || !keeps_data(part);
         if foreign_data || reply.content.iter().any(is_changed) {
             changed.get_or_insert_with(|| reply.clone());

@@ -259,13 +259,18 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {place}: {hint}", inner.message))
     }
 
-    /// Removes secrets from everything that it shows: message, code, body.
+    /// Removes secrets from everything that it shows: message, code, body. A body quotes them as JSON does.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
+        let secrets: Vec<String> = secrets
+            .iter()
+            .filter(|secret| !secret.is_empty())
+            .flat_map(|secret| crate::quoted::quoted_forms(secret))
+            .collect();
         let clean = |text: &mut String| {
-            for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-                if text.contains(secret) {
-                    *text = text.replace(secret, REDACTED);
+            for secret in &secrets {
+                if text.contains(secret.as_str()) {
+                    *text = text.replace(secret.as_str(), REDACTED);
                 }
                 // The end of a cut body may be the start of a secret.
                 let Some(cut) = text.rfind(CUT) else { continue };
@@ -496,6 +501,36 @@ mod tests {
             let error = ModelError::protocol("sk-secret!").with_body(&body).without_secrets(&["sk-secret!"]);
             let shown = format!("{error:?}");
             assert!(!shown.contains("sk") && !shown.contains("xs…"), "{before}: {shown}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "http")]
+    fn secrets_are_taken_out_as_json_quotes_them() {
+        let secret = "p\u{e4}ss/\"word\"\\1";
+        let json = serde_json::to_string(secret).unwrap();
+        let again = serde_json::to_string(&json).unwrap();
+        let python = r#""p\u00e4ss/\"word\"\\1""#;
+        let php = r#""p\u00e4ss\/\"word\"\\1""#;
+        let dotnet = r#""p\u00E4ss/\u0022word\u0022\\1""#;
+        for quoted in [&json, &again, python, php, dotnet, secret] {
+            let body = format!("{{\"error\": {quoted}}}");
+            let error =
+                ModelError::protocol(quoted).with_code(quoted).with_body(&body).with_request_id(quoted);
+            let error = error.without_secrets(&[secret]);
+            for shown in
+                [error.message(), error.code().unwrap(), error.body().unwrap(), error.request_id().unwrap()]
+            {
+                assert!(!shown.contains("word") && shown.contains(REDACTED), "{shown}");
+            }
+            // Cut anywhere in the secret, its start is not left.
+            let before = MAX_BODY - 8;
+            let cut = format!("{}{quoted}{}", "x".repeat(before), "y".repeat(50));
+            let cut = ModelError::protocol("m").with_body(&cut).without_secrets(&[secret]);
+            assert!(
+                !cut.body().unwrap().contains("p\u{e4}") && !cut.body().unwrap().contains("u00"),
+                "{quoted}"
+            );
         }
     }
 

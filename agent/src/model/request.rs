@@ -37,6 +37,8 @@ pub struct ModelRequest {
     /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow it. Arguments are
     /// checked in any case.
     pub strict_tools: bool,
+    /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
+    pub examples_in_descriptions: bool,
     /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
     /// Whether the model may call several tools at once.
@@ -58,7 +60,8 @@ pub struct ModelRequest {
     pub output: Option<OutputSchema>,
     /// What the provider's prompt cache should keep.
     pub cache: PromptCache,
-    /// Data about the request for the provider's own reports, such as a user id or tags.
+    /// Data about the request for the provider's own reports: `user_id`, and tags of the application. What a provider has no
+    /// field for is refused before the request is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by provider. Its adapter adds them to the request body: a key replaces what the
     /// adapter wrote there. Null removes the key; it is sent as null if the adapter wrote nothing there, or if the list `$null`
@@ -120,6 +123,33 @@ impl ModelRequest {
     /// Sets whether providers should guarantee that calls fit their schemas. Default: no.
     pub fn with_strict_tools(mut self, strict: bool) -> Self {
         self.strict_tools = strict;
+        self
+    }
+
+    /// Adds the examples of tools to their descriptions, for providers that have no field for examples. Anthropic has one, and
+    /// gets them there in any case. Values of secret parameters are left out.
+    ///
+    /// ```
+    /// # #[cfg(feature = "openai")] {
+    /// use agent::model::{ModelInfo, ModelRequest};
+    /// use agent::provider::{Protocol as _, openai::OpenAiChat};
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Finds trains.
+    /// #[tool(examples({"route": "Bern-Rome"}))]
+    /// fn find_trains(route: String) -> String {
+    ///     route
+    /// }
+    ///
+    /// let registry = Registry::new(tools![find_trains]).unwrap();
+    /// let request = ModelRequest::default().with_tools(registry.definitions()).with_examples_in_descriptions();
+    /// let body = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap().body;
+    /// let description = &body["tools"][0]["function"]["description"];
+    /// assert_eq!(description, "Finds trains.\n\nExample of arguments:\n{\"route\":\"Bern-Rome\"}");
+    /// # }
+    /// ```
+    pub fn with_examples_in_descriptions(mut self) -> Self {
+        self.examples_in_descriptions = true;
         self
     }
 

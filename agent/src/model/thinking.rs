@@ -67,10 +67,10 @@ impl fmt::Display for Thinking {
 /// use agent::model::Thinking;
 ///
 /// let error = "hard".parse::<Thinking>().unwrap_err();
-/// assert!(error.to_string().starts_with("`hard` is no thinking level: use none, minimal, low"));
+/// assert!(error.to_string().starts_with("`hard` is not a thinking level: use none, minimal, low"));
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no thinking level: use {}, or a number of tokens", words())]
+#[error("`{text}` is not a thinking level: use {}, or a number of tokens", words())]
 pub struct ParseThinkingError {
     text: String,
 }

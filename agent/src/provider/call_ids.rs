@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::message::{Message, MessageList};
+use crate::message::{AssistantMessage, Message, MessageList};
 
 /// The ids that a request uses for calls and their results. An id always maps to the same one, and two ids never to one.
 ///
@@ -18,10 +18,13 @@ const MAX_TRIES: u32 = 1000;
 
 impl CallIds {
     /// `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its arguments are the id, the
-    /// provider whose reply has the call, and how many candidates were taken before.
-    pub(super) fn new(messages: &MessageList, fit: impl Fn(&str, &str, u32) -> String) -> Self {
+    /// reply that has the call, and how many candidates were taken before.
+    pub(super) fn new(
+        messages: &MessageList,
+        fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
+    ) -> Self {
         let (mut changed, mut known, mut taken) = (HashMap::new(), HashSet::new(), HashSet::new());
-        let mut add = |id: &str, maker: &str| {
+        let mut add = |id: &str, maker: Option<&AssistantMessage>| {
             if !known.insert(id.to_owned()) {
                 return;
             }
@@ -34,9 +37,9 @@ impl CallIds {
         for message in messages {
             match &**message {
                 Message::Assistant(reply) => {
-                    reply.tool_calls().for_each(|call| add(&call.id, &reply.provider));
+                    reply.tool_calls().for_each(|call| add(&call.id, Some(reply)));
                 }
-                Message::ToolResult(result) => add(&result.call_id, ""),
+                Message::ToolResult(result) => add(&result.call_id, None),
                 _ => {}
             }
         }
@@ -76,7 +79,7 @@ mod tests {
         let mut messages: Vec<Message> =
             vec![Message::assistant(ids.map(|id| Part::tool_call(id, "f", "{}")))];
         messages.extend(ids.map(|id| ToolResultMessage::new(id, "f", OutcomeKind::Completed).into()));
-        let plain = |id: &str, _: &str, number: u32| {
+        let plain = |id: &str, _: Option<&AssistantMessage>, number: u32| {
             let safe = id.replace([':', '.'], "_");
             if number == 0 { safe } else { format!("{safe}_{}", digest(id, number, 6)) }
         };

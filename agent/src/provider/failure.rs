@@ -189,7 +189,7 @@ pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
     let message = match text.chars().next() {
         None => "the answer is empty".to_owned(),
         Some('<') => "the answer is an HTML page, no reply of a model".to_owned(),
-        Some(_) => format!("the answer is no reply of a model: {why}"),
+        Some(_) => format!("the answer is not a reply of a model: {why}"),
     };
     let error = ModelError::protocol(message).with_body(text);
     // Nothing was received: the connection ended before the answer began.

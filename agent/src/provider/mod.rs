@@ -50,6 +50,10 @@ pub mod gemini;
 pub mod http;
 #[cfg(feature = "http")]
 mod managed;
+#[cfg(feature = "http")]
+mod media_types;
+#[cfg(feature = "http")]
+mod metadata;
 #[cfg(feature = "openai")]
 pub mod openai;
 #[cfg(feature = "http")]

@@ -4,9 +4,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::message::{Blob, Media, MediaSource, Part, ProviderData, Resource, ResourceBody, ResourceLink};
+use crate::message::{
+    Blob, Content, Cost, Media, MediaSource, Message, MessageList, Part, ProviderData, Resource,
+    ResourceBody, ResourceLink,
+};
 
 pub(super) type Object = Map<String, Value>;
+
+/// The user message before a conversation that begins with the assistant, where a protocol requires one.
+pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
 /// Removes a string field; a field that is not a string stays.
 pub(super) fn take_text(object: &mut Object, key: &str) -> Option<String> {
@@ -46,6 +52,18 @@ pub(super) fn count_at(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(count)
 }
 
+/// Returns the cost that a server reports with its usage: `cost` is in dollars (`OpenRouter`), or an object (Perplexity); xAI counts
+/// ticks, of which ten billion are a dollar.
+pub(super) fn cost(usage: &Value) -> Option<Cost> {
+    const TICKS: f64 = 1e10;
+    let number = |value: Option<&Value>| value?.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
+    let given = usage.get("cost");
+    let total = number(given)
+        .or_else(|| number(given?.get("total_cost")))
+        .or_else(|| Some(number(usage.get("cost_in_usd_ticks"))? / TICKS))?;
+    Some(Cost { total, ..Cost::default() })
+}
+
 /// Whether JSON is read from a request, to be encoded again, or from a reply. In a request empty provider data also has a
 /// meaning: it says that the part stood in a list of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +90,67 @@ pub(super) fn add_rest(object: &mut Object, rest: Option<&Value>) {
             _ => {
                 object.insert(key.clone(), value.clone());
             }
+        }
+    }
+}
+
+/// The key of provider data that says that a request began with this message of the assistant.
+const FIRST: &str = "first";
+
+/// Records that a request begins with the assistant: it is written as it was read.
+pub(super) fn mark_first(messages: &mut [Message], provider: &str) {
+    if let Some(Message::Assistant(reply)) = messages.first_mut() {
+        let data = reply.provider_data.get_or_insert_with(|| ProviderData::new(provider, Object::new()));
+        if let Value::Object(data) = &mut data.data {
+            data.insert(FIRST.to_owned(), true.into());
+        }
+    }
+}
+
+/// Whether a request that begins with the assistant was read so.
+pub(super) fn is_first(messages: &MessageList, provider: &str) -> bool {
+    let reply = messages.first().and_then(|message| message.as_assistant());
+    let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_ref()));
+    data.is_some_and(|data| data.get(FIRST).is_some())
+}
+
+/// Names the protocol, and the model if it is known, in what was read from a request: another protocol of the same provider must
+/// not get its state.
+pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
+    fn data(data: &mut Option<ProviderData>, api: &str) {
+        if let Some(data) = data {
+            data.api = Some(api.to_owned());
+        }
+    }
+    let parts = |parts: &mut [Part]| {
+        for part in parts {
+            data(&mut part.provider_data, api);
+            if let Content::Opaque(opaque) = &mut part.content {
+                opaque.api = Some(api.to_owned());
+            }
+        }
+    };
+    for message in messages {
+        match message {
+            Message::User(user) => {
+                parts(&mut user.content);
+                data(&mut user.provider_data, api);
+            }
+            Message::Assistant(reply) => {
+                parts(&mut reply.content);
+                data(&mut reply.provider_data, api);
+                (reply.provider, reply.api, reply.model) =
+                    (provider.to_owned(), api.to_owned(), model.to_owned());
+            }
+            Message::ToolResult(result) => {
+                parts(&mut result.content);
+                data(&mut result.provider_data, api);
+            }
+            Message::Custom(custom) => {
+                parts(custom.for_model.as_deref_mut().unwrap_or_default());
+                data(&mut custom.provider_data, api);
+            }
+            Message::Unknown(_) => {}
         }
     }
 }

@@ -1,17 +1,72 @@
-//! Reads tool definitions back from requests.
+//! Tool definitions in requests: their examples, and reading them back.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
 
 use super::parts::text;
 use crate::ToolDefinition;
-use crate::args::{Plan, PlanOptions};
+use crate::args::{CoercionPolicy, Plan, PlanOptions, withheld};
+use crate::model::ModelRequest;
 
 /// Reads the definition from an object with `name`, `description` and a schema. `None` if it is not a function tool, or one that
 /// this library would not define.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
-    ToolDefinition::new(plan, text(tool, "description")?).ok()
+    let definition = ToolDefinition::new(plan, text(tool, "description")?).ok()?;
+    let examples = tool.get("input_examples").and_then(Value::as_array).into_iter().flatten();
+    Some(examples.cloned().fold(definition, ToolDefinition::with_example))
+}
+
+/// Returns the examples of a tool that a model may see: calls that would run, without secrets. An example that is refused without
+/// its secrets is left out, like one that is refused anyway, which is a finding of the lint.
+pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
+    let shown = |example: &Value| {
+        let example = without_secrets(tool, example)?;
+        let parsed = tool.plan().parse::<Value>(&example.to_string()).is_ok();
+        (example.is_object() && parsed).then_some(example)
+    };
+    tool.examples().iter().filter_map(shown).collect()
+}
+
+/// Returns an example without its secret parameters; `None` if one is not a parameter of the whole call.
+fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
+    let Some((shown, true)) = withheld(tool.plan(), example) else { return Some(example.clone()) };
+    let (shown, mut kept) = (shown.as_object()?, example.as_object()?.clone());
+    // What was changed in a parameter was a secret in it.
+    kept.retain(|key, value| shown.get(key) == Some(value));
+    Some(Value::Object(kept))
+}
+
+/// Returns the description of a tool, with its examples if the request asks for it. For protocols without a field for examples.
+pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) -> Cow<'t, str> {
+    let description = tool.description();
+    if !request.examples_in_descriptions {
+        return description.into();
+    }
+    let examples = examples(tool);
+    if examples.is_empty() {
+        return description.into();
+    }
+    let calls: Vec<String> = examples.iter().map(ToString::to_string).collect();
+    let heading = if calls.len() == 1 { "Example of arguments" } else { "Examples of arguments" };
+    format!("{description}\n\n{heading}:\n{}", calls.join("\n")).into()
+}
+
+/// Sets `input_examples` of a tool, if it has examples that its schema in the request allows.
+pub(super) fn set_examples(wire: &mut Value, tool: &ToolDefinition, schema: &Value) {
+    let examples: Vec<Value> =
+        examples(tool).into_iter().filter(|example| is_allowed(schema, example)).collect();
+    if !examples.is_empty() {
+        wire["input_examples"] = json!(examples);
+    }
+}
+
+/// Whether the schema allows the arguments. The provider refuses a request with an example that it does not allow.
+fn is_allowed(schema: &Value, example: &Value) -> bool {
+    Plan::compile("example", schema, PlanOptions::default().coercion(CoercionPolicy::exact()))
+        .is_ok_and(|plan| plan.parse::<Value>(&example.to_string()).is_ok())
 }

@@ -339,8 +339,11 @@ impl AssistantBuilder {
         self
     }
 
-    /// Keeps completed results for calls of the same tool with the same arguments, until the assistant is
-    /// [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
+    /// Keeps completed results for calls of the same tool with the same arguments, for the same session and source, until the assistant
+    /// is [reset](Assistant::reset). A tool that says `cache` decides for itself; one that must not run twice has to say it.
+    ///
+    /// A kept result is used only after hooks and approvals let the call run. In a prompt with [state](super::Prompt::with_state) of its
+    /// own, results are kept and used only for tools that cannot read that state, and only if there are no hooks.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
         self

@@ -150,16 +150,29 @@ impl AssistantBuilder {
     /// Adds a hook that is asked before a call runs: [`Hooks::before_tool_call`].
     ///
     /// ```
-    /// use agent::model::ScriptedModel;
-    /// use agent::{Assistant, BeforeCall};
+    /// use agent::model::{ScriptedModel, reply};
+    /// use agent::{Assistant, BeforeCall, tool, tools};
     ///
-    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    /// /// Reads a file.
+    /// #[tool(read_only)]
+    /// fn read(path: String) -> String {
+    ///     format!("content of {path}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("read", r#"{"path": "/etc/passwd"}"#), reply().text("I may not.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![read])
     ///     .before_tool_call(|call| async move {
-    ///         let is_fine = call.args()["path"].as_str().is_none_or(|path| !path.starts_with('/'));
-    ///         Ok(if is_fine { BeforeCall::Continue } else { BeforeCall::block("only relative paths") })
+    ///         if call.call().name == "read" && call.arg::<String>("path")?.starts_with('/') {
+    ///             return Ok(BeforeCall::block("only relative paths"));
+    ///         }
+    ///         Ok(BeforeCall::Continue)
     ///     })
     ///     .build()?;
-    /// # Ok::<(), agent::BuildError>(())
+    /// assistant.prompt("Read it.").await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "only relative paths");
+    /// # Ok(()) }
     /// ```
     pub fn before_tool_call<F, Fut>(self, hook: F) -> Self
     where

@@ -4,13 +4,16 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::prepare::Checked;
+use crate::args::Plan;
 use crate::loop_core::TurnSummary;
 use crate::message::{CustomMessage, Message, MessageList, Part, ToolCall};
 use crate::model::ModelRequest;
 use crate::panics::{DropsQuietly, catch, catch_future};
-use crate::{BoxFuture, CancelToken, Control, ToolContext, ToolOutcome};
+use crate::{ArgumentError, BoxFuture, CancelToken, Control, Tool, ToolContext, ToolOutcome};
 
 /// The error type of hooks.
 ///
@@ -106,8 +109,9 @@ pub trait Hooks: Send + Sync {
     ///
     /// When a suspended run is resumed, the hook is called once more for each call that is about to run, with the arguments of the model, or
     /// of the person who changed them. [`BeforeCall::Block`] and errors count. [`BeforeCall::RequireApproval`] is met by the decision for the
-    /// same arguments. A call that was approved with other arguments than it would now run with, or that needs approval now and has none, is
-    /// not run: its result is a failure with the code `approval_stale`, and the model may make the call again.
+    /// same arguments. For a call that was approved with other arguments than it would now run with, or that needs approval now and has none,
+    /// a decision is asked for under a new request id: the run is suspended again, or its approver is called. None of the calls that
+    /// waited with it runs before.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -150,7 +154,8 @@ pub trait Hooks: Send + Sync {
 ///         let is_known = call.context().run_id().is_some()
 ///             && call.assistant().map(Message::text).as_deref() == Some("I add.")
 ///             && call.call().args.text() == r#"{"a": "1", "b": 2}"#                // as the model sent them
-///             && *call.args() == json!({"a": 1, "b": 2});                         // as they will run
+///             && *call.args() == json!({"a": 1, "b": 2})                          // as they will run
+///             && call.arg::<i64>("a")? == 1;                                      // one of them, by its type
 ///         Ok(if is_known { BeforeCall::Continue } else { BeforeCall::block("unknown") })
 ///     })
 ///     .build()?;
@@ -167,17 +172,25 @@ struct CallInner {
     assistant: Option<Arc<Message>>,
     call: ToolCall,
     args: Value,
+    /// What reads the arguments; `None` if they do not fit.
+    plan: Option<Plan>,
+    /// The arguments as the tool prepared them, if it changed them.
+    prepared: Option<String>,
     context: ToolContext,
 }
 
 impl ToolCallInfo {
+    /// A call whose arguments were checked, or do not fit.
     pub(super) fn new(
         assistant: Option<Arc<Message>>,
         call: ToolCall,
-        args: Value,
+        checked: Option<(&dyn Tool, &Checked)>,
         context: ToolContext,
     ) -> Self {
-        Self { inner: Arc::new(CallInner { assistant, call, args, context }) }
+        let args = checked.map(|(tool, checked)| checked.value(tool, &call.args)).unwrap_or_default();
+        let plan = checked.map(|(tool, checked)| checked.plan(tool).clone());
+        let prepared = checked.and_then(|(_, checked)| checked.prepared().map(str::to_owned));
+        Self { inner: Arc::new(CallInner { assistant, call, args, plan, prepared, context }) }
     }
 
     /// Returns the reply that made the call, or `None` if the call was not made by a model.
@@ -190,9 +203,55 @@ impl ToolCallInfo {
         &self.inner.call
     }
 
-    /// Returns the validated and coerced arguments.
+    /// Returns the validated and coerced arguments. To decide over one of them, read it with [`arg`](Self::arg), which does not take a
+    /// name that is misspelled for a value that is absent.
     pub fn args(&self) -> &Value {
         &self.inner.args
+    }
+
+    /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter, whatever the model
+    /// called it.
+    ///
+    /// If the call does not have the parameter, its default counts, and for an `Option` without a default `None`. A name that the tool
+    /// does not have is an error, so look at the [tool](ToolCall::name) first. The schema of the tool decides, also where the tool reads
+    /// its arguments by hand.
+    ///
+    /// ```
+    /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
+    ///
+    /// /// Sends money.
+    /// #[tool]
+    /// fn send(to: String, #[arg(alias = "sum")] amount: u128) -> String {
+    ///     format!("{amount} sent to {to}")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann", "sum": "500"}"#), reply().text("I may not.")]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![send])
+    ///     .before_tool_call(|call| async move {
+    ///         if call.call().name == "send" && call.arg::<u128>("amount")? > 100 {
+    ///             return Ok(BeforeCall::block("100 at most"));
+    ///         }
+    ///         Ok(BeforeCall::Continue)
+    ///     })
+    ///     .build()?;
+    /// assistant.prompt("Send Ann 500.").await?;
+    /// assert_eq!(assistant.messages().get(2).unwrap().text(), "100 at most");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the tool has no such parameter, if the call does not have it and that has no meaning, or if the value does not fit the
+    /// type. A [hook](Hooks::before_tool_call) that passes the error on with `?` ends the call.
+    pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
+        let inner = &*self.inner;
+        match &inner.plan {
+            Some(plan) => {
+                plan.argument(inner.prepared.as_deref().unwrap_or_else(|| inner.call.args.text()), name)
+            }
+            None => Err(ArgumentError::unreadable(&inner.call.name)),
+        }
     }
 
     /// Returns the context of the run, with its state and ids.
@@ -224,10 +283,9 @@ impl fmt::Debug for ToolCallInfo {
 /// let assistant = Assistant::builder(model)
 ///     .tools(tools![send])
 ///     .before_tool_call(|call| async move {
-///         let args = call.args();
-///         Ok(match args["amount"].as_u64() {
-///             Some(0..=100) => BeforeCall::Continue,
-///             _ => BeforeCall::Replace(json!({"to": args["to"], "amount": 100})),
+///         Ok(match call.arg::<u64>("amount")? {
+///             0..=100 => BeforeCall::Continue,
+///             _ => BeforeCall::Replace(json!({"to": call.arg::<String>("to")?, "amount": 100})),
 ///         })
 ///     })
 ///     .build()?;
@@ -295,9 +353,10 @@ impl BeforeCall {
     /// let assistant = Assistant::builder(model)
     ///     .tools(tools![delete])
     ///     .before_tool_call(|call| async move {
-    ///         Ok(match call.args()["path"].as_str() {
-    ///             Some(path) if path.starts_with('/') => BeforeCall::block_and("only relative paths", Control::EndNow),
-    ///             _ => BeforeCall::block("ask the owner first"),
+    ///         Ok(if call.arg::<String>("path")?.starts_with('/') {
+    ///             BeforeCall::block_and("only relative paths", Control::EndNow)
+    ///         } else {
+    ///             BeforeCall::block("ask the owner first")
     ///         })
     ///     })
     ///     .build()?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::assistant::Config;
-use super::cache::cache_key;
+use super::cache::CallKey;
 use super::drive::Driver;
 use super::hooks::{BeforeCall, ToolCallInfo};
 use super::records::Found;
@@ -106,9 +106,8 @@ impl Driver {
         let assistant = self.core(|core, _| core.conversation().shared().last().cloned()).flatten();
         let assistant = assistant.filter(|message| matches!(**message, Message::Assistant(_)));
         for hook in self.config.hooks.clone() {
-            let args = checked.value(&*tool, &call.args);
-            let info =
-                ToolCallInfo::new(assistant.clone(), call.clone().into_owned(), args, self.context.clone());
+            let (own, asked) = ((&*tool, &checked), call.clone().into_owned());
+            let info = ToolCallInfo::new(assistant.clone(), asked, Some(own), self.context.clone());
             match self.hook(|| hook.before_tool_call(info)).await? {
                 Ok(BeforeCall::Continue) => {}
                 Ok(BeforeCall::RequireApproval) => must_ask = true,
@@ -132,7 +131,6 @@ impl Driver {
             }
         }
         let mut ready = Ready::default();
-        let caches = self.caches(&*tool);
         let (plan, text) = (checked.plan(&*tool), checked.text(&call.args));
         let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(plan, text)));
         must_ask |= match needed {
@@ -142,16 +140,17 @@ impl Driver {
                 return Some(ended(hook_error(&text)));
             }
         };
-        if guards || caches || must_ask {
+        if guards || must_ask {
             let args = checked.value(&*tool, &call.args);
             ready.signature = guards.then(|| Signature::of(&call.name, &args));
-            if caches {
-                let key = cache_key(&call.name, &args);
-                let known = self.core(|_, rest| rest.cache.get(&key)).flatten();
-                ready.cached = known
-                    .map(|output| CallEnd::new(ToolReply::new(output).with_coercions(checked.coercions)));
-            }
             ready.approval = must_ask.then(|| ToolArguments::from(args));
+        }
+        // A call that waits for a decision is looked up when it was allowed.
+        if !must_ask && self.config.caches(&*tool, &self.context) {
+            let key = CallKey::new(&self.config, &*tool, &call, &checked, &self.context);
+            let known = self.core(|_, rest| rest.cache.get(&key)).flatten();
+            ready.cached =
+                known.map(|output| CallEnd::new(ToolReply::new(output).with_coercions(checked.coercions)));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
         Some(Prepared::Ready(ready))
@@ -173,13 +172,6 @@ impl Driver {
         let is_there = tools.iter().any(|tool| tool.name() == name);
         let tool = self.config.registry.get(name).filter(|_| is_there).cloned();
         Some(tool.ok_or_else(|| unknown(unknown_among(&tools, name).to_string())))
-    }
-
-    /// Whether results of the tool are kept.
-    pub(super) fn caches(&self, tool: &dyn Tool) -> bool {
-        let policy = tool.policy();
-        // What must not happen twice is kept only when the tool itself says so.
-        policy.cache.unwrap_or(self.config.cache && policy.effect != crate::Effect::Once)
     }
 }
 
@@ -203,7 +195,7 @@ pub(super) struct Checked {
     prepared: Option<String>,
     /// The tool as the source is shown it, where that is not as everybody is.
     own: Option<ToolDefinition>,
-    coercions: Coercions,
+    pub(super) coercions: Coercions,
 }
 
 /// The tool's own check, on behalf of the run's source.
@@ -246,6 +238,10 @@ impl Checked {
 
     pub(super) fn text<'a>(&'a self, args: &'a ToolArguments) -> &'a str {
         self.prepared.as_deref().unwrap_or_else(|| args.text())
+    }
+
+    pub(super) fn prepared(&self) -> Option<&str> {
+        self.prepared.as_deref()
     }
 
     /// The checked arguments as a value: canonical names, and every digit. The text alone does not have them.

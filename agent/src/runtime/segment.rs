@@ -8,7 +8,7 @@ use std::task::Poll;
 use tokio::time::Instant;
 
 use super::assistant::Config;
-use super::cache::cache_key;
+use super::cache::CallKey;
 use super::drive::Driver;
 use super::hooks::{AfterCall, ToolCallInfo, asked};
 use super::prepare::{check, hook_error, steered};
@@ -172,7 +172,7 @@ impl Driver {
             })
             .flatten()
             .flatten();
-        let caches = tool.is_some_and(|tool| self.caches(&**tool));
+        let caches = tool.is_some_and(|tool| self.config.caches(&**tool, &self.context));
         let keeper = (caches || self.config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let records = self.records.clone().map(|records| (records, self.text_beside(key.ord)));
         let body = run(self.config.clone(), key.clone(), call, context, max, assistant, keeper, records);
@@ -209,6 +209,22 @@ pub(super) fn run(
         let begun = Instant::now();
         let mut attempt = 1;
         let mut cx = context.clone();
+        let kept = keeper.as_ref().filter(|(_, caches)| *caches).and_then(|(assistant, _)| {
+            let tool = config.registry.get(&call.name)?;
+            let checked = check(&**tool, &call.args, context.source()).ok()?;
+            let key = CallKey::new(&config, &**tool, &call, &checked, &context);
+            let known = assistant.with_run(|_, rest| rest.cache.get(&key)).flatten();
+            Some((key, known.map(|output| ToolReply::new(output).with_coercions(checked.coercions))))
+        });
+        let cache_key = match kept {
+            Some((_, Some(known))) => {
+                let mut end = CallEnd::new(known);
+                end.cached = true;
+                return end;
+            }
+            Some((key, None)) => Some(key),
+            None => None,
+        };
         if let Some((records, text)) = &records {
             match Box::pin(records.begin(&config, &key, &call, &context, text)).await {
                 Started::Runs { attempt } if context.is_cancelled() => {
@@ -243,15 +259,11 @@ pub(super) fn run(
         if let Some((records, _)) = &records {
             Box::pin(records.finish(&key, &end)).await;
         }
-        let Some((assistant, caches)) = keeper else { return end };
+        let Some((assistant, _)) = keeper else { return end };
         let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
         keep_whole(&config, &assistant, &key, own, &mut end).await;
-        if let ToolOutcome::Completed(output) = &end.outcome
-            && caches
-            && let Some(tool) = config.registry.get(&call.name)
-        {
-            let key = cache_key(&call.name, &checked_args(&**tool, &call, &context));
-            assistant.with_run(|_, rest| rest.cache.insert(&key, output));
+        if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
+            assistant.with_run(|_, rest| rest.cache.insert(key, output));
         }
         end
     }
@@ -296,8 +308,10 @@ async fn after(
     assistant: Option<Arc<Message>>,
     end: &mut CallEnd,
 ) {
-    let args = config.registry.get(&call.name).map(|tool| checked_args(&**tool, call, context));
-    let info = ToolCallInfo::new(assistant, call.clone(), args.unwrap_or_default(), context.clone());
+    let tool = config.registry.get(&call.name).map(|tool| &**tool);
+    let checked = tool.and_then(|tool| Some((tool, check(tool, &call.args, context.source()).ok()?)));
+    let checked = checked.as_ref().map(|(tool, checked)| (*tool, checked));
+    let info = ToolCallInfo::new(assistant, call.clone(), checked, context.clone());
     for hook in &config.hooks {
         let error = match asked(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
             Ok(change) => {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream as _;
-use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
@@ -210,7 +209,7 @@ impl Stepwise {
         let span = telemetry::request_span(info, &request);
         telemetry::tell_input(&span, &self.config, &request);
         let read = async {
-            let asked = AssertUnwindSafe(async {
+            let ask = async {
                 let mut stream = self.config.model.stream(&step, &request);
                 let mut error = None;
                 while let Some(next) = poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await {
@@ -223,9 +222,9 @@ impl Stepwise {
                     None => Ok(stream.into_message()),
                     Some(error) => Err(Box::new((stream.into_partial(), error))),
                 }
-            });
-            asked.catch_unwind().await.unwrap_or_else(|payload| {
-                let text = format!("the model's client panicked: {}", panic_text(payload));
+            };
+            catch_future(|| Box::pin(ask)).await.unwrap_or_else(|panic| {
+                let text = format!("the model's client panicked: {panic}");
                 Err(Box::new((nothing(), ModelError::new(ModelErrorKind::Other, text))))
             })
         };
@@ -343,8 +342,8 @@ impl Stepwise {
         let guards = self.config.rules.loop_guard.is_some() && !policy.allow_repeat;
         let (mut is_replaced, mut must_ask) = (false, false);
         for hook in &self.config.hooks {
-            let args = valid.value(&*tool, &call.args);
-            let info = ToolCallInfo::new(reply.clone(), call.clone(), args, context.clone());
+            let info =
+                ToolCallInfo::new(reply.clone(), call.clone(), Some((&*tool, &valid)), context.clone());
             let said = asked(|| hook.before_tool_call(info)).await;
             match said.map_err(|error| ended(hook_error(&error.to_string())))? {
                 BeforeCall::Continue => {}
@@ -408,6 +407,21 @@ impl Stepwise {
             Some(Err(panic)) => Decision::Deny(format!("the decision could not be made: {panic}")),
             None => Decision::Deny("The run was cancelled.".to_owned()),
         }
+    }
+
+    /// Returns the request for a decision on a call that waited, and would run with these arguments now.
+    pub(crate) fn approval_request(
+        &self,
+        id: String,
+        call: &ToolCall,
+        checked: ToolArguments,
+    ) -> ApprovalRequest {
+        let secrets = self.config.secrets();
+        let shown = secrets.arguments(&call.name, &checked).unwrap_or_else(|| checked.clone());
+        let plan = secrets.plan(&call.name).cloned();
+        let (call, fingerprint) =
+            (ToolCall { args: shown, ..call.clone() }, self.config.fingerprint(&call.name));
+        ApprovalRequest::new(id, call, fingerprint, None).with_args(checked).with_plan(plan)
     }
 
     /// What a decision comes to now.

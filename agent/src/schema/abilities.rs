@@ -2,7 +2,9 @@
 //!
 //! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations";
 //! Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
-//! `common/json-schema-to-grammar.cpp`. A keyword that a source does not mention goes into the description.
+//! `common/json-schema-to-grammar.cpp`. Anthropic's rule for names of properties is in no page of theirs; its error says it:
+//! "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). No such rule
+//! of another provider is known. A keyword that a source does not mention goes into the description.
 
 use super::Dialect;
 
@@ -23,6 +25,7 @@ pub(super) struct Abilities {
     pub(super) any: bool,
     /// The maximum value of `minItems`.
     pub(super) min_items: u64,
+    pub(super) names: Names,
     /// Whether `propertyOrdering` gives the order of keys.
     pub(super) ordering: bool,
 }
@@ -31,6 +34,14 @@ impl Abilities {
     pub(super) fn has(&self, keyword: &str) -> bool {
         self.keywords.contains(&keyword)
     }
+}
+
+/// The names that properties may have.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Names {
+    All,
+    /// `^[a-zA-Z0-9_.-]{1,64}$`
+    Plain,
 }
 
 #[derive(Clone, Copy)]
@@ -135,6 +146,7 @@ static CANONICAL: Abilities = Abilities {
     rest: RestKeyword::Schema,
     any: true,
     min_items: u64::MAX,
+    names: Names::All,
     ordering: false,
 };
 
@@ -160,6 +172,7 @@ static OPENAI: Abilities = Abilities {
     rest: RestKeyword::False,
     any: false,
     min_items: u64::MAX,
+    names: Names::All,
     ordering: false,
 };
 
@@ -170,6 +183,7 @@ static ANTHROPIC: Abilities = Abilities {
     optional: Optional::LeftOut,
     references: References::None,
     min_items: 1,
+    names: Names::Plain,
     ..OPENAI
 };
 
@@ -184,6 +198,7 @@ static GEMINI: Abilities = Abilities {
     rest: RestKeyword::Schema,
     any: true,
     min_items: u64::MAX,
+    names: Names::All,
     ordering: false,
 };
 
@@ -198,6 +213,7 @@ static GEMINI_LEGACY: Abilities = Abilities {
     rest: RestKeyword::Absent,
     any: false,
     min_items: u64::MAX,
+    names: Names::All,
     ordering: true,
 };
 
@@ -223,6 +239,7 @@ static LLAMA_CPP: Abilities = Abilities {
     rest: RestKeyword::Schema,
     any: true,
     min_items: u64::MAX,
+    names: Names::All,
     ordering: false,
 };
 

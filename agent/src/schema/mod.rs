@@ -23,13 +23,17 @@
 //! | [`Canonical`](Dialect::Canonical) | unchanged | not in `required` | as the plan | nothing | nothing |
 //! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum belong together | nothing |
 //! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, sets, positions in tuples, other formats, defaults, examples | maps, values of any type, more than its size limits |
-//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, lengths, patterns, `minItems` above 1, `maxItems`, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions |
+//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, lengths, patterns, `minItems` above 1, `maxItems`, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
 //! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, sets, defaults, examples, key patterns | recursion with no property in between |
 //! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | the same except lengths and patterns; sets of numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | only `false` |
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
 //! [`Plain`](Dialect::Plain). In other dialects such a place is written as wide as the dialect allows.
+//!
+//! Anthropic refuses a request with such a name also without `strict`, with all its tools: rename the parameter, or check with
+//! [`Registry::check_dialect`](crate::Registry::check_dialect) or [`Registry::lint`](crate::Registry::lint). No such rule of another provider
+//! is known.
 //!
 //! In OpenAI's strict mode null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
 //! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores it.
@@ -38,6 +42,7 @@
 //! [2]: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
 //! [3]: https://ai.google.dev/api/generate-content#FIELDS.response_json_schema
 //! [4]: https://ai.google.dev/api/caching#Schema
+//! [6]: https://github.com/anthropics/claude-code/issues/79418
 //! [5]: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md
 
 mod abilities;
@@ -46,6 +51,7 @@ mod cycles;
 mod dialect;
 mod given;
 mod limits;
+mod names;
 mod render;
 mod reply;
 
@@ -54,6 +60,7 @@ pub use dialect::{Dialect, UnknownDialect};
 pub use reply::restore_nulls;
 
 pub(crate) use limits::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Size};
+pub(crate) use names::is_accepted_everywhere;
 
 use crate::args::{Graph, Plan, SchemaError};
 use serde_json::{Value, json};
@@ -159,6 +166,7 @@ fn plain(plan: &Plan) -> Rendered {
 fn lowered(plan: &Plan, dialect: Dialect) -> Rendered {
     let (schema, mut changes) = rendered(plan, dialect);
     changes.extend(limits::excess(dialect, &schema));
+    changes.extend(names::refused(dialect, &schema));
     if dialect.is_strict() && changes.iter().any(Change::is_not_expressible) {
         changes.retain(Change::is_not_expressible);
         let fallback = plain(plan);

@@ -106,10 +106,10 @@ impl Restorer<'_> {
                 let texts: Vec<Cow<'_, str>> = texts.collect();
                 changed.then(|| format!("[{}]", texts.join(",")))
             }
-            (Kind::Tagged { tag, variants, .. }, Shape::Object(_)) => {
+            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 let Shape::Text(sent) = &doc.entry(tag)?.shape else { return None };
-                let (_, variant) = variants.iter().find(|(name, _)| name == sent)?;
-                self.node(*variant, doc)
+                let (_, variant) = names.pick(variants, sent, self.graph.node(id).rules)?;
+                self.node(variant, doc)
             }
             (Kind::External(external), Shape::Object(_)) => self.node(external.object, doc),
             (Kind::Union { branches, .. }, Shape::Object(_) | Shape::Array(_)) => {

@@ -109,7 +109,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
         // A number that no float can hold stands in a text that no value can be made of.
         let is_beyond =
             |issue: &Issue| issue.code == IssueCode::Range && serde_json::from_str::<Value>(text).is_err();
-        let stray = |issue: &&Issue| !leads_into(&sent, issue) && !is_beyond(issue);
+        let stray = |issue: &&Issue| !leads_into(plan, &sent, issue) && !is_beyond(issue);
         if let Some(issue) = refusal.issues().iter().find(stray) {
             return fail(Law::IssuesPointIntoTheCall, issue.to_string());
         }
@@ -126,9 +126,9 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Whether the path of the issue leads to a value, or to a key that its object lacks. Strings may contain JSON that was decoded, and a
-/// single value may stand for a list of it.
-fn leads_into(sent: &Value, issue: &Issue) -> bool {
+/// Whether the path of the issue leads to a value, or to a key that its object lacks. A check may name a parameter that was left out, and
+/// what is below it. Strings may contain JSON that was decoded, and a single value may stand for a list of it.
+fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
     }
@@ -149,12 +149,32 @@ fn leads_into(sent: &Value, issue: &Issue) -> bool {
         place = match at(&inside) {
             Some(below) => below,
             None if segment == "0" && !inside.is_array() && !inside.is_null() => inside,
-            None => {
-                return issue.code == IssueCode::Missing && inside.is_object() && segments.peek().is_none();
+            // Null stands for what was left out.
+            None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
+                return false;
             }
+            None if issue.code == IssueCode::Value => {
+                return std::iter::once(segment)
+                    .chain(segments)
+                    .all(|name| is_declared(plan.schema(), &name));
+            }
+            None => return issue.code == IssueCode::Missing && segments.peek().is_none(),
         };
     }
     true
+}
+
+/// Whether a parameter, at any depth, has this name.
+fn is_declared(schema: &Value, name: &str) -> bool {
+    match schema {
+        Value::Object(map) => {
+            let own = map.get("properties").and_then(Value::as_object);
+            own.is_some_and(|own| own.contains_key(name))
+                || map.values().any(|value| is_declared(value, name))
+        }
+        Value::Array(items) => items.iter().any(|item| is_declared(item, name)),
+        _ => false,
+    }
 }
 
 fn coercion_ends(plan: &Plan, text: &str, first: &Parsed<Value>) -> Result<(), Box<Disagreement>> {
@@ -246,4 +266,33 @@ pub(super) fn lines(issues: &[Issue]) -> String {
     let more = issues.len() - shown.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("refuses: {}{more}", shown.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::PlanOptions;
+    use serde_json::json;
+
+    #[test]
+    fn issues_lead_to_what_was_sent_or_to_a_parameter_that_was_left_out() {
+        let inner = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}, "who": inner}});
+        let plan = Plan::compile("t", &schema, PlanOptions::default()).unwrap();
+        let sent = json!({"age": 3});
+        let leads = |path: &str, code| leads_into(&plan, &sent, &Issue::new(path.to_owned(), code, "wrong"));
+        for (path, code, expected) in [
+            ("/age", IssueCode::Range, true),
+            ("/who", IssueCode::Missing, true),
+            ("/who/name", IssueCode::Missing, false),
+            ("/who", IssueCode::Range, false),
+            ("/who", IssueCode::Value, true),
+            ("/who/name", IssueCode::Value, true),
+            ("/nobody", IssueCode::Value, false),
+            ("/who/nobody", IssueCode::Value, false),
+            ("/age/who", IssueCode::Value, false),
+        ] {
+            assert_eq!(leads(path, code), expected, "{path} {code}");
+        }
+    }
 }

@@ -36,7 +36,7 @@ pub enum Law {
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
-    /// Every issue points to something that was sent, or to a key that is missing from it.
+    /// Every issue points to something that was sent, or to a key that is missing from it. A check may point to a parameter that was left out.
     IssuesPointIntoTheCall,
     /// A report has at most 6,000 characters.
     ReportsAreBounded,

@@ -54,7 +54,7 @@ impl Approval {
     ///
     /// let schema = json!({"type": "object", "properties": {"amount": {"type": "integer"}, "country": {"type": "string"}}});
     /// let plan = Plan::compile("pay", &schema, PlanOptions::default())?;
-    /// let large = Approval::when(|args: &Value| args["amount"].as_u64() > Some(100));
+    /// let large = Approval::when(|args: &Value| args["amount"].as_u64().is_none_or(|amount| amount > 100));
     /// let abroad = Approval::when(|args: &Value| args["country"] != "DE");
     /// let approval = large.or(abroad);
     /// assert!(approval.is_needed(&plan, r#"{"amount": 500, "country": "DE"}"#));
@@ -101,7 +101,7 @@ impl Approval {
 /// ```
 /// use agent::{Approval, Value};
 ///
-/// let approval = Approval::when(|args: &Value| args["amount"].as_u64() > Some(100));
+/// let approval = Approval::when(|args: &Value| args["amount"].as_u64().is_none_or(|amount| amount > 100));
 /// let Approval::When(rule) = &approval else { unreachable!() };
 /// assert_eq!(Approval::When(rule.clone()), approval);
 /// ```

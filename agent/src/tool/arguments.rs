@@ -52,7 +52,7 @@ pub trait ToolArgs {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
-    label = "no type that a model can send",
+    label = "not a type that a model can send",
     note = "derive it: `#[derive(ToolArgs)]` (or serde's `Deserialize` and schemars' `JsonSchema`)",
     note = "is it state of the application? State is taken by reference: write `&{Self}`"
 )]

@@ -6,6 +6,7 @@ use super::probe::Probe;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The kind of type that a constraint applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +64,9 @@ macro_rules! sorted {
 
 sorted! {
     Number: [] f32, f64;
-    Text: [] String, char, PathBuf, Box<str>, Cow<'static, str>;
+    Text: [] String, char, PathBuf, Box<str>, Arc<str>, Cow<'static, str>;
     Other: [] bool;
-    List: [T] Vec<T>, VecDeque<T>, BTreeSet<T>;
+    List: [T] Vec<T>, VecDeque<T>, BTreeSet<T>, Box<[T]>, Arc<[T]>;
     List: [T, S] HashSet<T, S>;
     List: [K, V] BTreeMap<K, V>;
     List: [K, V, S] HashMap<K, V, S>;
@@ -100,10 +101,15 @@ impl<T: Sorted> Sorted for Box<T> {
 impl Sort {
     #[track_caller]
     pub const fn range(self) {
-        assert!(
-            matches!(self, Self::Number | Self::Integer(_) | Self::Unknown),
-            "`range` bounds a number; for text and lists write `length(…)`"
-        );
+        match self {
+            Self::Number | Self::Integer(_) | Self::Unknown => {}
+            Self::Text => panic!("`range` bounds a number; for text write `length(…)`"),
+            Self::List => panic!(
+                "`range` bounds a number; for the size of a list or map write `length(…)`, and for the numbers in a list, on \
+                 a field, `#[schemars(inner(range(min = 1, max = 50)))]`"
+            ),
+            Self::Other => panic!("`range` bounds a number, which a `bool` is not: remove it"),
+        }
     }
 
     /// Checks a whole end of a range, given as it was written.
@@ -135,10 +141,15 @@ impl Sort {
 
     #[track_caller]
     pub const fn length(self) {
-        assert!(
-            matches!(self, Self::Text | Self::List | Self::Unknown),
-            "`length` bounds text, lists and maps; for a number write `range(…)`"
-        );
+        match self {
+            Self::Text | Self::List | Self::Unknown => {}
+            Self::Number | Self::Integer(_) => {
+                panic!("`length` bounds text, lists and maps; for a number write `range(…)`")
+            }
+            Self::Other => {
+                panic!("`length` bounds text, lists and maps, and a `bool` has no length: remove it")
+            }
+        }
     }
 
     #[track_caller]
@@ -161,6 +172,24 @@ impl Sort {
         assert!(matches!(self, Self::Text | Self::Unknown), "`format` is for text");
     }
 
+    /// Checks an example that is a text literal.
+    #[track_caller]
+    pub const fn example_text(self) {
+        assert!(
+            matches!(self, Self::Text | Self::List | Self::Unknown),
+            "this example is text, and the argument is not: write a value as it would be sent, for example `5`"
+        );
+    }
+
+    /// Checks an example that is a number literal.
+    #[track_caller]
+    pub const fn example_number(self) {
+        assert!(
+            matches!(self, Self::Number | Self::Integer(_) | Self::List | Self::Unknown),
+            "this example is a number, and the argument is not: write a value as it would be sent, for example `\"x\"`"
+        );
+    }
+
     #[track_caller]
     pub const fn pattern(self) {
         assert!(matches!(self, Self::Text | Self::Unknown), "`pattern` is for text");
@@ -170,6 +199,7 @@ impl Sort {
 /// Whether it is a map with keys that are text in JSON, as `TEXT_KEYS`.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
+    const IS_MAP: bool = false;
 }
 
 impl<T: ?Sized> KeysUnknown for Probe<T> {}
@@ -177,6 +207,15 @@ impl<T: ?Sized> KeysUnknown for Probe<T> {}
 impl<T: WithoutTextKeys> Probe<T> {
     pub const TEXT_KEYS: bool = false;
 }
+
+impl<T: Map> Probe<T> {
+    pub const IS_MAP: bool = true;
+}
+
+pub trait Map {}
+
+impl<K, V> Map for BTreeMap<K, V> {}
+impl<K, V, S> Map for HashMap<K, V, S> {}
 
 /// Maps that `serde_json` can neither read nor write.
 pub trait WithoutTextKeys {}

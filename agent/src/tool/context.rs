@@ -80,6 +80,18 @@ impl ToolContext {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
     }
 
+    /// Whether the prompt gave state of its own.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn has_own_state(&self) -> bool {
+        !self.inner.state.is_empty()
+    }
+
+    /// Whether the prompt gave state of this type.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn has_own(&self, key: &StateKey) -> bool {
+        self.inner.state.contains(key)
+    }
+
     pub(crate) fn has_arc_of(&self, key: &StateKey) -> bool {
         self.inner.state.contains_arc_of(key) || self.inner.shared.contains_arc_of(key)
     }

@@ -90,6 +90,16 @@ pub struct OwnOutcome;
 #[derive(Debug)]
 pub struct AsJson;
 
+impl OfValue<'_, Vec<u8>> {
+    #[deprecated(
+        note = "a model reads `Vec<u8>` as a list of numbers: return `Base64` for bytes, `ToolOutput::image` and the like for \
+                files, or `Json(list)` if numbers are meant"
+    )]
+    pub fn kind(&self) -> AsJson {
+        AsJson
+    }
+}
+
 impl<T: IntoOutcome> OfValue<'_, T> {
     pub fn kind(&self) -> OwnOutcome {
         OwnOutcome
@@ -109,11 +119,35 @@ impl OwnOutcome {
     pub fn outcome<T: IntoOutcome>(self, value: T) -> ToolOutcome {
         value.into_outcome()
     }
+
+    pub fn outcome_or<T: IntoOutcome + PerhapsNone>(self, value: T, none: &'static str) -> ToolOutcome {
+        if value.is_absent() { ToolOutput::text(none).into() } else { value.into_outcome() }
+    }
 }
 
 impl AsJson {
     pub fn outcome<T: ReturnValue>(self, value: T) -> ToolOutcome {
         value.outcome()
+    }
+
+    pub fn outcome_or<T: ReturnValue + PerhapsNone>(self, value: T, none: &'static str) -> ToolOutcome {
+        if value.is_absent() { ToolOutput::text(none).into() } else { value.outcome() }
+    }
+}
+
+/// A value for which `#[tool(none = "…")]` says something.
+#[diagnostic::on_unimplemented(
+    message = "the option `none` is for a result that may be `None`, and `{Self}` always has a value",
+    label = "return an `Option`, or remove the option `none`"
+)]
+pub trait PerhapsNone {
+    fn is_absent(&self) -> bool;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> PerhapsNone for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
     }
 }
 

@@ -31,13 +31,13 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 struct TypedTool<A, F> {
     definition: ToolDefinition,
     policy: &'static ToolPolicy,
-    requires: Arc<[StateKey]>,
+    injected: Injected,
     run: Arc<F>,
     arguments: PhantomData<fn() -> A>,
 }
 
 /// Returns the entry of a tool that checks its arguments by the blueprint and passes them to `run`.
-pub fn typed<A, F>(blueprint: &'static LazyLock<Compiled>, requires: Vec<StateKey>, run: F) -> Entry
+pub fn typed<A, F>(blueprint: &'static LazyLock<Compiled>, injected: Injected, run: F) -> Entry
 where
     A: Argument,
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
@@ -46,7 +46,7 @@ where
         Ok(Blueprint { definition, policy }) => Ok(Arc::new(TypedTool {
             definition: definition.clone(),
             policy,
-            requires: requires.into(),
+            injected,
             run: Arc::new(run),
             arguments: PhantomData,
         })),
@@ -94,7 +94,7 @@ where
         Ok(Some(Arc::new(TypedTool {
             definition: self.definition.clone().with_plan_defaults(defaults)?,
             policy: self.policy,
-            requires: self.requires.clone(),
+            injected: self.injected.clone(),
             run: self.run.clone(),
             arguments: PhantomData,
         })))
@@ -109,7 +109,11 @@ where
     }
 
     fn requires(&self) -> &[StateKey] {
-        &self.requires
+        &self.injected.state
+    }
+
+    fn reads_context(&self) -> bool {
+        self.injected.context
     }
 }
 
@@ -212,20 +216,28 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 }
 
-/// Returns the state among the injected parameters.
-pub fn keys(injected: &[Option<StateKey>]) -> Vec<StateKey> {
+/// What a tool takes from its context.
+#[derive(Clone, Debug)]
+pub struct Injected {
+    state: Arc<[StateKey]>,
+    /// Whether it takes the context itself.
+    context: bool,
+}
+
+/// Sums up the injected parameters. The one without a key is the context itself.
+pub fn keys(injected: &[Option<StateKey>]) -> Injected {
     let mut keys: Vec<StateKey> = Vec::new();
     for key in injected.iter().copied().flatten() {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
-    keys
+    Injected { state: keys.into(), context: injected.contains(&None) }
 }
 
 /// A type that can be the default from a text literal.
 #[diagnostic::on_unimplemented(
-    message = "a default of type `{Self}` is no text",
+    message = "a default of type `{Self}` is not text",
     label = "write a value of the type, without quotes",
     note = "for example `default = 5`, or `default = Unit::Celsius` for an enum"
 )]
@@ -269,7 +281,7 @@ pub fn default<T: OwnDefault>() -> T {
 
 /// A type that can be skipped: a value that the model never sends needs a default.
 #[diagnostic::on_unimplemented(
-    message = "nobody says what a skipped `{Self}` is",
+    message = "a skipped field of type `{Self}` needs a default",
     label = "write the value too: `skip, default = VALUE`",
     note = "or write `#[derive(Default)]` above `{Self}`"
 )]

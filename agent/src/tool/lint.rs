@@ -9,7 +9,7 @@ use std::fmt;
 
 impl Registry {
     /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions with
-    /// other names, similar words, texts that are too long or repeated. For a test:
+    /// other names, similar words, texts that are too long or repeated, names that a provider refuses. For a test:
     ///
     /// ```
     /// use agent::{Lint, Registry, tool, tools};
@@ -29,6 +29,9 @@ impl Registry {
     /// assert!(report.without([Lint::UndocumentedParameter, Lint::OtherName]).into_result().is_ok());
     /// # Ok::<(), agent::RegistryError>(())
     /// ```
+    ///
+    /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]): two values are made that
+    /// differ in the secret alone, and a finding is made if their texts differ. A `Debug` by hand that leaves the secret out is none.
     ///
     /// The same tools have the same findings in the same order. Findings are not errors: the tools work.
     pub fn lint(&self) -> LintReport {
@@ -69,11 +72,15 @@ pub enum Lint {
     SameDescription,
     /// Two tools have nearly the same name or description.
     LookAlike,
+    /// A provider refuses a request with a parameter of this name.
+    RefusedName,
+    /// The `Debug` of a type with secret arguments shows them, mostly because it is derived.
+    SecretInDebug,
 }
 
 impl Lint {
     /// All kinds of findings.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::UndocumentedTool,
         Self::UndocumentedParameter,
         Self::EmptyWords,
@@ -82,6 +89,8 @@ impl Lint {
         Self::LongDescription,
         Self::SameDescription,
         Self::LookAlike,
+        Self::RefusedName,
+        Self::SecretInDebug,
     ];
 
     /// Returns the name in snake case.
@@ -95,6 +104,8 @@ impl Lint {
             Self::LongDescription => "long_description",
             Self::SameDescription => "same_description",
             Self::LookAlike => "look_alike",
+            Self::RefusedName => "refused_name",
+            Self::SecretInDebug => "secret_in_debug",
         }
     }
 }

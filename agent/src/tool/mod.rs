@@ -6,7 +6,7 @@
 //! [`trace`] records it, and [`secrets`] says what may be shown of it. [`combine`] derives sets and searches for tools. [`dialect`] shows all tools in a provider's schemas.
 //! [`lint`], [`examples`] and [`manifest`] serve tests. [`dynamic`], [`builder`] and [`parameters`] make tools at run time, and
 //! [`source`] says on whose behalf they are called. The macros use [`arguments`], [`set`], `listing`, `glue`, `spec`, `probe`,
-//! `constraint`, `convert`, `schemas` and `result_schema`.
+//! `composed`, `constraint`, `convert`, `schemas` and `result_schema`.
 //!
 //! Nothing here uses a clock, a thread pool or a network: waiting goes through [`Executor`].
 
@@ -17,10 +17,14 @@ pub(crate) mod call_record;
 pub(crate) mod cancel;
 pub(crate) mod combine;
 #[cfg(feature = "macros")]
+pub(crate) mod composed;
+#[cfg(feature = "macros")]
 pub(crate) mod constraint;
 pub(crate) mod context;
 #[cfg(feature = "macros")]
 pub(crate) mod convert;
+#[cfg(feature = "macros")]
+pub(crate) mod debug_secrets;
 pub(crate) mod definition;
 pub(crate) mod dialect;
 pub(crate) mod dynamic;

@@ -358,11 +358,12 @@ impl<T: IntoOutcome> From<T> for ToolReply {
 ///
 /// assert_eq!("booked".into_outcome().text(), "booked");
 /// assert_eq!(Json(vec![1, 2]).into_outcome().text(), "[1,2]");
+/// assert_eq!(None::<String>.into_outcome().text(), "There is none.");
 /// assert!(ToolError::new("the hotel is full").into_outcome().is_error());
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a tool made at run time cannot return `{Self}`",
-    label = "return `ToolOutput`, `Json<T>`, text, `()`, `ToolOutcome`, or a `Result` of one of them with `ToolError`"
+    label = "return `ToolOutput`, `Json<T>`, text, `()`, `ToolOutcome`, an `Option` of one of them, or a `Result` of one of them with `ToolError`"
 )]
 pub trait IntoOutcome {
     /// Converts the value to an outcome.
@@ -408,6 +409,13 @@ impl IntoOutcome for String {
 impl IntoOutcome for &str {
     fn into_outcome(self) -> ToolOutcome {
         ToolOutput::text(self).into()
+    }
+}
+
+/// `None` is the text `There is none.`
+impl<T: IntoOutcome> IntoOutcome for Option<T> {
+    fn into_outcome(self) -> ToolOutcome {
+        self.map_or_else(|| ToolOutput::absent().into(), IntoOutcome::into_outcome)
     }
 }
 

@@ -100,6 +100,11 @@ impl ToolOutput {
         Self::parts(vec![Part::text(text)])
     }
 
+    /// The output for a value that is absent.
+    pub(super) fn absent() -> Self {
+        Self::text("There is none.")
+    }
+
     /// Creates an output with any parts: texts, images, documents, resources.
     pub fn parts(content: Vec<Part>) -> Self {
         Self { content, ..Self::default() }
@@ -110,7 +115,8 @@ impl ToolOutput {
         Self::parts(vec![Part::image(bytes.into(), mime_type)])
     }
 
-    /// Creates an output with a value as JSON text. A string stays text, and `null` is no content. An object is also kept as
+    /// Creates an output with a value as JSON text. A string stays text, and `null` becomes the text `There is none.`, because a
+    /// model cannot tell an empty result from a success without a value. An object is also kept as
     /// [`structured`](Self::structured) data. JSON has no form for numbers that are not finite: such a number alone becomes the
     /// text `NaN`, `inf` or `-inf`; inside a value it is an error.
     ///
@@ -123,6 +129,7 @@ impl ToolOutput {
     /// # fn main() -> Result<(), agent::ToolError> {
     /// assert_eq!(ToolOutput::json(&[1, 2])?.text_content(), "[1,2]");
     /// assert_eq!(ToolOutput::json("plain")?.text_content(), "plain");
+    /// assert_eq!(ToolOutput::json(&None::<u8>)?.text_content(), "There is none.");
     /// assert_eq!(ToolOutput::json(&f64::NAN)?.text_content(), "NaN");
     /// let error = ToolOutput::json(&[0.5, f64::NAN]).unwrap_err();
     /// assert_eq!(error.message(), "the tool's result cannot be written as JSON: NaN at /1");
@@ -137,7 +144,7 @@ impl ToolOutput {
             None => {}
         }
         Ok(match written {
-            Value::Null => Self::empty(),
+            Value::Null => Self::absent(),
             Value::String(text) => Self::text(text),
             value => {
                 Self { structured: value.is_object().then(|| value.clone()), ..Self::text(value.to_string()) }

@@ -217,7 +217,7 @@ impl Parameters {
                 None
             }
             Value::Bool(_) => None,
-            _ => Some("its schema is none: write an object"),
+            _ => Some("its schema is not a schema: write an object"),
         };
         if let Some(problem) = problem {
             return self.refuse(name, problem);
@@ -260,7 +260,7 @@ impl Parameters {
         let last = self.last.clone().unwrap_or_default();
         match self.properties.get_mut(&last) {
             Some(Value::Object(keywords)) => drop(keywords.insert(keyword, value)),
-            _ => self.refuse(last, "a keyword is about the parameter before it, and there is none"),
+            _ => self.refuse(last, "a keyword applies to the parameter before it, and there is none"),
         }
     }
 

@@ -104,7 +104,8 @@ pub struct ToolPolicy {
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether a completed result is cached for the same arguments. `None`: the driver decides.
+    /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant caches for each session and
+    /// source, and not where the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,

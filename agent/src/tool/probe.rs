@@ -13,6 +13,7 @@
 
 use super::arguments::{Argument, RunTool, ToolArgs};
 use super::context::ToolContext;
+use super::debug_secrets::{AskDebug, shows_secrets};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -20,7 +21,8 @@ use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::SystemTime;
 
 /// The type that a question is about.
 #[derive(Debug)]
@@ -59,6 +61,17 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
+/// How to find out whether its `Debug` shows its secrets, as `DEBUG`.
+pub trait DebugUnknown {
+    const DEBUG: Option<AskDebug> = None;
+}
+
+impl<T: ?Sized> DebugUnknown for Probe<T> {}
+
+impl<T: std::fmt::Debug + DeserializeOwned + JsonSchema> Probe<T> {
+    pub const DEBUG: Option<AskDebug> = Some((std::any::type_name::<T>, shows_secrets::<T>));
+}
+
 /// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
@@ -89,7 +102,7 @@ macro_rules! advise_by_reference {
 
 advise_by_reference! {
     String => "`&T` is state from the context, and this would be a `String` of the application: for an argument write `&str` or `String`";
-    str => "text is lent when it is spelled `&str`; behind an alias it counts as state: write `&str`";
+    str => "behind an alias, text counts as state: for an argument write `&str`";
     char => "`&T` is state from the context: for an argument write `char`";
     bool => "`&T` is state from the context: for an argument write `bool`";
     f32 => "`&T` is state from the context: for an argument write `f32`";
@@ -114,7 +127,7 @@ advise_by_reference! {
 
 impl<T> Advised for [T] {
     const BY_REFERENCE: Option<&'static str> =
-        Some("a list is lent when it is spelled `&[T]`; behind an alias it counts as state: write `&[T]`");
+        Some("behind an alias, a list counts as state: for an argument write `&[T]`");
 }
 
 impl<T> Advised for Vec<T> {
@@ -142,15 +155,44 @@ impl<T: ?Sized> Advised for Rc<T> {
         Some("state is shared between threads: write `&T` and give `.state(value)`");
 }
 
+impl<T: ?Sized> Advised for &T {
+    const BY_VALUE: Option<&'static str> = Some(
+        "this is an alias of a reference: write `&str` or `&[T]` where it stands, `&T` for state, or a type that owns its data",
+    );
+    const BY_REFERENCE: Option<&'static str> =
+        Some("this is an alias of a reference: write one reference, spelled as `&str`, `&[T]` or `&T`");
+}
+
 impl<T, E> Advised for Result<T, E> {
     const BY_VALUE: Option<&'static str> =
-        Some("a model sends values, no errors: write the type of the value, or an enum of your own");
+        Some("a model sends values, not errors: write the type of the value, or an enum of your own");
     const BY_REFERENCE: Option<&'static str> =
         Some("`&T` is state from the context: for an argument write the type of the value");
 }
 
+impl Advised for SystemTime {
+    const BY_VALUE: Option<&'static str> = Some(
+        "a model does not send a `SystemTime`, which is read as two numbers: take text, or a type of `chrono` or `jiff` with the \
+         feature of that name",
+    );
+    const BY_REFERENCE: Option<&'static str> =
+        Some("`&T` is state from the context: for an argument write text");
+}
+
+macro_rules! advise_by_value {
+    ($($ty:ident),*) => {
+        $(impl<T: ?Sized> Advised for $ty<T> {
+            const BY_VALUE: Option<&'static str> =
+                Some("a lock is state, which is injected by reference: write `&T`, and for an argument the type inside of it");
+            const BY_REFERENCE: Option<&'static str> = None;
+        })*
+    };
+}
+
+advise_by_value!(Mutex, RwLock);
+
 impl Advised for ToolContext {
-    const BY_VALUE: Option<&'static str> = Some("the context is lent to the tool: write `&ToolContext`");
+    const BY_VALUE: Option<&'static str> = Some("the context is passed by reference: write `&ToolContext`");
     const BY_REFERENCE: Option<&'static str> = None;
 }
 
@@ -187,13 +229,14 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an argument. `L` is what it is made of, for the advice.
-pub const fn argument<T: ParameterOf<L>, L: ?Sized>() {}
+/// Asserts that a type is an [`Argument`]. `L` is what it is made of, for the advice. That it is `Send` is a bound of its
+/// own, so that the compiler says which part of the type is not.
+pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
-/// A type that can be a by-value parameter: an [`Argument`].
+/// A type that can be a by-value parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
-    label = "no type that a model can send",
+    label = "not a type that a model can send",
     note = "a type of your own: write `#[derive(ToolArgs)]` above `{L}` (or serde's `Deserialize` and schemars' `JsonSchema`)",
     note = "a type of another crate: take what a model can send, for example text, and convert it in the body",
     note = "state of the application is taken by reference: write `&{L}`"
@@ -201,7 +244,7 @@ pub const fn argument<T: ParameterOf<L>, L: ?Sized>() {}
 pub trait ParameterOf<L: ?Sized> {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Argument, L: ?Sized> ParameterOf<L> for T {}
+impl<T: FieldType, L: ?Sized> ParameterOf<L> for T {}
 
 /// Asserts that a type can be a field of arguments. `L` is what it is made of, for the advice.
 pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
@@ -209,7 +252,7 @@ pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
 /// A type that can be a field of arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of arguments",
-    label = "no type that a model can send",
+    label = "not a type that a model can send",
     note = "a type of your own: write `#[derive(ToolArgs)]` above `{L}` (or serde's `Deserialize` and schemars' `JsonSchema`)",
     note = "a type of another crate: take what a model can send, for example text, and convert it"
 )]

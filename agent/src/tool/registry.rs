@@ -12,6 +12,8 @@ use super::set::{IntoTools, ToolSet};
 use super::source::Source;
 use super::state::StateMap;
 use super::traits::Tool;
+#[cfg(feature = "mcp-server")]
+use crate::args::PlanOptions;
 use crate::args::{Coercions, InvalidArguments, did_you_mean};
 use crate::message::{Part, ToolCall};
 use serde_json::Value;
@@ -41,7 +43,8 @@ impl Registry {
     /// Creates a registry of the tools of a [`tools!`](crate::tools) list, or of any other value that contains tools.
     ///
     /// # Errors
-    /// Lists everything that is wrong: two tools with the same name, a schema that cannot be compiled, a timeout without a clock
+    /// Lists everything that is wrong: two tools with the same name, a schema that cannot be compiled, two parameters of one name, a default that
+    /// breaks the constraints of its own parameter, a timeout without a clock
     /// (without the feature `runtime`).
     pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
         let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
@@ -278,6 +281,21 @@ impl Registry {
         Self { inner: Arc::new(kept) }
     }
 
+    /// Returns the tools with these options, where they have none of their own, and without state.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Self, RegistryError> {
+        let tools: ToolSet = self.tools().cloned().collect();
+        Self::new(tools.with_options(options))
+    }
+
+    /// Returns the same tools with the state of another registry.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn with_state_of(&self, other: &Self) -> Self {
+        let mut inner = Inner::clone(&self.inner);
+        inner.state = other.inner.state.clone();
+        Self { inner: Arc::new(inner) }
+    }
+
     /// Returns the tools, in the order of registration.
     pub(super) fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
         self.inner.tools.iter()
@@ -384,6 +402,17 @@ pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool
         if suggestions.is_empty() {
             suggestions = did_you_mean(own, names());
         }
+    }
+    // Or a prefix: `mcp_notes_search_notes`.
+    let is_end = |tool: &&str| {
+        let before = name.strip_suffix(*tool).unwrap_or_default();
+        !tool.is_empty() && before.ends_with(|c: char| !c.is_alphanumeric())
+    };
+    if let Some(own) = names().filter(is_end).max_by_key(|tool| tool.len())
+        && !suggestions.contains(&own)
+    {
+        suggestions.insert(0, own);
+        suggestions.truncate(3);
     }
     UnknownTool::new(name, &suggestions, tools.iter().map(ToolDefinition::name))
 }

@@ -1,5 +1,7 @@
 //! Changes to schemars' output, where it loses what the derive knows.
 
+use schemars::generate::SchemaSettings;
+use schemars::transform::Transform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -59,6 +61,86 @@ fn mark(schema: &mut Map<String, Value>) {
                 parts.iter_mut().filter_map(Value::as_object_mut).for_each(mark);
             }
             _ => {}
+        }
+    }
+}
+
+/// Returns the names that the fields of a flattened type have in the object around it, and whether that type takes its fields out
+/// of the object, as structs do.
+pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
+    let (mut names, mut takes) = (Vec::new(), true);
+    collect(&schema, generator.definitions(), &mut names, &mut takes, 0);
+    (names, takes)
+}
+
+/// Maximum depth of alternatives and references in a type.
+const MAX_DEPTH: usize = 32;
+
+fn collect(
+    schema: &Value,
+    definitions: &Map<String, Value>,
+    names: &mut Vec<String>,
+    takes: &mut bool,
+    depth: usize,
+) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let aliases = property.get("x-aliases").and_then(Value::as_array).into_iter().flatten();
+        let all = aliases.filter_map(Value::as_str).chain([name.as_str()]).map(String::from);
+        for name in all {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    for keyword in ["oneOf", "anyOf", "allOf"] {
+        for part in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+            *takes = false;
+            collect(part, definitions, names, takes, depth + 1);
+        }
+    }
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix("#/$defs/"));
+    if let Some(target) = target.and_then(|name| definitions.get(name)) {
+        collect(target, definitions, names, takes, depth + 1);
+    }
+}
+
+/// Returns the names in a type, and whether it takes any other.
+type NamesOf = fn() -> (Vec<String>, bool);
+
+/// Compares the names of flattened fields with those beside them: serde gives a value to the first of two, and the second is missing
+/// in every call. The schema tells, and a tool with it is refused.
+#[derive(Debug)]
+pub struct CompareNames {
+    /// The names and aliases of the other fields.
+    pub own: &'static [&'static str],
+    /// The flattened fields, and the names in their types.
+    pub flattened: &'static [(&'static str, NamesOf)],
+}
+
+impl Transform for CompareNames {
+    fn transform(&mut self, schema: &mut Schema) {
+        let mut known: Vec<(String, String)> = Vec::new();
+        known.extend(self.own.iter().map(|name| ((*name).to_owned(), "a parameter beside it".to_owned())));
+        for (field, names) in self.flattened {
+            let (names, takes) = names();
+            for name in &names {
+                if let Some((_, other)) = known.iter().find(|(known, _)| known == name) {
+                    let clash =
+                        format!("has `{name}` twice, in the flattened `{field}` and as {other}: rename one");
+                    schema.insert("x-clash".to_owned(), clash.into());
+                    return;
+                }
+            }
+            if takes {
+                known.extend(
+                    names.into_iter().map(|name| (name, format!("a field of the flattened `{field}`"))),
+                );
+            }
         }
     }
 }

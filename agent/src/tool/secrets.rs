@@ -4,8 +4,8 @@
 use super::definition::ToolDefinition;
 use super::source::Source;
 use super::traits::Tool;
-use crate::args::{all_texts, hidden, secret_texts, withheld};
-use crate::message::{Content, Message, ToolArguments, ToolCall};
+use crate::args::{Plan, all_texts, hidden, secret_texts, withheld};
+use crate::message::{Content, Message, ProviderData, ToolArguments, ToolCall};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,15 +23,22 @@ pub(crate) struct SecretArguments {
 impl SecretArguments {
     /// Takes all definitions of each tool: what one of them marks as secret is withheld.
     pub(crate) fn new(lists: impl IntoIterator<Item = Arc<[ToolDefinition]>>) -> Self {
-        let mut kept: Vec<Arc<[ToolDefinition]>> = Vec::new();
-        for list in lists {
-            if !kept.iter().any(|known| Arc::ptr_eq(known, &list)) {
-                kept.push(list);
-            }
+        let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
+        lists.into_iter().for_each(|list| secrets.add(list));
+        secrets
+    }
+
+    /// Takes more definitions of tools.
+    pub(crate) fn add(&mut self, list: Arc<[ToolDefinition]>) {
+        if !self.lists.iter().any(|known| Arc::ptr_eq(known, &list)) {
+            self.hides_unknown |= list.iter().any(|tool| tool.plan().graph().has_secrets());
+            self.lists.push(list);
         }
-        let hides_unknown =
-            kept.iter().flat_map(|list| list.iter()).any(|tool| tool.plan().graph().has_secrets());
-        Self { lists: kept, hides_unknown }
+    }
+
+    /// Returns the definitions of this tool.
+    pub(crate) fn definitions<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a ToolDefinition> {
+        self.lists.iter().flat_map(|list| list.iter()).filter(move |known| known.name() == tool)
     }
 
     /// Withholds the arguments of every call whose tool is not among these, for one who does not know all tools of the conversation.
@@ -45,10 +52,15 @@ impl SecretArguments {
         self.hides_unknown
     }
 
+    /// Returns what reads the arguments of a tool.
+    pub(crate) fn plan(&self, tool: &str) -> Option<&Plan> {
+        let mut known = self.lists.iter().rev().flat_map(|list| list.iter());
+        known.find(|known| known.name() == tool).map(ToolDefinition::plan)
+    }
+
     /// Whether a call of this tool can have arguments that are withheld.
     pub(crate) fn may_hide(&self, tool: &str) -> bool {
-        let mut known =
-            self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool).peekable();
+        let mut known = self.definitions(tool).peekable();
         self.hides_unknown
             && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
     }
@@ -60,8 +72,7 @@ impl SecretArguments {
         }
         let mut shown: Option<Value> = None;
         let mut is_known = false;
-        for definition in self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool)
-        {
+        for definition in self.definitions(tool) {
             is_known = true;
             if let Some((less, true)) = withheld(definition.plan(), shown.as_ref().unwrap_or(args)) {
                 shown = Some(less);
@@ -93,24 +104,39 @@ impl SecretArguments {
         match message {
             Message::ToolResult(result) => {
                 // The arguments that a person set have secrets, too.
-                let args = self.arguments(&result.tool, result.edited_args.as_ref()?)?;
+                let sent = result.edited_args.as_ref()?;
+                let args = self.arguments(&result.tool, sent)?;
+                let quoted = Quoted::of(self, [(&*result.tool, sent)]);
                 let mut result = result.clone();
                 result.edited_args = Some(args);
+                quoted.drop_data(&mut result.provider_data, &mut result.extra);
                 Some((Message::ToolResult(result), Vec::new()))
             }
             Message::Assistant(reply) => {
-                let mut reply = std::borrow::Cow::Borrowed(reply);
-                let mut left_out = Vec::new();
-                for at in 0..reply.content.len() {
-                    let Some(part) = reply.content.get(at) else { break };
-                    let Some(call) = part.as_tool_call().and_then(|call| self.call(call)) else { continue };
-                    left_out.push(call.id.clone());
-                    let Some(part) = reply.to_mut().content.get_mut(at) else { break };
-                    part.content = Content::ToolCall(call);
-                    // What a provider keeps with a call may quote it.
-                    part.provider_data = None;
+                let without = reply.tool_calls().filter_map(|call| self.call(call)).collect::<Vec<_>>();
+                if without.is_empty() {
+                    return None;
                 }
-                (!left_out.is_empty()).then(|| (Message::Assistant(reply.into_owned()), left_out))
+                let left_out = without.iter().map(|call| call.id.clone()).collect();
+                let is_less = |call: &ToolCall| self.arguments(&call.name, &call.args).is_some();
+                let sent = reply.tool_calls().filter(|call| is_less(call));
+                let quoted = Quoted::of(self, sent.map(|call| (&*call.name, &call.args)));
+                let (mut reply, mut without) = (reply.clone(), without.into_iter());
+                for part in &mut reply.content {
+                    match &mut part.content {
+                        Content::ToolCall(call) if is_less(call) => {
+                            *call = without.next()?;
+                            // What is kept with a call is about the call.
+                            (part.provider_data, part.extra) = (None, serde_json::Map::new());
+                        }
+                        Content::Opaque(opaque) if quoted.is_in(&opaque.value) => opaque.value = Value::Null,
+                        _ => quoted.drop_data(&mut part.provider_data, &mut part.extra),
+                    }
+                }
+                quoted.drop_data(&mut reply.provider_data, &mut reply.extra);
+                reply.usage.raw.take_if(|raw| quoted.is_in(raw));
+                reply.usage.extra.retain(|_, value| !quoted.is_in(value));
+                Some((Message::Assistant(reply), left_out))
             }
             _ => None,
         }
@@ -119,6 +145,42 @@ impl SecretArguments {
     /// Returns the message as it may be shown.
     pub(crate) fn shown(&self, message: &Arc<Message>) -> Arc<Message> {
         self.message(message).map_or_else(|| message.clone(), |(message, _)| Arc::new(message))
+    }
+}
+
+/// The secrets of some calls, as the data that a provider keeps with a message may quote them.
+struct Quoted(Vec<String>);
+
+impl Quoted {
+    fn of<'c>(
+        secrets: &SecretArguments,
+        calls: impl IntoIterator<Item = (&'c str, &'c ToolArguments)>,
+    ) -> Self {
+        let mut texts = Vec::new();
+        calls.into_iter().for_each(|(tool, args)| secrets.add_texts(tool, args, &mut texts));
+        texts.retain(|text| !text.is_empty());
+        Self(texts)
+    }
+
+    /// Whether the data quotes a secret: as a value, within a text, or within JSON as a text.
+    fn is_in(&self, data: &Value) -> bool {
+        let is_quoted = |leaf: &str| {
+            self.0.iter().any(|secret| leaf.contains(secret.as_str()))
+                || serde_json::from_str(leaf)
+                    .is_ok_and(|inner: Value| !inner.is_string() && !inner.is_number() && self.is_in(&inner))
+        };
+        match data {
+            Value::Object(map) => map.iter().any(|(key, value)| is_quoted(key) || self.is_in(value)),
+            Value::Array(items) => items.iter().any(|item| self.is_in(item)),
+            Value::String(text) => is_quoted(text),
+            Value::Null => false,
+            other => self.0.contains(&other.to_string()),
+        }
+    }
+
+    fn drop_data(&self, data: &mut Option<ProviderData>, extra: &mut serde_json::Map<String, Value>) {
+        data.take_if(|data| self.is_in(&data.data));
+        extra.retain(|key, value| !self.0.contains(key) && !self.is_in(value));
     }
 }
 
@@ -154,8 +216,7 @@ impl SecretArguments {
     fn add_texts(&self, tool: &str, args: &ToolArguments, texts: &mut Vec<String>) {
         let args = args.value().unwrap_or_else(|| Value::String(args.text().to_owned()));
         let mut is_known = false;
-        for definition in self.lists.iter().flat_map(|list| list.iter()).filter(|known| known.name() == tool)
-        {
+        for definition in self.definitions(tool) {
             is_known = true;
             let graph = definition.plan().graph();
             if graph.has_secrets() {
@@ -187,8 +248,8 @@ pub(crate) fn without_secrets(tool: &dyn Tool, source: Option<&Source>, args: Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Plan, PlanOptions};
-    use crate::message::{AssistantMessage, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage};
+    use crate::args::PlanOptions;
+    use crate::message::{AssistantMessage, OutcomeKind, Part, ToolResultMessage, UserMessage};
     use serde_json::json;
 
     #[derive(schemars::JsonSchema)]
@@ -248,7 +309,7 @@ mod tests {
     #[test]
     fn messages_are_shown_without_secrets() {
         let secrets = secrets(&[("log_in", true), ("look", false)]);
-        let data = ProviderData::new("gemini", json!({"sig": "p"}));
+        let data = ProviderData::new("gemini", json!({"sig": "x7"}));
         let reply = AssistantMessage::new([
             Part::text("Hello."),
             Part::tool_call("a", "log_in", ARGS).with_provider_data(data.clone()),
@@ -268,5 +329,54 @@ mod tests {
         let edited = shown.as_tool_result().unwrap().edited_args.clone().unwrap();
         assert_eq!(edited.value().unwrap(), json!({"user": "ann", "password": "[secret]"}));
         assert!(secrets.message(&UserMessage::from("p").into()).is_none());
+    }
+
+    #[test]
+    fn what_a_provider_keeps_with_a_message_may_quote_its_calls() {
+        let secrets = secrets(&[("log_in", true), ("look", false)]);
+        let args = r#"{"user": "ann", "password": "s\"3\u00e9cret"}"#;
+        let secret = "s\"3\u{e9}cret";
+        let raw = |quoted: Value| ProviderData::new("acme", json!({"blocks": [{"kept": 1, "raw": quoted}]}));
+        let quotes = [
+            json!({"password": secret}),
+            json!(format!("password={secret}!")),
+            json!(args),
+            json!(json!({"arguments": args}).to_string()),
+            json!({ secret: 1 }),
+        ];
+        for quoted in quotes {
+            let data = raw(quoted.clone());
+            let mut reply = AssistantMessage::new([
+                Part::text("Hello.").with_provider_data(data.clone()),
+                Part::tool_call("a", "log_in", args),
+                Part::opaque("acme", quoted.clone()),
+            ]);
+            reply.content[1].extra.insert("input".to_owned(), json!("anything"));
+            for extra in [&mut reply.content[0].extra, &mut reply.extra, &mut reply.usage.extra] {
+                extra.insert("raw".to_owned(), quoted.clone());
+                extra.insert("kept".to_owned(), json!(1));
+            }
+            (reply.provider_data, reply.usage.raw) = (Some(data), Some(quoted.clone()));
+            let (Message::Assistant(shown), _) = secrets.message(&reply.into()).unwrap() else {
+                panic!("a reply")
+            };
+            assert_eq!((&shown.provider_data, &shown.usage.raw), (&None, &None), "{quoted}");
+            assert_eq!(
+                (&shown.content[0].provider_data, shown.content[1].extra.len()),
+                (&None, 0),
+                "{quoted}"
+            );
+            for extra in [&shown.content[0].extra, &shown.extra, &shown.usage.extra] {
+                assert_eq!(json!(extra), json!({"kept": 1}), "{quoted}");
+            }
+            let text = serde_json::to_string(&shown).unwrap();
+            assert!(!text.contains("cret") || !text.contains("s\\\"3"), "{text}");
+        }
+        // What quotes nothing stays: a provider needs it back.
+        let mut reply = AssistantMessage::new([Part::tool_call("a", "log_in", args)]);
+        reply.provider_data = Some(raw(json!("sig-7")));
+        let (shown, _) = secrets.message(&reply.clone().into()).unwrap();
+        let Message::Assistant(shown) = shown else { panic!("a reply") };
+        assert_eq!(shown.provider_data, reply.provider_data);
     }
 }

@@ -39,7 +39,7 @@ pub type Entry = Result<Arc<dyn Tool>, (String, DefinitionError)>;
 /// assert_eq!(set.len(), 2);
 /// ```
 #[derive(Clone, Default)]
-#[must_use = "tools do nothing until somebody has them"]
+#[must_use = "a tool set does nothing until it is given to a registry or an assistant"]
 pub struct ToolSet {
     entries: Vec<Entry>,
 }
@@ -198,24 +198,20 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// Implemented by `#[tool]` on an impl block: tools that share one value.
+/// Implemented by `#[tool]` on an impl block without a name: tools that share one value. A type cannot have two such blocks, and
+/// then the compiler prints the trait's name.
 #[doc(hidden)]
+#[expect(non_camel_case_types, reason = "it is read as a sentence")]
 #[diagnostic::on_unimplemented(
     message = "`Arc<{Self}>` holds no tools",
     note = "put `#[tool]` above an impl block of the type and above its methods"
 )]
-pub trait SharedTools: Sized {
+pub trait further_tool_blocks_say_set_and_a_name: Sized {
     fn shared_tools(this: Arc<Self>) -> ToolSet;
 }
 
-#[cfg(feature = "macros")]
-/// Implemented by every block of tools without a name, so that a type cannot have two. The compiler prints the trait's name.
-#[doc(hidden)]
-#[expect(non_camel_case_types, reason = "it is read as a sentence")]
-pub trait further_tool_blocks_say_set_and_a_name {}
-
 #[diagnostic::do_not_recommend]
-impl<T: SharedTools> IntoTools for Arc<T> {
+impl<T: further_tool_blocks_say_set_and_a_name> IntoTools for Arc<T> {
     fn into_tools(self) -> ToolSet {
         T::shared_tools(self)
     }

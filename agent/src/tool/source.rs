@@ -43,6 +43,12 @@ impl Source {
         self.value.downcast_ref()
     }
 
+    /// Returns the address of the value, which no other source has as long as a clone of this one is alive.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.value).cast::<()>().addr()
+    }
+
     /// Returns the label in records, if there is one.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()

@@ -182,7 +182,8 @@ impl Spec {
 
     /// Compiles the plan for arguments of type `A`.
     pub fn compile<A: Argument>(self) -> Compiled {
-        match Plan::for_type::<A>(self.name, self.options) {
+        let plan = Plan::for_tool::<A>(self.name, self.description, self.options);
+        match plan.and_then(|plan| plan.check_defaults().map(|()| plan)) {
             Ok(plan) => self.define(plan),
             Err(error) => Err((self.name.to_owned(), error.into())),
         }

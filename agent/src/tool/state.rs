@@ -126,6 +126,11 @@ impl StateMap {
         self.values.get(&StateKey::of::<T>())?.downcast_ref::<Arc<T>>().map(|value| &**value)
     }
 
+    #[cfg(feature = "runtime")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     pub(crate) fn contains(&self, key: &StateKey) -> bool {
         self.values.contains_key(key)
     }

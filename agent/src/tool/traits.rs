@@ -89,6 +89,9 @@ static DEFAULT_POLICY: ToolPolicy = ToolPolicy::DEFAULT;
 ///     fn requires(&self) -> &[StateKey] {
 ///         self.tool.requires()
 ///     }
+///     fn reads_context(&self) -> bool {
+///         self.tool.reads_context()
+///     }
 ///     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
 ///         self.tool.prepare(arguments)
 ///     }
@@ -204,5 +207,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the state that the body takes from the context, so that missing state is detected before a call. Default: none.
     fn requires(&self) -> &[StateKey] {
         &[]
+    }
+
+    /// Whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. In a prompt
+    /// with state of its own, results of such a tool are not [cached](crate::ToolPolicy::cache).
+    fn reads_context(&self) -> bool {
+        true
     }
 }

@@ -64,6 +64,11 @@ impl Coercions {
         }
     }
 
+    /// Returns the changes by structural repairs, without the records of what was read after them.
+    pub(crate) fn only_before(self) -> Coercions {
+        self.0.map_or_else(Coercions::default, |records| records.before.into())
+    }
+
     /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |records| records.before.len() + records.log.count)

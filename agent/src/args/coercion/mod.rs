@@ -47,11 +47,14 @@ pub enum CoercionRule {
     NullAsEmpty,
     /// A key that matches no parameter is dropped.
     UnknownDropped,
+    /// 9007199254740993 becomes 9007199254740992.0: the nearest number that the type or a JSON value can hold. It is recorded
+    /// wherever it happens; no policy allows or forbids it.
+    NumberRounded,
 }
 
 impl CoercionRule {
     /// All rules, in the order of their declaration.
-    pub const ALL: [CoercionRule; 12] = [
+    pub const ALL: [CoercionRule; 13] = [
         Self::FloatToInteger,
         Self::TextToInteger,
         Self::TextToNumber,
@@ -64,6 +67,7 @@ impl CoercionRule {
         Self::NullAsAbsent,
         Self::NullAsEmpty,
         Self::UnknownDropped,
+        Self::NumberRounded,
     ];
 
     /// Returns the identifier of the rule: `text_to_integer`, …
@@ -81,6 +85,7 @@ impl CoercionRule {
             Self::NullAsAbsent => "null_as_absent",
             Self::NullAsEmpty => "null_as_empty",
             Self::UnknownDropped => "unknown_dropped",
+            Self::NumberRounded => "number_rounded",
         }
     }
 }

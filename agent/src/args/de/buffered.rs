@@ -7,7 +7,8 @@ use super::{Context, Hint, MAX_DEPTH, Path, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
 use crate::args::diagnose::{self, Document};
 use crate::args::plan::{ArraySpec, CheckedSpec, Kind, Node, NodeId};
-use crate::args::scalar::{const_of, pick};
+use crate::args::rounding;
+use crate::args::scalar::const_of;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
@@ -33,10 +34,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
                 };
-                if unit != name {
-                    cx.record(path, Noted::Text(&name), Noted::Text(unit), CoercionRule::FoldEnum);
+                if unit.is_coerced {
+                    cx.record(path, Noted::Text(&name), Noted::Text(unit.word), CoercionRule::FoldEnum);
                 }
-                return visitor.visit_str(unit);
+                return visitor.visit_str(unit.word);
             }
             _ => choose(cx, path, node, text).ok_or_else(|| refused("no alternative fits"))?,
         };
@@ -94,7 +95,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
 
 impl<'c> Context<'c> {
     /// Returns the node to read this along, for types that ask for objects or lists.
-    pub(super) fn look_ahead(
+    pub(in crate::args) fn look_ahead(
         &self,
         path: &Path<'_>,
         node: &'c Node,
@@ -146,14 +147,13 @@ fn coerced(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option
 fn choose(cx: &Context<'_>, path: &Path<'_>, node: &Node, text: &str) -> Option<NodeId> {
     match &node.kind {
         Kind::External(external) => Some(external.object),
-        Kind::Tagged { tag, variants, folds } => {
+        Kind::Tagged { tag, variants, names } => {
             let mut de = serde_json::Deserializer::from_str(text);
             let mut name = None;
             // It stops at the tag, which serde_json takes for a mistake.
             let _ = de.deserialize_map(TagFinder { tag, name: &mut name });
             let name = name?;
-            let name = pick(variants.iter().map(|v| v.0.as_str()), folds, &name, node.rules)?;
-            variants.iter().find(|v| v.0 == name).map(|v| v.1)
+            names.pick(variants, &name, node.rules).map(|(_, variant)| variant)
         }
         Kind::Union { .. } => {
             if let Some(chosen) = cx.choice(node, text) {
@@ -179,6 +179,13 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
 ) -> Result<V::Value, E> {
     let (member, sent) = member(members, text, node).map_err(nested)?;
     let coerced = *member != sent;
+    if let (Value::Number(number), true) = (&sent, member.is_f64())
+        && let Some(float) = number.as_f64()
+        && !rounding::is_safe(text)
+        && rounding::is_rounded(text, float)
+    {
+        cx.record(path, Noted::Text(text), Noted::Float(float), CoercionRule::NumberRounded);
+    }
     if coerced && let Some(rule) = rule_for(member) {
         cx.record(path, Noted::Value(sent.into()), Noted::Value(member.clone().into()), rule);
     }
@@ -233,7 +240,7 @@ impl<'de> Visitor<'de> for TagFinder<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some(is_tag) = access.next_key_seed(IsTag(self.tag))? {
+        while let Some(is_tag) = access.next_key_seed(IsKey(self.tag))? {
             if is_tag {
                 // Not a string: no variant has it.
                 let raw: &'de RawValue = access.next_value()?;
@@ -246,9 +253,10 @@ impl<'de> Visitor<'de> for TagFinder<'_, '_> {
     }
 }
 
-struct IsTag<'t>(&'t str);
+/// Reads a key, and tells whether it is this one.
+pub(crate) struct IsKey<'k>(pub(crate) &'k str);
 
-impl<'de> DeserializeSeed<'de> for IsTag<'_> {
+impl<'de> DeserializeSeed<'de> for IsKey<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<bool, D::Error> {
@@ -256,7 +264,7 @@ impl<'de> DeserializeSeed<'de> for IsTag<'_> {
     }
 }
 
-impl Visitor<'_> for IsTag<'_> {
+impl Visitor<'_> for IsKey<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

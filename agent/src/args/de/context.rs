@@ -4,6 +4,7 @@ use crate::args::coercion::{Coercion, CoercionRule, Coercions, Noted, PathWriter
 use crate::args::diagnose::{Choices, Shared};
 use crate::args::hooks::{self, Placed};
 use crate::args::plan::{Graph, Kind, Node, NodeId};
+use crate::args::rounding;
 use crate::args::text::{push_index, push_segment};
 use serde::de::Error;
 use serde_json::Value;
@@ -87,6 +88,7 @@ impl<'c> Path<'c> {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each says how one reading differs")]
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
     /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
@@ -104,10 +106,23 @@ pub(crate) struct Context<'c> {
     pub(super) again: Cell<u32>,
     /// Only coerces: no records, no checks, and sets may have repeated items.
     pub(super) silent: bool,
+    /// The arguments are canonical: integers beyond 64 bits are texts, and accepted as such whatever the policy says.
+    pub(super) is_canonical: bool,
     /// Only collects what the checks of typed values find, within their scope.
     pub(super) collects: bool,
     placed: RefCell<Vec<Placed>>,
+    /// Numbers that were read as floats, whose digits are not known: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
+    floats: Cell<u8>,
+    /// Reads numbers by their digits, and records which of them are rounded.
+    pub(super) careful: bool,
 }
+
+/// There are floats: only a long number may have lost digits.
+const FLOATS: u8 = 1;
+/// There are floats that may also be rounded because of their exponent.
+const EXPONENTS: u8 = 1 << 1;
+/// A float is such that its digits have to be looked at.
+const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
     pub(crate) fn new(graph: &'c Graph, text: &'c str) -> Context<'c> {
@@ -121,14 +136,60 @@ impl<'c> Context<'c> {
             passed: RefCell::default(),
             again: Cell::new(0),
             silent: false,
+            is_canonical: false,
             collects: false,
             placed: RefCell::default(),
+            floats: Cell::new(0),
+            careful: false,
         }
+    }
+
+    /// Notes that a number was read as a float; `single`: for a type of 32 bits.
+    #[inline]
+    pub(super) fn note_float(&self, float: f64, single: bool) {
+        let found = if float == 0.0 {
+            FLOATS | EXPONENTS
+        } else if rounding::is_extreme(float) || single && !rounding::has_few_digits(float) {
+            LOSSY
+        } else {
+            FLOATS
+        };
+        self.floats.set(self.floats.get() | found);
+    }
+
+    /// Notes that a value is read without the plan, if it may contain numbers.
+    pub(super) fn note_any(&self, path: &Path<'_>) {
+        let start = match path.segment {
+            Segment::Key(key) => self.after_key(key).and_then(|rest| skip_blank(rest).strip_prefix(b":")),
+            Segment::Root | Segment::Index(_) => None,
+        };
+        if !matches!(start.map(skip_blank), Some([b'"' | b't' | b'f' | b'n', ..])) {
+            self.floats.set(self.floats.get() | FLOATS | EXPONENTS);
+        }
+    }
+
+    /// Whether a number in the text may have been rounded.
+    #[inline]
+    pub(crate) fn may_have_rounded(&self) -> bool {
+        let found = self.floats.get();
+        found != 0 && (found & LOSSY != 0 || rounding::may_round(self.text, found & EXPONENTS != 0))
+    }
+
+    /// Creates a context for reading the same text once more, by the digits of its numbers.
+    #[cold]
+    pub(crate) fn into_careful(self) -> Context<'c> {
+        let log = RefCell::new(self.log.into_inner().only_before());
+        Context { log, careful: true, ..Context::new(self.graph, self.text) }
     }
 
     /// Creates a context that looks at a value as it will arrive, without recording anything.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context { silent: true, ..Context::new(graph, text) }
+    }
+
+    /// The same for canonical arguments, which were checked.
+    pub(crate) fn canonical(graph: &'c Graph, text: &'c str) -> Context<'c> {
+        Context { is_canonical: true, ..Context::silent(graph, text) }
     }
 
     /// Creates a context that collects what checks find.

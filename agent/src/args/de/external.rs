@@ -12,6 +12,7 @@ use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, VariantAccess, Visitor,
 };
+use std::borrow::Cow;
 use std::fmt;
 
 pub(super) struct ExternalVisitor<'c, V> {
@@ -33,10 +34,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ExternalVisitor<'_, V> {
         let Some(unit) = self.external.units.pick(name, self.rules) else {
             return Err(refused("variant"));
         };
-        if unit != name {
-            self.cx.record(self.path, Noted::Text(name), Noted::Text(unit), CoercionRule::FoldEnum);
+        if unit.is_coerced {
+            self.cx.record(self.path, Noted::Text(name), Noted::Text(unit.word), CoercionRule::FoldEnum);
         }
-        self.visitor.visit_enum(StrDeserializer::new(unit))
+        self.visitor.visit_enum(StrDeserializer::new(unit.word))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
@@ -62,7 +63,7 @@ struct Entry<'c, 'a, A> {
 
 impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
     type Error = A::Error;
-    type Variant = Payload<'c, 'a, A>;
+    type Variant = Payload<'de, 'c, 'a, A>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
         let Some(key) = self.access.next_key_seed(KeyText)? else { return Err(refused("no variant")) };
@@ -72,24 +73,25 @@ impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for Entry<'c, 'a, A> {
             access: self.access,
             cx: self.cx,
             path: self.path,
-            name: &variant.name,
+            key,
             node: self.cx.graph.node(variant.node),
         };
         Ok((seed.deserialize(name)?, payload))
     }
 }
 
-pub(super) struct Payload<'c, 'a, A> {
+pub(super) struct Payload<'de, 'c, 'a, A> {
     access: &'a mut A,
     cx: &'c Context<'c>,
     path: &'c Path<'c>,
-    name: &'c str,
+    /// The name of the variant as it was sent.
+    key: Cow<'de, str>,
     node: &'c Node,
 }
 
-impl<'de, A: MapAccess<'de>> Payload<'_, '_, A> {
+impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {
     fn value<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        let path = self.path.key(self.name, false);
+        let path = self.path.key(&self.key, false);
         let seed = PlanSeed { seed, cx: self.cx, path: &path, node: self.node };
         let out = self.access.next_value_seed(seed);
         if out.is_err() {
@@ -110,7 +112,7 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for VisitAny<V> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Payload<'_, '_, A> {
+impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Payload<'de, '_, '_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {

@@ -7,6 +7,7 @@
 //! Errors here only say that the arguments are refused; [`diagnose`](super::diagnose) determines why.
 
 mod buffered;
+mod careful;
 mod container;
 mod context;
 mod external;
@@ -14,6 +15,7 @@ mod object;
 mod scalar;
 mod sequence;
 
+pub(crate) use buffered::IsKey;
 pub(crate) use context::{Context, Failure, Path, choice_key};
 
 use super::hooks::{self, CHECKED};
@@ -89,7 +91,12 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             | Kind::Bool
             | Kind::Num(_)
             | Kind::Str(_)
-            | Kind::Enum(_) => de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint }),
+            | Kind::Enum(_) => {
+                if cx.careful {
+                    return PlanDe { de, cx, path, node }.carefully(visitor, hint);
+                }
+                de.deserialize_any(ScalarVisitor { visitor, cx, path, node, hint })
+            }
             _ => PlanDe { de, cx, path, node }.read_other(visitor, hint),
         }
     }
@@ -99,7 +106,11 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, cx, path, node } = self;
         match &node.kind {
             Kind::Any => match hint {
-                Hint::Any => de.deserialize_any(visitor),
+                Hint::Any if cx.careful => PlanDe { de, cx, path, node }.any_carefully(visitor),
+                Hint::Any => {
+                    cx.note_any(path);
+                    de.deserialize_any(visitor)
+                }
                 Hint::Ignored => de.deserialize_ignored_any(visitor),
                 // serde_json asks neither for the name nor for the variants.
                 Hint::Enum => de.deserialize_enum("", &[], visitor),

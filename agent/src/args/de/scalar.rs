@@ -4,8 +4,9 @@ use super::context::{Context, Path, refused};
 use super::object::KeyText;
 use super::{Hint, PlanDe};
 use crate::args::coercion::{CoercionRule, Noted};
-use crate::args::plan::{IntSpec, Kind, Node, NumSpec};
+use crate::args::plan::{IntSpec, Kind, Node, NumSpec, PickedWord};
 use crate::args::policy::Rules;
+use crate::args::rounding;
 use crate::args::scalar::{Int, Num, bool_from_text, few_digits, int_from_f64, int_from_text, number_text};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
@@ -54,7 +55,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
 
     /// Reads text where an integer is expected.
     fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
-        if !self.node.rules.has(Rules::TEXT_INTEGER) {
+        if !self.node.rules.has(Rules::TEXT_INTEGER) && !self.cx.is_canonical {
             return Err(refused("type"));
         }
         let rule = CoercionRule::TextToInteger;
@@ -76,16 +77,42 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         match number {
             Num::Signed(v) => {
                 self.cx.record(self.path, Noted::Text(text), Noted::Signed(v), rule);
-                self.visitor.visit_i64(v)
+                match spec.rounded_whole(v.into()) {
+                    Some(float) => self.give_rounded(Noted::Signed(v), float),
+                    None => self.visitor.visit_i64(v),
+                }
             }
             Num::Unsigned(v) => {
                 self.cx.record(self.path, Noted::Text(text), Noted::Unsigned(v), rule);
-                self.visitor.visit_u64(v)
+                match spec.rounded_whole(v.into()) {
+                    Some(float) => self.give_rounded(Noted::Unsigned(v), float),
+                    None => self.visitor.visit_u64(v),
+                }
             }
             Num::Float(f) => {
                 self.cx.record(self.path, Noted::Text(text), Noted::Float(f), rule);
-                self.visitor.visit_f64(f)
+                self.give_float(spec, text, f)
             }
+        }
+    }
+
+    /// Passes a number on that lost digits, and records it.
+    #[cold]
+    fn give_rounded<E: Error>(self, from: Noted<'_>, to: f64) -> Result<V::Value, E> {
+        self.cx.record(self.path, from, Noted::Float(to), CoercionRule::NumberRounded);
+        self.visitor.visit_f64(to)
+    }
+
+    /// Passes a float on that was read from these digits.
+    pub(super) fn give_float<E: Error>(
+        self,
+        spec: &NumSpec,
+        digits: &str,
+        float: f64,
+    ) -> Result<V::Value, E> {
+        match spec.rounded(digits, float) {
+            Some(to) => self.give_rounded(Noted::Text(digits), to),
+            None => self.visitor.visit_f64(float),
         }
     }
 
@@ -119,8 +146,11 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                 None => Err(refused("boolean")),
             },
             Kind::Enum(words) => match words.pick(text, rules) {
-                Some(word) => {
-                    self.cx.record(self.path, Noted::Text(text), Noted::Text(word), CoercionRule::FoldEnum);
+                Some(PickedWord { word, is_coerced }) => {
+                    if is_coerced {
+                        let (from, to) = (Noted::Text(text), Noted::Text(word));
+                        self.cx.record(self.path, from, to, CoercionRule::FoldEnum);
+                    }
                     match self.hint {
                         Hint::Enum => self.visitor.visit_enum(StrDeserializer::new(word)),
                         _ => self.visitor.visit_str(word),
@@ -176,7 +206,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             }
             Kind::Num(spec) => {
                 if spec.takes(Num::Signed(v)) {
-                    self.visitor.visit_i64(v)
+                    match spec.rounded_whole(v.into()) {
+                        Some(float) => self.give_rounded(Noted::Signed(v), float),
+                        None => self.visitor.visit_i64(v),
+                    }
                 } else {
                     Err(refused("range"))
                 }
@@ -197,7 +230,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             }
             Kind::Num(spec) => {
                 if spec.takes(Num::Unsigned(v)) {
-                    self.visitor.visit_u64(v)
+                    match spec.rounded_whole(v.into()) {
+                        Some(float) => self.give_rounded(Noted::Unsigned(v), float),
+                        None => self.visitor.visit_u64(v),
+                    }
                 } else {
                     Err(refused("range"))
                 }
@@ -208,15 +244,22 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 
     fn visit_f64<E: Error>(self, f: f64) -> Result<V::Value, E> {
         match &self.node.kind {
-            Kind::Num(spec) if spec.takes(Num::Float(f)) => self.visitor.visit_f64(f),
+            Kind::Num(spec) if spec.takes(Num::Float(f)) => {
+                self.cx.note_float(f, spec.single);
+                self.visitor.visit_f64(f)
+            }
             Kind::Num(_) => Err(refused("range")),
             Kind::Int(spec) => match int_from_f64(f) {
                 Some(int) if self.node.rules.has(Rules::FLOAT_INTEGER) => {
+                    self.cx.note_float(f, false);
                     self.coerced_int(spec, int, Noted::Float(f), CoercionRule::FloatToInteger)
                 }
                 _ => Err(refused("type")),
             },
-            _ => self.num_as_text(f.into(), false),
+            _ => {
+                self.cx.note_float(f, false);
+                self.num_as_text(f.into(), false)
+            }
         }
     }
 
@@ -288,8 +331,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             };
         }
         match token.parse::<f64>() {
-            Ok(f) => scalar.visit_f64(f),
-            Err(_) => Err(refused("type")),
+            Ok(f) if rounding::is_safe(token) || !rounding::is_rounded(token, f) => scalar.visit_f64(f),
+            _ => Err(refused("type")),
         }
     }
 }

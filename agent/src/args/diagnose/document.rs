@@ -1,5 +1,6 @@
 //! JSON text as a lossless tree: duplicate keys, the digits of numbers, and the position of each value.
 
+use crate::args::rounding;
 use crate::args::text::{MAX_VALUE, cut, key_list, push_segment, quoted};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -87,6 +88,12 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
+    /// Returns the number as a float, unless that is another number.
+    pub(crate) fn exact_f64(&self) -> Option<f64> {
+        let float = self.as_f64()?;
+        (rounding::is_safe(self.raw) || !rounding::is_rounded(self.raw, float)).then_some(float)
+    }
+
     /// Returns the value as `serde_json` reads it; of duplicate keys the last one counts.
     pub(crate) fn to_value(&self) -> Value {
         serde_json::from_str(self.raw).unwrap_or_default()
@@ -104,6 +111,19 @@ impl Doc<'_> {
             Shape::Object(entries) => {
                 format!("object with {}", key_list(entries.iter().map(|(key, _)| key.as_ref())))
             }
+        }
+    }
+
+    /// Whether a JSON value cannot hold all digits of some number here.
+    pub(crate) fn loses_digits(&self) -> bool {
+        match &self.shape {
+            Shape::Array(items) => items.iter().any(Doc::loses_digits),
+            Shape::Object(entries) => entries.iter().any(|(_, item)| item.loses_digits()),
+            Shape::Number => {
+                let value = self.to_value();
+                value.is_f64() && value.as_f64().is_some_and(|float| rounding::is_rounded(self.raw, float))
+            }
+            _ => false,
         }
     }
 

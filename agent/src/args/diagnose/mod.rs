@@ -4,6 +4,7 @@ mod document;
 mod early;
 mod outcome;
 mod repair;
+mod spelling;
 mod syntax;
 mod unique;
 mod walk;
@@ -12,7 +13,9 @@ pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use early::EarlyCheck;
 pub(crate) use outcome::{Choices, Shared, choose, pass};
 pub(crate) use unique::repeated;
-pub(crate) use walk::{count, fits, inspect, is_filler};
+#[cfg(feature = "macros")]
+pub(crate) use walk::faults;
+pub(crate) use walk::{count, fits, inspect, is_empty_json, is_filler};
 
 use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use super::issue::{Issue, IssueCode};
@@ -27,6 +30,8 @@ pub(crate) struct Refusal<'t> {
     pub(crate) count: usize,
     /// The arguments as they were sent, decoded as far as possible.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
+    /// What was probably meant by text that is not JSON.
+    pub(crate) respelled: Option<String>,
 }
 
 /// Arguments in which the plan finds no issue.
@@ -41,8 +46,11 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            let issue = syntax::fault(text, &error, graph.has_secrets());
-            return Err(Refusal { issues: vec![issue], count: 1, sent: None });
+            let respelled = spelling::respelled(text);
+            let hint = respelled.as_ref().map(|respelled| respelled.hint);
+            let issue = syntax::fault(text, &error, graph.has_secrets(), hint.unwrap_or_default());
+            let respelled = respelled.map(|respelled| respelled.text);
+            return Err(Refusal { issues: vec![issue], count: 1, sent: None, respelled });
         }
     };
     match unwrapped(graph, &document.root) {
@@ -52,9 +60,14 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
                 issues: r.issues,
                 count: r.count,
                 sent: r.sent.map(|s| s.into_owned().into()),
+                respelled: None,
             };
-            let document =
-                Document::parse(&inner).map_err(|_| Refusal { issues: Vec::new(), count: 0, sent: None })?;
+            let document = Document::parse(&inner).map_err(|_| Refusal {
+                issues: Vec::new(),
+                count: 0,
+                sent: None,
+                respelled: None,
+            })?;
             check(graph, &document, &inner, vec![coercion], Some(inner.clone())).map_err(refusal)
         }
     }
@@ -95,7 +108,7 @@ fn check<'t>(
         let hidden = graph.has_secrets() && !matches!(root.shape, Shape::Array(_) | Shape::Null);
         issue.received = Some(if hidden { format!("{} {HIDDEN}", root.kind()) } else { root.shown() });
         issue.expected = Some("an object with the parameters below".into());
-        return Err(Refusal { issues: vec![issue], count: 1, sent: Some(text.into()) });
+        return Err(Refusal { issues: vec![issue], count: 1, sent: Some(text.into()), respelled: None });
     }
     let mended = repair::repair(graph, root, &mut coercions);
     let (mut issues, mut count) = (Vec::new(), 0);
@@ -117,5 +130,5 @@ fn check<'t>(
         Some(mended) => mended.into(),
         None => text.into(),
     };
-    Err(Refusal { issues, count, sent: Some(sent) })
+    Err(Refusal { issues, count, sent: Some(sent), respelled: None })
 }

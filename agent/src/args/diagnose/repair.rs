@@ -6,7 +6,6 @@ use super::walk::{fits, inspect};
 use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use crate::args::plan::{Graph, Kind, NodeId};
 use crate::args::policy::Rules;
-use crate::args::scalar::pick;
 use crate::args::text::{push_index, push_segment};
 use serde_json::Value;
 
@@ -86,11 +85,10 @@ impl Repair<'_> {
                 let edits = edits.collect();
                 spliced(doc, edits)
             }
-            (Kind::Tagged { tag, variants, folds }, Shape::Object(_)) => {
+            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-                let name = pick(variants.iter().map(|v| v.0.as_str()), folds, name, node.rules)?;
-                let (_, variant) = variants.iter().find(|v| v.0 == name)?;
-                self.value(*variant, doc)
+                let (_, variant) = names.pick(variants, name, node.rules)?;
+                self.value(variant, doc)
             }
             (Kind::External(external), Shape::Object(_)) => self.value(external.object, doc),
             (Kind::Union { branches, .. }, _) => self.union(id, branches, doc),

@@ -9,8 +9,8 @@ const AROUND: usize = 12;
 
 const WANTED: &str = "one complete JSON object";
 
-/// The one issue; `secret`: nothing of the text may be shown.
-pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool) -> Issue {
+/// The one issue; `secret`: nothing of the text may be shown. `meant`: how to write what the text writes differently, if that is known.
+pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: &'static str) -> Issue {
     let words = error.to_string();
     let issue = |path: String, code, problem: String| {
         let mut issue = Issue::new(path, code, cut(&problem, 200));
@@ -30,19 +30,21 @@ pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool) -> Issu
         return issue;
     }
     if words.starts_with("recursion limit exceeded") {
-        return whole("nested too deeply: at most 127 objects and lists may stand in each other".into());
+        return whole("nested too deeply: at most 127 levels of objects and lists".into());
     }
     let start = text.trim_start();
     if start.starts_with("```") {
-        return whole("a code fence, not JSON alone; leave the fence out".into());
+        return whole("a code fence around the JSON; leave the fence out".into());
     }
     if is_prose(start) {
         let shown =
             if secret { String::new() } else { format!(", beginning with {}", quoted(start, AROUND * 2)) };
-        return whole(format!("plain text, not JSON{shown}"));
+        let hint = if meant.is_empty() { String::new() } else { format!("; {meant}") };
+        return whole(format!("plain text, not JSON{shown}{hint}"));
     }
     let at = offset(text, error);
-    let hint = spelling(text, at).map_or_else(String::new, |hint| format!("; {hint}"));
+    let hint = spelling(text, at).or(Some(meant).filter(|hint| !hint.is_empty())).or_else(|| escape(&words));
+    let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
     if secret || error.is_eof() {
         return whole(format!("not valid JSON: {words}{hint}"));
     }
@@ -79,7 +81,18 @@ fn spelling(text: &str, at: usize) -> Option<&'static str> {
     })
 }
 
-/// Does no JSON begin like this?
+/// Returns how to write what stands in a text.
+fn escape(words: &str) -> Option<&'static str> {
+    if words.starts_with("control character") {
+        Some("write a line break in a text as `\\n`, a tab as `\\t`")
+    } else if words.starts_with("invalid escape") {
+        Some("write a backslash in a text as `\\\\`")
+    } else {
+        None
+    }
+}
+
+/// Whether JSON cannot begin like this.
 fn is_prose(text: &str) -> bool {
     let is_word = |word: &str| {
         text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
@@ -87,13 +100,13 @@ fn is_prose(text: &str) -> bool {
     text.starts_with(char::is_alphabetic) && !["true", "false", "null"].into_iter().any(is_word)
 }
 
-/// In backticks, on one line.
+/// Returns a text in backticks, on one line.
 fn quoted(text: &str, max: usize) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{}`", cut(&plain, max).replace('`', "'"))
 }
 
-/// Where in the text the reader stopped; `serde_json` counts lines from 1 and bytes in the line.
+/// Returns where in the text the reader stopped; `serde_json` counts lines from 1 and bytes in the line.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let mut at = (line + error.column()).min(text.len());

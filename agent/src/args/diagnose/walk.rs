@@ -4,7 +4,7 @@ mod checked;
 mod choice;
 mod object;
 
-pub(crate) use object::is_filler;
+pub(crate) use object::{is_empty_json, is_filler};
 
 use super::document::{Doc, Document, Shape};
 use super::outcome::Shared;
@@ -12,9 +12,10 @@ use super::unique::repeated;
 use crate::args::coercion::HIDDEN;
 use crate::args::de::{Context, Path, PlanDe};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, StrSpec, Words};
+use crate::args::plan::{ArraySpec, Graph, Kind, Node, NodeId, PickedWord, StrSpec, Words};
 use crate::args::policy::Rules;
 use crate::args::report::{Side, limits, signature};
+use crate::args::rounding;
 use crate::args::scalar::{
     Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
 };
@@ -73,6 +74,18 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
 /// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> Findings {
     Walk::count(&Shared::new(graph, root.then_some(doc), false), node, doc)
+}
+
+/// Returns the issues of a value at a node, and how many of them are formats that only a type explains; `secret`: none has a part of
+/// the value.
+#[cfg(feature = "macros")]
+pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
+    let (shared, mut issues) = (Shared::new(graph, None, false), Vec::new());
+    let mut walk = Walk::new(&shared, Some(&mut issues));
+    walk.secret = secret;
+    walk.check(node, doc);
+    let of_types = walk.found.for_the_type;
+    (issues, of_types)
 }
 
 /// Returns the findings about a value at a node, with the state of a diagnosis.
@@ -191,15 +204,45 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
+    fn is_list_of_one(&self, id: NodeId, items: &[Doc<'_>]) -> bool {
+        let [inner] = items else { return false };
+        self.out.is_some()
+            && !self.path.is_empty()
+            && self.graph.takes_no_list(id)
+            && !inner.is_null()
+            && inspect(self.graph, id, inner, false).count == 0
+    }
+
+    /// Returns the value that an object was put around, if that value fits by itself.
+    pub(super) fn stands_alone<'e>(
+        &self,
+        id: NodeId,
+        entries: &'e [(std::borrow::Cow<'_, str>, Doc<'e>)],
+    ) -> Option<&'e Doc<'e>> {
+        let [(key, inner)] = entries else { return None };
+        let is_alone = self.out.is_some()
+            && !self.path.is_empty()
+            && self.graph.takes_alone(id, key)
+            && !inner.is_null()
+            && inspect(self.graph, id, inner, false).count == 0;
+        is_alone.then_some(inner)
+    }
+
     /// Reports a wrong type with the most helpful message.
     fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
         let problem = match (self.graph.kind(id), &doc.shape) {
             (_, Shape::Null) => "must not be null",
+            (_, Shape::Object(entries)) if self.stands_alone(id, entries).is_some() => {
+                "send the value alone, without an object around it"
+            }
+            (_, Shape::Array(items)) if self.is_list_of_one(id, items) => {
+                "send the value alone, without a list around it"
+            }
             (Kind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
             (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
             (Kind::Array(array), _) if array.is_list() => "must be an array, even for one item",
             (Kind::Num(_), Shape::Text(_)) if doc.is_endless() => "too large a number",
-            (Kind::Int(_), Shape::Number) if doc.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+            (Kind::Int(_), Shape::Number) if rounding::is_whole(doc.raw) => {
                 "write the whole number in digits, without a point or an exponent"
             }
             (Kind::Int(_), Shape::Number) => "must be a whole number",
@@ -264,8 +307,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
                     // Written as a float so large that it may have been rounded: an integer to JSON Schema all the same.
-                    let is_whole = || doc.as_f64().is_some_and(|number| number.fract() == 0.0);
-                    self.found.too_wide += usize::from(matches!(doc.shape, Shape::Number) && is_whole());
+                    let is_number = matches!(doc.shape, Shape::Number);
+                    self.found.too_wide += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);
                 }
                 Digits::Int(int) if spec.takes(int) => {}
@@ -273,6 +316,10 @@ impl<'w, 'o> Walk<'w, 'o> {
                 digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
                     self.found.too_wide += 1;
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
+                }
+                // No multiple: a bound of the type would explain nothing.
+                Digits::Int(int) if spec.is_within(int) => {
+                    self.fault(IssueCode::Range, "out of range", id, doc);
                 }
                 Digits::Int(_) => self.out_of_range("out of range", id, doc),
                 Digits::TooWide => self.out_of_range("too large a number", id, doc),
@@ -310,8 +357,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (Kind::Array(array), Shape::Array(items)) => self.array(id, array, items, doc),
             (Kind::Object(object), Shape::Object(entries)) => self.object(object, doc.raw, entries),
-            (Kind::Tagged { tag, variants, folds }, Shape::Object(_)) => {
-                self.tagged(node.rules, tag, variants, folds, doc);
+            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
+                self.tagged(node.rules, tag, variants, names, doc);
             }
             (Kind::External(external), Shape::Text(_) | Shape::Object(_)) => self.external(id, external, doc),
             (Kind::Union { branches, exclusive }, _) => self.union(id, branches, *exclusive, doc),
@@ -335,7 +382,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             Shape::Number if doc.is_integer_token() => int_from_text(doc.raw),
             Shape::Number if node.rules.has(Rules::FLOAT_INTEGER) => {
                 self.found.coerced = true;
-                doc.as_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
+                doc.exact_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
             }
             Shape::Text(text) if node.rules.has(Rules::TEXT_INTEGER) => {
                 self.bend();
@@ -357,6 +404,9 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn number_as_text(&mut self, node: &Node, spec: &StrSpec, doc: &Doc<'_>) -> Option<String> {
+        if !doc.is_integer_token() {
+            doc.exact_f64()?;
+        }
         let value = doc.to_value();
         if spec.format.is_some() || !node.rules.number_to_text(!value.is_f64()) {
             return None;
@@ -379,7 +429,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         let names = words.names();
         match shape {
             Shape::Text(text) => match words.pick(text, self.graph.node(id).rules) {
-                Some(word) if word == text => {}
+                Some(PickedWord { is_coerced: false, .. }) => {}
                 Some(_) => self.bend_by(true),
                 None => self.not_a_word(Some(id), names, Some(text), doc),
             },

@@ -129,9 +129,10 @@ impl<'a> Place<'a> {
         let graph = self.graph;
         let next = match graph.kind(self.id) {
             Kind::Nullable(inner) => Some(*inner),
-            Kind::Tagged { tag, variants, .. } => {
+            Kind::Tagged { tag, variants, names } => {
                 let name = self.sent.and_then(|sent| sent.get(tag)).and_then(Value::as_str);
-                variants.iter().find(|(own, _)| Some(own.as_str()) == name).map(|(_, id)| *id)
+                let rules = graph.node(self.id).rules;
+                name.and_then(|name| names.pick(variants, name, rules)).map(|(_, id)| id)
             }
             _ => None,
         };

@@ -1,6 +1,7 @@
 //! Compiles JSON Schema to nodes: schemas are merged first and closed afterwards.
 
 use super::check::KNOWN;
+use super::clash::refuse_clashes;
 use super::error::SchemaError;
 use super::finish::{
     Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
@@ -10,6 +11,7 @@ use super::keywords;
 use super::merge::merge;
 use super::node::{ArraySpec, Kind, Node, NodeId, Notes, ObjectSpec};
 use super::pattern::Patterns;
+use super::union::place_settings;
 use super::{Graph, PlanOptions, Whole};
 use crate::args::policy::Rules;
 use serde_json::{Map, Value};
@@ -32,6 +34,7 @@ pub(super) const WIDE: &str =
 
 /// Compiles a schema made by schemars: closed after merging, nullable optional properties without null.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> Result<Graph> {
+    refuse_clashes(schema)?;
     let mut schema = schema.clone();
     prepare(&mut schema);
     let (graph, _) = compile(&schema, options, false)?;
@@ -78,6 +81,10 @@ fn prepare(schema: &mut Value) {
                     // Their keys are names.
                     ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
                         named.values_mut().for_each(prepare);
+                    }
+                    ("oneOf" | "anyOf", Value::Array(variants)) => {
+                        variants.iter_mut().for_each(place_settings);
+                        variants.iter_mut().for_each(prepare);
                     }
                     (_, value) => prepare(value),
                 }

@@ -48,7 +48,7 @@ impl Error for SchemaError {
 }
 
 impl SchemaError {
-    pub(super) fn new(keyword: &str, pointer: &str, reason: impl Into<String>) -> SchemaError {
+    pub(crate) fn new(keyword: &str, pointer: &str, reason: impl Into<String>) -> SchemaError {
         SchemaError {
             inner: Box::new(Inner {
                 tool: String::new(),
@@ -84,7 +84,7 @@ impl SchemaError {
         )
     }
 
-    pub(super) fn of(mut self, tool: &str) -> SchemaError {
+    pub(crate) fn of(mut self, tool: &str) -> SchemaError {
         self.inner.tool = tool.into();
         self
     }

@@ -43,7 +43,9 @@ pub(super) fn redirect(kind: &mut Kind, settle: &impl Fn(NodeId) -> NodeId) {
             }
         }
         Kind::Nullable(id) => fix(id),
-        Kind::Tagged { variants, .. } => variants.iter_mut().for_each(|v| fix(&mut v.1)),
+        Kind::Tagged { variants, names, .. } => {
+            variants.iter_mut().map(|v| &mut v.1).chain(&mut names.other).for_each(fix);
+        }
         Kind::External(external) => {
             external.variants.iter_mut().for_each(|v| fix(&mut v.node));
             fix(&mut external.object);

@@ -151,7 +151,7 @@ impl Places {
     fn collect(&mut self, schema: &Value, pointer: &mut String, around: &Place, known: bool) -> Result<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         if let Some(keyword) = map.keys().find(|keyword| keyword.starts_with('\0')) {
-            return Err(SchemaError::new(keyword, pointer, "is no name of a keyword"));
+            return Err(SchemaError::new(keyword, pointer, "is not the name of a keyword"));
         }
         let place = if known { self.place(map, pointer, around) } else { around.clone() };
         if known {

@@ -25,13 +25,15 @@ const OF_FOREIGN: [&str; 10] = [
 const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
 
 /// Settings that the macros write for the plan.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 11] = [
     "x-aliases",
     "x-buffered",
     "x-checked",
     "x-coerce",
+    "x-debug",
     "x-field",
     "x-format",
+    "x-other",
     "x-secret",
     "x-variants",
     "x-word",

@@ -1,6 +1,7 @@
 //! A compiled JSON Schema: the only definition of what a tool accepts.
 
 mod check;
+mod clash;
 mod combine;
 mod compile;
 mod error;
@@ -18,16 +19,18 @@ mod union;
 mod uri;
 mod whole;
 mod without;
+mod words;
 
 pub use error::SchemaError;
 pub(crate) use node::{
-    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, Folds, FormatRule, IntSpec, Kind, Node,
-    NodeId, Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec, Words,
+    ArraySpec, Bound, Check, CheckedSpec, Child, ExternalSpec, FormatRule, IntSpec, Kind, Node, NodeId,
+    Notes, NumSpec, ObjectSpec, Pattern, Prop, Rest, StrSpec,
 };
 
 pub(crate) use secrets::{all_texts, hidden, secret_texts, withheld};
 pub(crate) use whole::{Asked, Whole};
 pub(crate) use without::NotTakenOut;
+pub(crate) use words::{PickedWord, VariantNames, Words};
 
 use super::policy::{PlanOptions, Rules};
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -153,6 +156,71 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
+    /// Returns where a key belongs that is not a parameter of an object: in the only parameter that has a field of this name, or here
+    /// under the last part of its name (`args.path`).
+    pub(crate) fn home<'g>(
+        &'g self,
+        object: &'g ObjectSpec,
+        key: &'g str,
+    ) -> Option<(Option<&'g str>, &'g str)> {
+        if let Some((around, last)) = key.rsplit_once(['.', '/']) {
+            if let Some(prop) = object.props.iter().find(|prop| prop.name == around) {
+                return self.has_field(prop.node, last).then_some((Some(prop.name.as_str()), last));
+            }
+            return object.props.iter().any(|prop| prop.name == last).then_some((None, last));
+        }
+        let mut homes = object.props.iter().filter(|prop| self.has_field(prop.node, key));
+        let first = homes.next().filter(|_| homes.next().is_none())?;
+        Some((Some(first.name.as_str()), key))
+    }
+
+    /// Whether a node accepts objects with a field that is declared under this name.
+    fn has_field(&self, id: NodeId, key: &str) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Object(object) => object.props.iter().any(|prop| prop.name == key),
+            Kind::Nullable(inner) => self.has_field(*inner, key),
+            Kind::Tagged { tag, variants, .. } => {
+                key == tag || variants.iter().any(|(_, variant)| self.has_field(*variant, key))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a value of this node may be meant where an object with this one key was sent: the node has no such field.
+    pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) | Kind::Const(_) => true,
+            Kind::Array(array) => array.is_list(),
+            Kind::Nullable(inner) => self.takes_alone(*inner, key),
+            Kind::Object(object) => object.child(key, 0).is_none(),
+            Kind::Tagged { tag, variants, .. } => {
+                tag != key && !self.has_key(variants, key) && variants.iter().all(|(name, _)| name != key)
+            }
+            Kind::Union { branches, .. } => branches.iter().all(|id| match self.kind(self.unchecked(*id)) {
+                Kind::Null => true,
+                _ => self.takes_alone(*id, key),
+            }),
+            _ => false,
+        }
+    }
+
+    /// Whether no value of this node is a list.
+    pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Bool
+            | Kind::Int(_)
+            | Kind::Num(_)
+            | Kind::Str(_)
+            | Kind::Enum(_)
+            | Kind::Object(_)
+            | Kind::Tagged { .. }
+            | Kind::External(_) => true,
+            Kind::Nullable(inner) => self.takes_no_list(*inner),
+            Kind::Union { branches, .. } => branches.iter().all(|branch| self.takes_no_list(*branch)),
+            _ => false,
+        }
+    }
+
     /// Returns the node that a value is read along, without the checks of the whole.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
         // A chain of nodes that look at the same value is short, or the schema is refused.
@@ -182,18 +250,39 @@ impl Graph {
     }
 }
 
+fn schema_of<T: JsonSchema + ?Sized>() -> Value {
+    let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
+    generator.into_root_schema_for::<T>().to_value()
+}
+
 impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
     /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret`
-    /// (`true`) on a property are settings of that parameter; the model does not see them. The derive of `ToolArgs` writes more
-    /// extensions for internal use.
+    /// (`true`) on a property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases`
+    /// lists other words for it, and `x-other` (`true`) makes it the variant for every word that no other has, which the model does
+    /// not see either. The derive of `ToolArgs` writes these for serde's `alias` and `other`, and more extensions for internal use.
     ///
     /// # Errors
-    /// Returns [`SchemaError`] if the type is not an object, or its schema has an assertion that cannot be checked.
+    /// Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its fields or
+    /// variants have one name.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
-        let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
-        let schema = generator.into_root_schema_for::<T>().to_value();
+        Plan::of_type(name, schema_of::<T>(), options)
+    }
+
+    /// The plan of a tool whose type is described as the tool itself is: the description is not said twice.
+    #[cfg(feature = "macros")]
+    pub(crate) fn for_tool<T: JsonSchema + ?Sized>(
+        name: &str,
+        description: &str,
+        options: PlanOptions,
+    ) -> Result<Plan, SchemaError> {
+        let mut schema = schema_of::<T>();
+        if let Some(root) = schema.as_object_mut()
+            && root.get("description").and_then(Value::as_str) == Some(description)
+        {
+            root.remove("description");
+        }
         Plan::of_type(name, schema, options)
     }
 
@@ -318,6 +407,12 @@ impl Plan {
         &self.graph.schema
     }
 
+    /// Returns the schema as the type gave it, with the settings of the macros; `None` for a schema that was not made from a type.
+    #[cfg(any(feature = "macros", feature = "testing"))]
+    pub(crate) fn source(&self) -> Option<&Value> {
+        self.graph.source.as_ref()
+    }
+
     /// Returns the names of the top-level parameters, as declared; for an enum at the root those of all its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> = Vec::new();
@@ -329,6 +424,17 @@ impl Plan {
     /// Returns the options that the plan was compiled with.
     pub fn options(&self) -> &PlanOptions {
         &self.graph.options
+    }
+
+    /// Whether somewhere every word is accepted, where the schema lists some.
+    #[cfg(feature = "testing")]
+    pub(crate) fn takes_other_words(&self) -> bool {
+        self.graph.nodes.iter().any(|node| match &node.kind {
+            Kind::Enum(words) => words.is_open(),
+            Kind::External(external) => external.units.is_open(),
+            Kind::Tagged { names, .. } => names.is_open(),
+            _ => false,
+        })
     }
 
     pub(crate) fn graph(&self) -> &Graph {

@@ -1,9 +1,9 @@
 //! The nodes of a plan: what one place of the arguments accepts.
 
+use super::words::{VariantNames, Words};
 use crate::args::policy::Rules;
-use crate::args::scalar::{fold, pick};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::HashMap, collections::HashSet, fmt, sync::OnceLock};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 /// Index of a node in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     Tagged {
         tag: String,
         variants: Vec<(String, NodeId)>,
-        folds: Folds,
+        names: Box<VariantNames>,
     },
     External(ExternalSpec),
     Union {
@@ -84,7 +84,7 @@ impl Kind {
                     .collect()
             }
             Kind::Nullable(id) => vec![*id],
-            Kind::Tagged { variants, .. } => variants.iter().map(|v| v.1).collect(),
+            Kind::Tagged { variants, names, .. } => variants.iter().map(|v| v.1).chain(names.other).collect(),
             Kind::External(external) => {
                 external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
             }
@@ -191,57 +191,6 @@ impl Check {
     }
 }
 
-/// Words that can also be distinguished without case and separators; computed when first needed.
-#[derive(Debug, Default)]
-pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
-
-impl Folds {
-    /// Returns the position of the only one of `words` that folds to `folded`. They must be the same words in every call.
-    pub(crate) fn find<'a>(&self, words: impl Iterator<Item = &'a str>, folded: &str) -> Option<usize> {
-        let index = self.0.get_or_init(|| {
-            let mut index = HashMap::new();
-            for (i, word) in words.enumerate() {
-                index.entry(fold(word)).and_modify(|place| *place = None).or_insert(Some(i));
-            }
-            index
-        });
-        *index.get(folded)?
-    }
-}
-
-/// A closed set of strings without repetitions.
-#[derive(Debug, Default)]
-pub(crate) struct Words {
-    words: Vec<String>,
-    folds: Folds,
-}
-
-impl Words {
-    pub(super) fn new(mut words: Vec<String>) -> Words {
-        let mut told = HashSet::new();
-        words.retain(|word| told.insert(word.clone()));
-        Words { words, folds: Folds::default() }
-    }
-
-    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
-        self.words.iter().map(String::as_str)
-    }
-
-    /// Returns the member that `text` names, as far as the rules allow.
-    #[inline]
-    pub(crate) fn pick(&self, text: &str, rules: Rules) -> Option<&str> {
-        pick(self.names(), &self.folds, text, rules)
-    }
-}
-
-impl std::ops::Deref for Words {
-    type Target = [String];
-
-    fn deref(&self) -> &[String] {
-        &self.words
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct IntSpec {
     pub(crate) min: Option<i128>,
@@ -280,6 +229,8 @@ pub(crate) struct NumSpec {
     pub(crate) multiple: Option<f64>,
     /// An `f32`: a value beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
+    /// Up to this size the type holds every whole number. JSON values hold all of 64 bits.
+    pub(crate) exact: u64,
 }
 
 /// A bound of a number.
@@ -328,6 +279,11 @@ pub(crate) enum FormatRule {
 }
 
 impl StrSpec {
+    /// Any text.
+    pub(super) fn any() -> StrSpec {
+        StrSpec { min: None, max: None, pattern: None, format: None, format_rule: FormatRule::Shown }
+    }
+
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.min.is_none()
@@ -357,6 +313,11 @@ impl Pattern {
     /// schemars describes integer map keys by a pattern of digits.
     pub(crate) fn is_integer_key(&self) -> bool {
         matches!(self.source.as_str(), r"^\d+$" | r"^-?\d+$")
+    }
+
+    /// schemars describes decimal numbers in text by this pattern.
+    pub(crate) fn is_decimal(&self) -> bool {
+        self.source == r"^-?\d+(\.\d+)?([eE]\d+)?$"
     }
 }
 
@@ -518,6 +479,8 @@ pub(crate) struct ExternalSpec {
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) name: String,
+    /// Other spellings of the name, which models do not see.
+    pub(crate) aliases: Vec<String>,
     pub(crate) node: NodeId,
     pub(crate) notes: Notes,
 }
@@ -528,6 +491,6 @@ impl ExternalSpec {
     }
 
     pub(crate) fn variant(&self, name: &str) -> Option<&Variant> {
-        self.variants.iter().find(|v| v.name == name)
+        self.variants.iter().find(|v| v.name == name || v.aliases.iter().any(|alias| alias == name))
     }
 }

@@ -35,7 +35,7 @@ impl<'s> Compiler<'s> {
             Value::Object(target) => target.clone(),
             Value::Bool(true) => return self.schema(&Value::Object(own)),
             Value::Bool(false) => return Ok(self.push(Kind::Never)),
-            _ => return Err(self.error("$ref", "leads to what is no schema")),
+            _ => return Err(self.error("$ref", "does not lead to a schema")),
         };
         if self.foreign {
             target = self.open(self.normal(&target)?.into_owned());
@@ -129,7 +129,7 @@ impl<'s> Compiler<'s> {
                 }
                 Value::Bool(false) => return Ok(None),
                 Value::Bool(true) => return Ok(Some(map)),
-                _ => return Err(self.error("$ref", "leads to what is no schema")),
+                _ => return Err(self.error("$ref", "does not lead to a schema")),
             }
         }
         Err(self.error("$ref", "refers to itself"))

@@ -3,7 +3,9 @@
 use super::check::push_check;
 use super::compile::{Compiler, Object, Result, WIDE};
 use super::keywords::whole;
-use super::node::{ArraySpec, Bound, FormatRule, IntSpec, Kind, NodeId, NumSpec, StrSpec, Words};
+use super::node::{ArraySpec, Bound, FormatRule, IntSpec, Kind, NodeId, NumSpec, StrSpec};
+use super::union::{aliases_of, is_other};
+use super::words::Words;
 use crate::args::scalar::{Num, decimal, same_json};
 use serde_json::Value;
 
@@ -22,6 +24,11 @@ impl Compiler<'_> {
                     below: bound("exclusiveMaximum"),
                     multiple: map.get("multipleOf").and_then(Value::as_f64),
                     single: !self.foreign && format(map) == Some("float"),
+                    exact: match format(map).filter(|_| !self.foreign) {
+                        Some("float") => 1 << 24,
+                        Some("double") => 1 << 53,
+                        _ => u64::MAX,
+                    },
                 })
             }
             "string" => Kind::Str(StrSpec {
@@ -41,7 +48,7 @@ impl Compiler<'_> {
             }),
             "array" => Kind::Array(self.array(map)?),
             "object" => Kind::Object(self.object(map)?),
-            _ => return Err(self.error("type", format!("{name:?} is no type of JSON Schema"))),
+            _ => return Err(self.error("type", format!("{name:?} is not a type of JSON Schema"))),
         };
         Ok(self.push(kind))
     }
@@ -132,7 +139,20 @@ impl Compiler<'_> {
         if let Some(keyword) = rest.keys().find(|k| RESTRICTING.contains(&k.as_str())) {
             return self.restricted_set(keyword, &members, map);
         }
-        Ok(self.set(members))
+        let id = self.set(members);
+        self.spell(id, map);
+        Ok(id)
+    }
+
+    /// Adds the other words for the name of a variant.
+    fn spell(&mut self, id: NodeId, map: &Object) {
+        let aliases: Vec<&str> = aliases_of(map).collect();
+        if let Kind::Enum(words) = self.kind_mut(id) {
+            let own = std::mem::take(words);
+            let name = own.names().next().unwrap_or_default().to_owned();
+            *words =
+                own.with_aliases(aliases.iter().map(|alias| (name.as_str(), *alias))).opened(is_other(map));
+        }
     }
 
     fn set(&mut self, mut members: Vec<Value>) -> NodeId {

@@ -53,7 +53,13 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
                 }
             }
             (Value::Null, _) | (_, Stance::Show) => {}
-            (Value::String(text), _) => out.push(text.clone()),
+            (Value::String(text), _) => {
+                // The JSON text of an object has the secrets of the object.
+                if let Some(inner) = container(text) {
+                    leaves(&inner, stance, names, out);
+                }
+                out.push(text.clone());
+            }
             (other, _) => out.push(other.to_string()),
         }
     }
@@ -114,11 +120,11 @@ impl<'g> Names<'g> {
                     }
                 }
                 Kind::External(external) => {
-                    names.known.extend(external.units.names());
+                    names.known.extend(external.units.names().chain(external.units.aliases()));
                     for variant in &external.variants {
                         let holds = graph.node(variant.node).holds_secret;
                         let set = if holds { &mut names.holders } else { &mut names.known };
-                        set.insert(&variant.name);
+                        set.extend(variant.aliases.iter().chain([&variant.name]).map(String::as_str));
                     }
                 }
                 _ => {}
@@ -263,6 +269,16 @@ mod tests {
         for args in [json!({"login": null}), json!({"user": "[1, 2]"}), json!({"user": ["ann", 7]})] {
             assert_eq!(withheld(&plan(), &args).unwrap(), (args.clone(), false));
         }
+    }
+
+    #[test]
+    fn texts_of_secrets_are_found_in_json_text_too() {
+        let texts = |value: Value| secret_texts(plan().graph(), &value);
+        let sent = json!({"user": "ann", "login": {"password": "tulip"}});
+        assert_eq!(texts(sent.clone()), ["tulip"]);
+        assert!(texts(json!(sent.to_string())).contains(&"tulip".to_owned()));
+        assert!(!texts(json!(sent.to_string())).contains(&"ann".to_owned()));
+        assert!(texts(json!({"login": r#"{"password": "tulip"}"#})).contains(&"tulip".to_owned()));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::compile::{Compiler, Object, Result, notes};
 use super::keywords::restricts;
-use super::node::{ExternalSpec, Folds, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, Variant, Words};
+use super::node::{ExternalSpec, Kind, NodeId, Notes, ObjectSpec, Prop, Rest, StrSpec, Variant};
+use super::words::{VariantNames, Words};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -56,17 +57,41 @@ impl Compiler<'_> {
         }
         if let Some((tag, names)) = tag_of(&resolved) {
             let nodes = self.branches(alternatives, keyword)?;
-            return Ok(self.push(Kind::Tagged {
-                tag,
-                variants: names.into_iter().zip(nodes).collect(),
-                folds: Folds::default(),
-            }));
+            return Ok(self.tagged(tag, &resolved, names, nodes));
         }
         if let Some(id) = self.external(&resolved, exclusive, keyword)? {
             return Ok(id);
         }
         let branches = self.branches(alternatives, keyword)?;
         Ok(self.push(Kind::Union { branches, exclusive }))
+    }
+
+    fn tagged(
+        &mut self,
+        tag: String,
+        alternatives: &[Object],
+        names: Vec<String>,
+        nodes: Vec<NodeId>,
+    ) -> NodeId {
+        let (mut variants, mut aliases, mut other) = (Vec::with_capacity(nodes.len()), Vec::new(), None);
+        for ((alternative, name), node) in alternatives.iter().zip(names).zip(nodes) {
+            let spelled = alternative.get("properties").and_then(|p| p.get(&tag)).and_then(Value::as_object);
+            if spelled.is_some_and(is_other) && other.is_none() {
+                other = Some(node);
+                continue;
+            }
+            aliases.extend(
+                spelled.into_iter().flat_map(aliases_of).map(|alias| (name.clone(), alias.to_owned())),
+            );
+            variants.push((name, node));
+        }
+        if let (true, Some(only)) = (variants.is_empty(), other) {
+            return only;
+        }
+        let words = Words::new(variants.iter().map(|(name, _)| name.clone()).collect());
+        let words = words.with_aliases(aliases.iter().map(|(name, alias)| (name.as_str(), alias.as_str())));
+        let names = Box::new(VariantNames::new(words, other));
+        self.push(Kind::Tagged { tag, variants, names })
     }
 
     /// Whether one of the alternatives may accept null.
@@ -107,8 +132,12 @@ impl Compiler<'_> {
     ) -> Option<NodeId> {
         let words: Vec<Vec<String>> = alternatives.iter().map(words).collect::<Option<_>>()?;
         let mut notes = described_words(alternatives, &words);
-        let words = together(&words, exclusive);
-        let id = self.push(if words.is_empty() { Kind::Never } else { Kind::Enum(Words::new(words)) });
+        let words = spelled(alternatives, together(&words, exclusive));
+        let id = self.push(match (words.is_empty(), words.is_open()) {
+            (false, _) => Kind::Enum(words),
+            (true, false) => Kind::Never,
+            (true, true) => Kind::Str(StrSpec::any()),
+        });
         if let Some(Value::String(variants)) = notes.get_mut("description") {
             self.variant_docs.insert(id, variants.clone());
             if let Some(Value::String(whole)) = described {
@@ -145,13 +174,15 @@ impl Compiler<'_> {
         // serde reads an external tag without buffering, but an untagged enum around it may buffer.
         for (i, (name, schema, notes)) in payloads.into_iter().enumerate() {
             let node = self.below(&[keyword, &i.to_string(), "properties", name], rules, schema)?;
-            variants.push(Variant { name: name.into(), node, notes });
+            let setting = if self.foreign { None } else { schema.get("x-aliases").and_then(Value::as_array) };
+            let aliases = setting.into_iter().flatten().filter_map(Value::as_str).map(String::from).collect();
+            variants.push(Variant { name: name.into(), aliases, node, notes });
         }
         let prop = |v: &Variant| Prop {
             name: v.name.clone(),
             node: v.node,
             required: false,
-            aliases: Vec::new(),
+            aliases: v.aliases.clone(),
             notes: Notes::new(),
             secret: false,
             null_absent: false,
@@ -171,7 +202,7 @@ impl Compiler<'_> {
         let owned: Vec<Object> = units.into_iter().cloned().collect();
         let unit_notes = described_words(&owned, &unit_words);
         Ok(Some(self.push(Kind::External(ExternalSpec {
-            units: Words::new(together(&unit_words, exclusive)),
+            units: spelled(&owned, together(&unit_words, exclusive)),
             unit_notes,
             variants,
             object,
@@ -192,6 +223,73 @@ fn is_enum_of_one(alternative: &Value) -> bool {
 fn object(value: &Value) -> &Object {
     static EMPTY: std::sync::LazyLock<Object> = std::sync::LazyLock::new(Map::new);
     value.as_object().unwrap_or(&EMPTY)
+}
+
+/// The other words for a variant of a derived enum.
+pub(super) const WORD_ALIASES: &str = "\0aliases";
+/// Marks the variant of a derived enum for every word that no other has.
+pub(super) const OTHER_WORDS: &str = "\0other";
+
+/// Moves the settings of a variant to the schema of its name: the variant itself, or its tag.
+pub(super) fn place_settings(variant: &mut Value) {
+    let Some(variant) = variant.as_object_mut() else { return };
+    let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));
+    let other = other.filter(|other| *other == json!(true));
+    if aliases.is_none() && other.is_none() {
+        return;
+    }
+    let required = variant.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    // serde and schemars write the tag first.
+    let first =
+        variant.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.iter_mut().next());
+    let tag = first.filter(|(name, _)| required.contains(&json!(name))).map(|(_, schema)| schema);
+    let tag = tag.filter(|tag| tag.get("const").is_some_and(Value::is_string)).and_then(Value::as_object_mut);
+    let is_tagged = tag.is_some();
+    let named = match tag {
+        Some(tag) => tag,
+        None => &mut *variant,
+    };
+    if !is_tagged && single_entry(named).is_some() {
+        // A key like that of any object.
+        let payload =
+            named.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.values_mut().next());
+        if let (Some(payload), Some(aliases)) = (payload, aliases) {
+            if !payload.is_object() {
+                *payload = json!({});
+            }
+            payload["x-aliases"] = aliases;
+        }
+        return;
+    }
+    named.extend(aliases.map(|aliases| (WORD_ALIASES.to_owned(), aliases)));
+    let is_other = other.is_some();
+    named.extend(other.map(|other| (OTHER_WORDS.to_owned(), other)));
+    if is_tagged && is_other {
+        // Nothing is known about what stands beside a name that is not known.
+        variant.insert("additionalProperties".to_owned(), json!(true));
+    }
+}
+
+pub(super) fn aliases_of(named: &Object) -> impl Iterator<Item = &str> {
+    let aliases = named.get(WORD_ALIASES).and_then(Value::as_array);
+    aliases.into_iter().flatten().filter_map(Value::as_str)
+}
+
+pub(super) fn is_other(named: &Object) -> bool {
+    named.contains_key(OTHER_WORDS)
+}
+
+/// Returns the set of these words, with the aliases that the alternatives of one word each state.
+fn spelled(alternatives: &[Object], set: Vec<String>) -> Words {
+    let is_open = alternatives.iter().any(is_other);
+    let hidden: HashSet<String> =
+        alternatives.iter().filter(|a| is_other(a)).filter_map(words).flatten().collect();
+    let set = set.into_iter().filter(|word| !hidden.contains(word)).collect();
+    let aliases = alternatives.iter().flat_map(|alternative| {
+        let word = alternative.get("const").and_then(Value::as_str).unwrap_or_default();
+        aliases_of(alternative).map(move |alias| (word, alias))
+    });
+    Words::new(set).with_aliases(aliases).opened(is_open)
 }
 
 /// Returns the strings of a closed set, if the schema is nothing else.
@@ -232,7 +330,9 @@ fn is_null(schema: &Value) -> bool {
 /// Returns the docs of unit variants, one line each, as the description of their enum.
 fn described_words(alternatives: &[Object], words: &[Vec<String>]) -> Notes {
     let mut lines = Vec::new();
-    for (alternative, words) in alternatives.iter().zip(words) {
+    for (alternative, words) in
+        alternatives.iter().zip(words).filter(|(alternative, _)| !is_other(alternative))
+    {
         if let (Some(text), [word]) = (alternative.get("description").and_then(Value::as_str), &words[..]) {
             lines.push(format!("- {word}: {text}"));
         }

@@ -108,7 +108,7 @@ mod full {
                 return Err(SchemaError::new(
                     keyword,
                     "",
-                    "stands in too large a schema to be checked as a whole",
+                    "is in a schema that is too large to be checked as a whole",
                 ));
             }
             let mut own = schema.clone();

@@ -2,7 +2,6 @@
 
 use crate::args::diagnose::{Doc, Document, Shape};
 use crate::args::plan::{Graph, Kind, NodeId, Prop};
-use crate::args::scalar::pick;
 use crate::args::text::{push_index, push_segment};
 use std::borrow::Cow;
 
@@ -86,11 +85,9 @@ pub(super) fn entered(
         Kind::Nullable(inner) if !doc.is_null() => *inner,
         Kind::Checked(checked) => checked.base,
         Kind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
-        Kind::Tagged { tag, variants, folds } => {
+        Kind::Tagged { tag, variants, names } => {
             let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-            let names = variants.iter().map(|variant| variant.0.as_str());
-            let name = pick(names, folds, name, graph.node(node).rules)?;
-            variants.iter().find(|variant| variant.0 == name)?.1
+            names.pick(variants, name, graph.node(node).rules)?.1
         }
         Kind::Union { .. } => chosen(node, doc)?,
         _ => return Some(node),

@@ -5,7 +5,6 @@ use super::sample::{Sample, samples};
 use crate::args::diagnose::{Doc, Document, Shape, Shared, count};
 use crate::args::plan::{ArraySpec, Child, Graph, Kind, NodeId, ObjectSpec, Prop};
 use crate::args::policy::UnknownKeys;
-use crate::args::scalar::pick;
 use crate::args::text::{push_index, push_segment};
 use std::collections::HashSet;
 
@@ -78,11 +77,10 @@ impl Fit<'_> {
             (Kind::Object(object), Shape::Object(entries)) => self.object(object, entries, depth),
             (Kind::Array(array), Shape::Array(items)) => self.array(array, items, depth),
             (Kind::External(external), Shape::Object(_)) => self.parts(external.object, doc, depth),
-            (Kind::Tagged { tag, variants, folds }, Shape::Object(_)) => {
+            (Kind::Tagged { tag, variants, names }, Shape::Object(_)) => {
                 let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-                let name = pick(variants.iter().map(|v| v.0.as_str()), folds, name, graph.node(node).rules)?;
-                let (_, variant) = variants.iter().find(|variant| variant.0 == name)?;
-                self.parts(*variant, doc, depth)
+                let (_, variant) = names.pick(variants, name, graph.node(node).rules)?;
+                self.parts(variant, doc, depth)
             }
             (Kind::Union { .. }, _) => {
                 let branch = self.shared.closest(node, doc)?;

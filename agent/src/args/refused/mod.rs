@@ -24,6 +24,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Returns argument objects with all secrets of a plan, as JSON texts: for each alternative one.
+#[cfg(feature = "macros")]
+pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
+    sample::with_secrets(plan.graph())
+}
+
 /// Reads arguments only for the findings on the way.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
@@ -46,7 +52,7 @@ pub(super) fn add_refusals(
     issues: &mut Vec<Issue>,
 ) -> Option<String> {
     let document = Document::parse(sent).ok()?;
-    // What is no object has that one fault.
+    // Arguments that are not an object have that one issue.
     if !matches!(document.root.shape, Shape::Object(_)) {
         return None;
     }

@@ -10,6 +10,9 @@ use serde_json::Value;
 const MAX_DEPTH: usize = 24;
 /// Maximum number of samples for one place.
 const MAX_SAMPLES: usize = 48;
+/// Maximum number of alternatives with secrets that are made.
+#[cfg(feature = "macros")]
+const MAX_ALTERNATIVES: usize = 12;
 /// Required parts beyond this many are not made up.
 const MAX_MADE: u64 = 64;
 
@@ -95,7 +98,7 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: &mut d
         Kind::Any => ["null", "\"a\"", "1", "{}", "[]"].into_iter().for_each(|text| add(text.into(), false)),
         _ => {
             for full in [false, true] {
-                if let Some(text) = (Maker { graph, full }).value(node, 0) {
+                if let Some(text) = (Maker { graph, full, secret: None }).value(node, 0) {
                     add(text, false);
                 }
             }
@@ -196,9 +199,30 @@ struct Maker<'g> {
     graph: &'g Graph,
     /// Whether optional parts are made, too.
     full: bool,
+    /// Set if alternatives with secrets are preferred: which of them.
+    secret: Option<usize>,
+}
+
+/// Returns objects that have all secrets of a plan, with another alternative in each, as JSON texts.
+#[cfg(feature = "macros")]
+pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
+    let made = (0..MAX_ALTERNATIVES).filter_map(|at| {
+        let maker = Maker { graph, full: true, secret: Some(at) };
+        maker.value(graph.root, 0).filter(|text| fits(graph, graph.root, text, false))
+    });
+    let mut texts: Vec<String> = made.collect();
+    texts.dedup();
+    texts
 }
 
 impl Maker<'_> {
+    /// Returns one of several alternatives that has a secret, if such are preferred.
+    fn secret<T>(&self, all: &[T], node: impl Fn(&T) -> NodeId) -> Option<usize> {
+        let holds = |at: &usize| all.get(*at).is_some_and(|one| self.graph.node(node(one)).holds_secret);
+        let found: Vec<usize> = (0..all.len()).filter(holds).collect();
+        found.get(self.secret? % found.len().max(1)).copied()
+    }
+
     fn value(&self, node: NodeId, depth: usize) -> Option<String> {
         if depth > MAX_DEPTH {
             return None;
@@ -220,18 +244,34 @@ impl Maker<'_> {
                 Some(format!("[{}]", items.join(",")))
             }
             Kind::Tagged { variants, .. } => {
+                let secret = self.secret(variants, |(_, node)| *node).and_then(|at| variants.get(at));
+                if let Some((_, node)) = secret {
+                    return self.value(*node, depth + 1);
+                }
                 variants.iter().find_map(|(_, node)| self.value(*node, depth + 1))
             }
-            Kind::External(external) => match external.units.first() {
-                Some(unit) => Some(Value::from(unit.as_str()).to_string()),
-                None => external.variants.iter().find_map(|variant| {
-                    let mut out = "{".to_owned();
-                    super::edit::push_entry(&mut out, &variant.name, &self.value(variant.node, depth + 1)?);
-                    Some(out + "}")
-                }),
-            },
-            Kind::Union { branches, .. } => branches.iter().find_map(|node| self.value(*node, depth + 1)),
+            Kind::External(external) => {
+                let variants = &external.variants;
+                let secret = self.secret(variants, |variant| variant.node).and_then(|at| variants.get(at));
+                match external.units.first() {
+                    Some(unit) if secret.is_none() => Some(Value::from(unit.as_str()).to_string()),
+                    _ => secret.into_iter().chain(&external.variants).find_map(|variant| {
+                        let mut out = "{".to_owned();
+                        super::edit::push_entry(
+                            &mut out,
+                            &variant.name,
+                            &self.value(variant.node, depth + 1)?,
+                        );
+                        Some(out + "}")
+                    }),
+                }
+            }
+            Kind::Union { branches, .. } => {
+                let secret = self.secret(branches, |node| *node).and_then(|at| branches.get(at));
+                secret.into_iter().chain(branches).find_map(|node| self.value(*node, depth + 1))
+            }
             Kind::Checked(checked) => self.value(checked.base, depth + 1),
+            Kind::Nullable(inner) if self.secret.is_some() => self.value(*inner, depth + 1),
             Kind::Nullable(_) => Some("null".into()),
             _ => self.scalars(node, depth).next(),
         }
@@ -287,7 +327,8 @@ impl Maker<'_> {
     }
 
     fn of_prop(&self, prop: &Prop, depth: usize) -> Option<String> {
-        if !prop.required && (!self.full || depth > 1) {
+        let is_wanted = prop.required || (self.full && depth <= 1) || (self.secret.is_some() && prop.secret);
+        if !is_wanted {
             return None;
         }
         let example = prop.notes.get("examples").and_then(|examples| examples.get(0)).map(Value::to_string);

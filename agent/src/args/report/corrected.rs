@@ -1,40 +1,70 @@
 //! The corrected call: the arguments with every mistake fixed in the only possible way.
 
-use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, is_filler};
+use super::wrapper::{MAX_WRAPPERS, unwrapped};
+use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, is_empty_json, is_filler};
 use crate::args::issue::{Issue, IssueCode};
-use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop};
-use crate::args::policy::CoercionPolicy;
+use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
+use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
-use crate::args::suggest::did_you_mean;
+use crate::args::suggest::{did_you_mean, has_close_name};
 use serde_json::{Map, Value};
 
 const MAX_CALL: usize = 500;
 /// Longer arguments would still be too long after corrections.
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_MENDS: usize = 50;
-/// So many wrappers in each other are looked into.
-const MAX_WRAPPERS: usize = 3;
 
 /// Returns the corrected call, if there is exactly one and it is valid.
-pub(crate) fn corrected(graph: &Graph, sent: &str, issues: &[Issue]) -> Option<String> {
-    mended(graph, sent, issues, MAX_WRAPPERS)
+pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &str, issues: &[Issue]) -> Option<String> {
+    mended(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
-fn mended(graph: &Graph, sent: &str, issues: &[Issue], depth: usize) -> Option<String> {
+/// Returns the call that was meant by text that is not JSON.
+pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Option<String> {
+    if graph.has_secrets() {
+        return None;
+    }
+    match diagnose(graph, meant) {
+        Ok(_) => {
+            let mut call = serde_json::from_str(meant).ok()?;
+            Mend { graph }.value(graph.root, &mut call, true);
+            offered(&call.to_string())
+        }
+        Err(Refusal { issues, sent, .. }) => corrected(graph, tool, sent.as_deref()?, &issues),
+    }
+}
+
+fn mended(graph: &Graph, tool: &str, sent: &str, issues: &[Issue], depth: usize) -> Option<String> {
     if sent.len() > MAX_SENT || issues.len() > MAX_MENDS || graph.has_secrets() {
         return None;
     }
     let has_wrapper = issues.iter().any(|issue| is_wrapper(graph, issue));
     let is_mendable = issues.iter().all(|issue| is_mendable(issue, issues));
-    // Below a key that is no parameter nobody has looked for keys that are there twice.
-    if !has_wrapper && !is_mendable || Document::parse(sent).ok()?.root.repeated_key().is_some() {
+    if !has_wrapper && !is_mendable {
+        return None;
+    }
+    let document = Document::parse(sent).ok()?;
+    // Repeated keys below an unknown key have not been reported.
+    if document.root.repeated_key().is_some() || document.root.loses_digits() {
         return None;
     }
     let sent: Value = serde_json::from_str(sent).ok()?;
-    if has_wrapper && let Some(call) = unwrapped(graph, &sent, depth) {
-        return Some(call);
+    if has_wrapper
+        && depth > 0
+        && let Some(inner) = unwrapped(graph, tool, &sent)
+    {
+        let text = inner.call.to_string();
+        let call = match diagnose(graph, &text) {
+            Ok(_) => offered(&text),
+            Err(Refusal { issues, sent, .. }) => {
+                sent.and_then(|sent| mended(graph, tool, &sent, &issues, depth - 1))
+            }
+        };
+        if call.is_some() {
+            return call;
+        }
     }
-    if !is_mendable {
+    if !is_mendable || !sent.is_object() {
         return None;
     }
     let mut mended = sent.clone();
@@ -43,47 +73,20 @@ fn mended(graph: &Graph, sent: &str, issues: &[Issue], depth: usize) -> Option<S
         return None;
     }
     let text = mended.to_string();
-    (text.chars().count() <= MAX_CALL && fits(graph, graph.root, &text, true)).then_some(text)
+    offered(&text).filter(|text| fits(graph, graph.root, text, true))
 }
 
-/// Can it be that the arguments stand in an object of their own, as in `{"args": {…}}`? What is like a parameter is none of
-/// these.
+/// A longer call is not offered.
+fn offered(text: &str) -> Option<String> {
+    (text.chars().count() <= MAX_CALL).then(|| text.to_owned())
+}
+
+/// Can it be that the arguments stand in something of their own, as in `{"args": {…}}`?
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), Kind::Tagged { .. });
     let at_root = issue.path.rfind('/') == Some(0);
-    at_root
-        && issue.suggestions.is_empty()
-        && (issue.code == IssueCode::Unknown || issue.code == IssueCode::Missing && is_tag())
-}
-
-/// Keys that stand beside the arguments where a whole call was sent as its own arguments.
-const BESIDE: [&str; 8] = ["name", "tool", "tool_name", "function", "type", "id", "call_id", "tool_call_id"];
-
-/// Returns the call in a wrapper: what stands under the only key that is no parameter, as an object or as text of one; names and
-/// ids of a call may stand beside it. If what it holds has mistakes, they are fixed, too.
-fn unwrapped(graph: &Graph, sent: &Value, depth: usize) -> Option<String> {
-    let is_parameter = |key: &str| match graph.kind(graph.unchecked(graph.root)) {
-        Kind::Object(object) => object.child(key, 0).is_some(),
-        Kind::Tagged { tag, variants, .. } => key == tag || graph.has_key(variants, key),
-        _ => true,
-    };
-    let object = |value: &Value| match value {
-        Value::Object(_) => Some(value.clone()),
-        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
-        _ => None,
-    };
-    let entries = sent.as_object()?;
-    let mut held = entries.iter().filter_map(|(key, value)| Some((key, object(value)?)));
-    let (Some((key, inner)), None) = (held.next(), held.next()) else { return None };
-    let beside = |own: &String| own == key || BESIDE.contains(&own.as_str());
-    if depth == 0 || is_parameter(key) || !entries.keys().all(beside) || inner.as_object()?.is_empty() {
-        return None;
-    }
-    let text = inner.to_string();
-    match diagnose(graph, &text) {
-        Ok(_) => (text.chars().count() <= MAX_CALL).then_some(text),
-        Err(Refusal { issues, sent, .. }) => mended(graph, sent.as_deref()?, &issues, depth - 1),
-    }
+    issue.path.is_empty() && issue.code == IssueCode::Type
+        || at_root && (issue.code == IssueCode::Unknown || issue.code == IssueCode::Missing && is_tag())
 }
 
 /// Can there be one mechanical mend? Most reports need not be tried then.
@@ -133,6 +136,10 @@ impl Mend<'_> {
             return;
         }
         let lenient = CoercionPolicy::lenient().rules();
+        if let Some(inner) = self.alone(id, value).filter(|_| !root) {
+            *value = inner;
+            return;
+        }
         match (self.graph.kind(id), &mut *value) {
             (Kind::Nullable(inner), _) => self.value(*inner, value, false),
             (Kind::Checked(checked), _) => self.value(checked.base, value, root),
@@ -161,13 +168,17 @@ impl Mend<'_> {
                 }
             }
             (Kind::Enum(words), Value::String(text)) => {
-                if let [only] = did_you_mean(text, words.iter().map(String::as_str))[..] {
+                if words.pick(text, self.graph.node(id).rules).is_none()
+                    && let [only] = did_you_mean(text, words.iter().map(String::as_str))[..]
+                {
                     *value = only.into();
                 }
             }
             (Kind::Object(object), _) => self.object(object, value),
             (Kind::Array(_), _) => self.array(id, value),
-            (Kind::Tagged { tag, variants, .. }, _) => self.tagged(tag, variants, value),
+            (Kind::Tagged { tag, variants, names }, _) => {
+                self.tagged(tag, variants, names, self.graph.node(id).rules, value);
+            }
             (Kind::External(external), _) => {
                 decode_object(value);
                 if value.is_object() {
@@ -183,7 +194,11 @@ impl Mend<'_> {
                 };
                 // Only what is JSON in text: which alternative another value is meant for is not ours to decide.
                 let mended = branches.iter().filter(objects).filter(|_| value.is_string()).find_map(|id| {
-                    let mut own = serde_json::from_str(value.as_str()?).ok()?;
+                    let mut own: Value = serde_json::from_str(value.as_str()?).ok()?;
+                    let is_list = matches!(self.graph.kind(self.graph.unchecked(*id)), Kind::Array(_));
+                    if is_list != own.is_array() {
+                        return None;
+                    }
                     self.value(*id, &mut own, false);
                     fits(self.graph, *id, &own.to_string(), false).then_some(own)
                 });
@@ -193,6 +208,17 @@ impl Mend<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Returns a value that stands in an object of its own: `{"value": 3}` for 3.
+    fn alone(&self, id: NodeId, value: &Value) -> Option<Value> {
+        let (is_taken, inner) = match value {
+            Value::Array(items) => {
+                (self.graph.takes_no_list(id), items.first().filter(|_| items.len() == 1)?)
+            }
+            _ => only_entry(value).map(|(key, inner)| (self.graph.takes_alone(id, key), inner))?,
+        };
+        (is_taken && self.is_taken(id, inner, false)).then(|| inner.clone())
     }
 
     fn is_taken(&self, id: NodeId, value: &Value, root: bool) -> bool {
@@ -214,17 +240,26 @@ impl Mend<'_> {
     }
 
     fn renamed(&self, object: &ObjectSpec, old: &Map<String, Value>, free: &[&str]) -> Map<String, Value> {
-        let mut map = Map::new();
+        let (mut map, mut moved) = (Map::new(), Vec::new());
         let meant = self.meant(object, old);
         for (key, value) in old {
             let (mut key, mut value) = (key.as_str(), value.clone());
-            if object.child(key, 0).is_none()
-                && let [only] = did_you_mean(key, free.iter().copied())[..]
-                && !map.contains_key(only)
-            {
-                key = only;
-            } else if let Some((_, name)) = meant.filter(|(own, _)| *own == key) {
-                key = name;
+            if object.child(key, 0).is_none() {
+                let near = did_you_mean(key, free.iter().copied());
+                let is_path = key.contains(['.', '/']);
+                let home = self.graph.home(object, key).filter(|_| near.is_empty() || is_path);
+                match (meant.filter(|(own, _)| *own == key), home, &near[..]) {
+                    (Some((_, name)), ..) => key = name,
+                    (None, Some((Some(home), name)), _) => {
+                        moved.push((home, name, value));
+                        continue;
+                    }
+                    (None, Some((None, name)), _) if !old.contains_key(name) && !map.contains_key(name) => {
+                        key = name;
+                    }
+                    (None, None, [only]) if !map.contains_key(*only) => key = only,
+                    _ => {}
+                }
             }
             if let Some(child) = object.child(key, 0) {
                 let (Child::Prop(_, id) | Child::Entry(id)) = child;
@@ -240,6 +275,14 @@ impl Mend<'_> {
             }
             map.insert(key.into(), value);
         }
+        for (home, name, value) in moved {
+            if let Some(map) = map.entry(home).or_insert_with(|| Value::Object(Map::new())).as_object_mut() {
+                map.entry(name).or_insert(value);
+            }
+            if let (Some(Child::Prop(_, id)), Some(value)) = (object.child(home, 0), map.get_mut(home)) {
+                self.value(id, value, false);
+            }
+        }
         map
     }
 
@@ -253,6 +296,10 @@ impl Mend<'_> {
         let (Some((key, value)), None) = (unknown.next(), unknown.next()) else { return None };
         let (Some(prop), None) = (missing.next(), missing.next()) else { return None };
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
+        let names = object.props.iter().map(|prop| prop.name.as_str());
+        if has_close_name(key, names.filter(|name| *name != prop.name && !old.contains_key(*name))) {
+            return None;
+        }
         (!takes_anything && fits(self.graph, prop.node, &value.to_string(), false))
             .then_some((key.as_str(), prop.name.as_str()))
     }
@@ -268,7 +315,10 @@ impl Mend<'_> {
         let may_be_list = value.as_str().is_some_and(|s| s.contains([',', '[', '\n']));
         // Nor how deep it belongs in a list of lists, which may have no end.
         if array.is_list()
-            && !array.item(0).is_some_and(|item| self.is_array(item))
+            && !array.item(0).is_some_and(|item| {
+                self.is_array(item)
+                    || only_entry(value).is_some_and(|(key, _)| self.graph.takes_alone(item, key))
+            })
             && !value.is_array()
             && !value.is_null()
             && !may_be_list
@@ -295,20 +345,38 @@ impl Mend<'_> {
         }
     }
 
-    /// `{"add": {…}}` for `{"kind": "add", …}`.
+    /// `{"add": {…}}` for `{"kind": "add", …}`, and `{"add": 5}` for `{"kind": "add", "count": 5}`.
     fn variant_as_key(&self, tag: &str, variants: &[(String, NodeId)], map: &mut Map<String, Value>) {
         let mut entries = map.iter();
-        let (Some((key, Value::Object(inner))), None) = (entries.next(), entries.next()) else { return };
-        if variants.iter().any(|(name, _)| name == key)
-            && !self.graph.has_key(variants, key)
-            && !inner.contains_key(tag)
-        {
-            let told = std::iter::once((tag.to_owned(), Value::from(key.as_str())));
-            *map = told.chain(inner.iter().map(|(key, value)| (key.clone(), value.clone()))).collect();
+        let (Some((key, inner)), None) = (entries.next(), entries.next()) else { return };
+        let Some((_, variant)) = variants.iter().find(|(name, _)| name == key) else { return };
+        if self.graph.has_key(variants, key) {
+            return;
+        }
+        let named = std::iter::once((tag.to_owned(), Value::from(key.as_str())));
+        match inner {
+            Value::Object(inner) if !inner.contains_key(tag) => {
+                *map = named.chain(inner.iter().map(|(key, value)| (key.clone(), value.clone()))).collect();
+            }
+            Value::Object(_) => {}
+            inner => {
+                let Kind::Object(object) = self.graph.kind(self.graph.unchecked(*variant)) else { return };
+                let mut required = object.props.iter().filter(|prop| prop.required && prop.name != tag);
+                if let (Some(only), None) = (required.next(), required.next()) {
+                    *map = named.chain([(only.name.clone(), inner.clone())]).collect();
+                }
+            }
         }
     }
 
-    fn tagged(&self, tag: &str, variants: &[(String, NodeId)], value: &mut Value) {
+    fn tagged(
+        &self,
+        tag: &str,
+        variants: &[(String, NodeId)],
+        known: &VariantNames,
+        rules: Rules,
+        value: &mut Value,
+    ) {
         decode_object(value);
         if let Value::Object(map) = value
             && !map.contains_key(tag)
@@ -330,14 +398,16 @@ impl Mend<'_> {
             *map = std::mem::take(map).into_iter().map(renamed).collect();
         }
         let Some(sent) = value.get(tag).and_then(Value::as_str) else { return };
-        let names = || variants.iter().map(|v| v.0.as_str());
-        let name = match did_you_mean(sent, names())[..] {
-            [only] if !names().any(|n| n == sent) => only.to_owned(),
-            _ => sent.to_owned(),
-        };
-        if let Some((_, variant)) = variants.iter().find(|v| v.0 == name) {
-            value[tag] = name.as_str().into();
-            self.value(*variant, value, false);
+        let sent = sent.to_owned();
+        let picked = known.pick(variants, &sent, rules).or_else(|| {
+            match did_you_mean(&sent, variants.iter().map(|v| v.0.as_str()))[..] {
+                [only] => known.pick(variants, only, rules),
+                _ => None,
+            }
+        });
+        if let Some((name, variant)) = picked {
+            value[tag] = name.word.into();
+            self.value(variant, value, false);
         }
     }
 }
@@ -354,9 +424,15 @@ fn decode_object(value: &mut Value) {
 /// Whether a value is a filler for one that does not exist.
 fn is_nothing(value: &Value) -> bool {
     match value {
-        Value::String(text) => is_filler(text),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
+        Value::String(text) => is_filler(text) || is_empty_json(text),
+        Value::Array(items) => items.iter().all(is_nothing),
+        Value::Object(map) => map.values().all(|item| item.is_null() || is_nothing(item)),
         _ => false,
     }
+}
+
+/// Returns the only entry of an object.
+fn only_entry(value: &Value) -> Option<(&String, &Value)> {
+    let mut entries = value.as_object()?.iter();
+    entries.next().filter(|_| entries.next().is_none())
 }

@@ -2,9 +2,11 @@
 
 mod corrected;
 mod signature;
+mod wrapper;
 
-pub(crate) use corrected::corrected;
+pub(crate) use corrected::{corrected, corrected_spelling};
 pub(crate) use signature::{Side, limits, signature};
+pub(crate) use wrapper::issues_inside;
 
 use super::hooks::is_within;
 use super::issue::Issue;
@@ -14,6 +16,8 @@ use serde_json::{Map, Value, json};
 use signature::{parameters, push_set};
 use std::{fmt, fmt::Write, sync::Arc};
 
+/// How a report on the arguments of a call begins.
+pub(crate) const REFUSAL: &str = "Invalid arguments for ";
 pub(crate) const MAX_ISSUES: usize = 20;
 const MAX_PARAMETERS: usize = 40;
 const MAX_MEMBERS: usize = 20;
@@ -196,7 +200,7 @@ impl InvalidArguments {
         // Writing to a String cannot fail.
         let plural = if count == 1 { "" } else { "s" };
         let _ = match subject {
-            Subject::Call => write!(out, "Invalid arguments for `{tool}`: {count} problem{plural}"),
+            Subject::Call => write!(out, "{REFUSAL}`{tool}`: {count} problem{plural}"),
             #[cfg(feature = "runtime")]
             _ => write!(out, "Invalid answer: {count} problem{plural}"),
         };

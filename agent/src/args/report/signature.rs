@@ -275,7 +275,9 @@ impl Writer<'_> {
             self.range(spec.min, spec.max);
             self.out.push_str(" characters");
         }
-        if let Some(pattern) = &spec.pattern {
+        if spec.pattern.as_ref().is_some_and(Pattern::is_decimal) {
+            self.out.push_str(" (decimal, like 12.50)");
+        } else if let Some(pattern) = &spec.pattern {
             self.out.push_str(" matching ");
             push_cut(&mut self.out, &pattern.source, MAX_VALUE);
         }

@@ -30,6 +30,9 @@ use std::ops::Deref;
 /// let bytes: Vec<u8> = upload.data.into_vec();         // the bytes themselves, without a copy
 /// assert_eq!(bytes, b"hello");
 ///
+/// // To return bytes, or to call the function yourself.
+/// assert_eq!(Base64::from(bytes).to_string(), "aGVsbG8=");
+///
 /// let refused = plan.parse::<Upload>(r#"{"name": "a.txt", "data": "aGVsbG8"}"#).err().unwrap();
 /// assert_eq!(refused.issues()[0].path, "/data");
 /// assert_eq!(refused.issues()[0].problem, "is not base64: the padding (`=`) at its end is missing or wrong");
@@ -102,7 +105,7 @@ impl FromText for Base64 {
 fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     if text.starts_with("data:") {
-        return "is not base64: send what stands after the comma of the `data:` URL".into();
+        return "is not base64: send what comes after the comma of the `data:` URL".into();
     }
     match *error {
         InvalidByte(_, b'-' | b'_') => {

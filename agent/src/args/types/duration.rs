@@ -126,10 +126,10 @@ impl FromStr for HumanDuration {
         let refused = |words: &'static str| Err(InvalidDuration(words.into()));
         let text = text.trim();
         if text.is_empty() || text.len() > MAX_TEXT {
-            return refused("is no duration: write for example `90s` or `1h 30m`");
+            return refused("is not a duration: write for example `90s` or `1h 30m`");
         }
         if text.starts_with(['-', '+']) {
-            return refused("is no duration: write it without a sign, for example `90s`");
+            return refused("is not a duration: write it without a sign, for example `90s`");
         }
         match text.strip_prefix('P') {
             Some(iso) => from_iso(iso),
@@ -145,7 +145,7 @@ fn from_words(text: &str) -> Result<HumanDuration, InvalidDuration> {
     while !rest.is_empty() {
         let (number, after) = number_in_front(rest);
         if number.is_empty() {
-            return Err(InvalidDuration("is no duration: write for example `90s` or `1h 30m`".into()));
+            return Err(InvalidDuration("is not a duration: write for example `90s` or `1h 30m`".into()));
         }
         let after = after.trim_start();
         let end = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
@@ -167,7 +167,7 @@ fn from_words(text: &str) -> Result<HumanDuration, InvalidDuration> {
 /// Parses what follows the `P`: `1W`, `2DT3H4M5.6S`.
 fn from_iso(text: &str) -> Result<HumanDuration, InvalidDuration> {
     let wrong =
-        || InvalidDuration("is no ISO 8601 duration: write for example `PT1H30M`, or `1h 30m`".into());
+        || InvalidDuration("is not an ISO 8601 duration: write for example `PT1H30M`, or `1h 30m`".into());
     let (mut sum, mut rest, mut time) = (Sum::default(), text, false);
     while !rest.is_empty() {
         if let (Some(after), false) = (rest.strip_prefix('T'), time) {
@@ -256,7 +256,7 @@ impl Sum {
 
     fn end(self) -> Result<HumanDuration, InvalidDuration> {
         if self.last.is_none() {
-            return Err(InvalidDuration("is no duration: write for example `90s` or `PT1H30M`".into()));
+            return Err(InvalidDuration("is not a duration: write for example `90s` or `PT1H30M`".into()));
         }
         let secs = u64::try_from(self.nanos / SECOND).map_err(|_| InvalidDuration("is too long".into()))?;
         let nanos = u32::try_from(self.nanos % SECOND).unwrap_or_default();

@@ -4,6 +4,7 @@ use super::config::{ChangePolicy, ToolChange};
 use super::connection::Connection;
 use super::failure::{challenge, told};
 use super::listing::Offered;
+use super::traffic::SentArguments;
 use super::{ClientError, Inner};
 use crate::mcp::content::part;
 use crate::panics::catch;
@@ -165,16 +166,16 @@ async fn rounds(
     arguments: &Map<String, Value>,
     cx: &ToolContext,
 ) -> Result<CallToolResult, ServiceError> {
-    let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
+    let mut params = CallToolRequestParams::new(tool.to_owned());
     for _ in 0..ROUNDS {
-        match send(inner, connection, params, cx).await? {
+        match send(inner, connection, (params, arguments), cx).await? {
             ServerResult::CallToolResult(result) => return Ok(result),
             ServerResult::InputRequiredResult(asked) => {
                 let requests = asked.input_requests.unwrap_or_default();
                 if requests.is_empty() && asked.request_state.is_none() {
                     break;
                 }
-                params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
+                params = CallToolRequestParams::new(tool.to_owned());
                 if !requests.is_empty() {
                     let Some(answers) = answers(&requests) else { break };
                     params = params.with_input_responses(answers);
@@ -204,14 +205,16 @@ fn answers(requests: &InputRequests) -> Option<InputResponses> {
 async fn send(
     inner: &Inner,
     connection: &Connection,
-    params: CallToolRequestParams,
+    (params, arguments): (CallToolRequestParams, &Map<String, Value>),
     cx: &ToolContext,
 ) -> Result<ServerResult, ServiceError> {
     let limits = &inner.config.limits;
     let options = PeerRequestOptions::with_timeout(limits.call)
         .reset_timeout_on_progress()
         .with_max_total_timeout(limits.longest_call);
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let mut request = CallToolRequest::new(params);
+    request.extensions.insert(SentArguments(arguments.clone()));
+    let request = ClientRequest::CallToolRequest(request);
     let handle = connection.peer.send_cancellable_request(request, options).await?;
     let told = cx.clone();
     let _watch =

@@ -172,7 +172,8 @@ pub struct ClientLimits {
     pub definitions: usize,
     /// Maximum length of one description, in bytes; the rest is cut. Default: 4 KiB.
     pub description: usize,
-    /// Maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB.
+    /// Maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB. Reading a message ends at six times the larger of
+    /// `result` and `definitions` and 64 KiB, and at 16 MiB at the latest.
     pub result: usize,
 }
 

@@ -1,7 +1,7 @@
 //! One connection to a server: HTTP requests, or a child process.
 
 use super::ClientError;
-use super::config::{ClientConfig, CommandPlace, Era, HttpPlace, Place};
+use super::config::{ClientConfig, ClientLimits, CommandPlace, Era, HttpPlace, Place};
 use super::error::ConnectErrorKind as Kind;
 use super::failure::{Failure, is_end, refused};
 use super::news::{Listener, News};
@@ -31,6 +31,8 @@ const LOG_LINE: usize = 4 << 10;
 const END: Duration = Duration::from_secs(10);
 /// How long the last output of a child that ended is awaited; another process may hold its output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Maximum length of a message over HTTP, whatever the limits of its parts are; over a program's output it is the same.
+const MAX_MESSAGE: usize = 16 << 20;
 /// Maximum number of redirects, which stay within the server's own origin.
 const REDIRECTS: usize = 5;
 
@@ -212,11 +214,21 @@ async fn over_http(
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let mut transport = StreamableHttpClientTransportConfig::with_uri(&*place.url).custom_headers(headers);
+    let longest = longest_message(&config.limits);
+    let mut transport = StreamableHttpClientTransportConfig::with_uri(&*place.url)
+        .custom_headers(headers)
+        .max_json_response_size(longest)
+        .max_sse_event_size(longest);
     if let Some(token) = token {
         transport = transport.auth_header(token);
     }
     Ok(StreamableHttpClientTransport::with_client(client, transport))
+}
+
+/// Returns the maximum length of a message, in bytes. It is read as a whole before its parts are compared with their own limits, and JSON
+/// may write each character of a text as six.
+fn longest_message(limits: &ClientLimits) -> usize {
+    limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
 
 /// Follows redirects only within the origin of the first request: no other server may see the token.

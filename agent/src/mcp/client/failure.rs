@@ -133,14 +133,14 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
         E::UnexpectedServerResponse(said) => match by_status(said) {
             Some(failure) => failure,
             // `rmcp` says more, in names of its types.
-            None => Failure::new(Kind::NotMcp, "it answered with JSON that is no message of MCP"),
+            None => Failure::new(Kind::NotMcp, "it answered with JSON that is not a message of MCP"),
         },
         E::UnexpectedContentType(Some(found)) => Failure::new(
             Kind::NotMcp,
             format!("it answered with `{}`, not with a message of MCP", short(found)),
         ),
         E::UnexpectedContentType(None) => {
-            Failure::new(Kind::NotMcp, "it answered with something that is no message of MCP")
+            Failure::new(Kind::NotMcp, "it answered with something that is not a message of MCP")
         }
         E::UnexpectedEndOfStream | E::TransportChannelClosed => closed(config),
         other => Failure::new(Kind::Unreachable, with_sources(config, other)),

@@ -2,6 +2,7 @@
 
 use super::config::{ClientConfig, INHERITED, Place};
 use crate::address::{is_word, shown_address};
+use crate::quoted::quoted_forms;
 use std::ffi::OsStr;
 
 /// Replaces a secret.
@@ -42,8 +43,8 @@ impl Secrets {
                 for arg in &place.args {
                     let arg = text(arg);
                     match arg.split_once('=') {
-                        Some((name, value)) if is_secret(name) => secrets.add(value.to_owned()),
-                        _ if is_secret(&name) => secrets.add(arg.clone()),
+                        Some((name, value)) if is_secret(name) => secrets.add(value),
+                        _ if is_secret(&name) => secrets.add(&arg),
                         _ => {}
                     }
                     // `--token t0k`
@@ -54,19 +55,19 @@ impl Secrets {
         secrets
     }
 
-    pub(super) fn add(&mut self, secret: String) {
+    pub(super) fn add(&mut self, secret: &str) {
         self.replace(secret, REDACTED);
     }
 
     fn add_named(&mut self, name: &str, value: &str) {
         if is_secret(name) || value.chars().count() >= MIN_UNNAMED {
-            self.add(value.to_owned());
+            self.add(value);
         }
         // `Bearer t0k`
         if let Some((_, key)) =
             value.rsplit_once(' ').filter(|(_, key)| is_secret(name) || key.len() >= MIN_UNNAMED)
         {
-            self.add(key.to_owned());
+            self.add(key);
         }
     }
 
@@ -74,29 +75,27 @@ impl Secrets {
     fn add_url(&mut self, url: &str) {
         let shown = shown_address(url);
         let Ok(parsed) = reqwest::Url::parse(url) else {
-            return self.replace(url.to_owned(), &shown);
+            return self.replace(url, &shown);
         };
-        self.replace(parsed.to_string(), &shown);
-        self.replace(url.to_owned(), &shown);
+        self.replace(parsed.as_str(), &shown);
+        self.replace(url, &shown);
         if let Some(password) = parsed.password() {
-            self.add(password.to_owned());
+            self.add(password);
         }
         let path = parsed.path_segments().into_iter().flatten().filter(|part| !is_word(part));
         let query = parsed.query_pairs().map(|(_, value)| value.into_owned());
         let parts: Vec<String> =
             path.map(str::to_owned).chain(query).chain(parsed.query().map(str::to_owned)).collect();
         for part in parts.into_iter().filter(|part| part.chars().count() >= MIN_UNNAMED) {
-            self.add(part);
+            self.add(&part);
         }
     }
 
-    fn replace(&mut self, secret: String, replacement: &str) {
+    fn replace(&mut self, secret: &str, replacement: &str) {
         if secret == replacement {
             return;
         }
-        let json = serde_json::Value::from(secret.as_str()).to_string();
-        let json = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
-        for text in [json, secret] {
+        for text in quoted_forms(secret) {
             if !text.trim().is_empty() && !self.0.iter().any(|(known, _)| *known == text) {
                 self.0.push((text, replacement.to_owned()));
             }

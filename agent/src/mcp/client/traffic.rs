@@ -7,6 +7,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -125,7 +126,7 @@ impl Tap {
 
     /// Masks the token that this connection sends.
     pub(super) fn hide(&self, token: &str) {
-        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token.to_owned());
+        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
     }
 
     /// Returns the text with the secrets of this connection masked.
@@ -167,7 +168,11 @@ fn text(message: &impl serde::Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }
 
-/// A transport that reports its messages.
+/// The arguments of a call on their way to the transport: `rmcp` writes the messages that it is given to its log.
+#[derive(Clone)]
+pub(super) struct SentArguments(pub(super) Map<String, Value>);
+
+/// A transport that puts the arguments into calls, and reports its messages.
 pub(super) struct Tapped<T> {
     transport: T,
     tap: Tap,
@@ -184,12 +189,18 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
 
     fn send(
         &mut self,
-        message: TxJsonRpcMessage<RoleClient>,
+        mut message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let JsonRpcMessage::Request(request) = &message
-            && matches!(request.request, ClientRequest::InitializeRequest(_))
-        {
-            self.tap.0.tried_legacy.store(true, Ordering::Release);
+        if let JsonRpcMessage::Request(request) = &mut message {
+            match &mut request.request {
+                ClientRequest::InitializeRequest(_) => self.tap.0.tried_legacy.store(true, Ordering::Release),
+                ClientRequest::CallToolRequest(call) => {
+                    if let Some(SentArguments(arguments)) = call.extensions.remove() {
+                        call.params.arguments = Some(arguments);
+                    }
+                }
+                _ => {}
+            }
         }
         self.tap.tell(|| text(&message), |message| TrafficKind::Sent { message });
         let (sending, tap) = (self.transport.send(message), self.tap.clone());

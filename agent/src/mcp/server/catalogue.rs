@@ -1,5 +1,6 @@
 //! A set of tools as shown to clients: sorted by name, in pages.
 
+use crate::args::PlanOptions;
 use crate::mcp::output::OutputCheck;
 use crate::{Registry, ToolAnnotations, ToolDefinition};
 use base64::Engine as _;
@@ -52,6 +53,15 @@ impl Catalogue {
         self.has_header_parameters
     }
 
+    /// Returns those arguments of a call that are also sent in headers, at any depth; `None` if there are none.
+    pub(super) fn header_arguments(&self, tool: &str, arguments: &str) -> Option<Value> {
+        if !self.has_header_parameters {
+            return None;
+        }
+        let schema = Value::from((*self.tool(tool)?.input_schema).clone());
+        in_headers(&schema, &serde_json::from_str(arguments).ok()?)
+    }
+
     pub(super) fn output(&self, name: &str) -> Option<&OutputCheck> {
         self.outputs.get(name)
     }
@@ -82,6 +92,19 @@ fn names_header(schema: &Value) -> bool {
     }
 }
 
+/// The protocol has such parameters in objects within objects alone.
+fn in_headers(schema: &Value, value: &Value) -> Option<Value> {
+    if schema.get("x-mcp-header").is_some() {
+        return Some(value.clone());
+    }
+    let (properties, value) = (schema.get("properties")?.as_object()?, value.as_object()?);
+    let kept: JsonObject = properties
+        .iter()
+        .filter_map(|(name, schema)| Some((name.clone(), in_headers(schema, value.get(name)?)?)))
+        .collect();
+    (!kept.is_empty()).then(|| Value::Object(kept))
+}
+
 fn cursor_after(name: &str) -> String {
     let mut bytes = vec![CURSOR_VERSION];
     bytes.extend_from_slice(name.as_bytes());
@@ -100,15 +123,16 @@ fn name_in(cursor: &str) -> Option<String> {
 fn tool(definition: &ToolDefinition) -> Result<Tool, Unfit> {
     let description = Some(definition.description()).filter(|text| !text.is_empty());
     let schema = root_object(definition.parameters())
-        .ok_or_else(|| unfit(definition, "its parameters are no object, which the protocol wants"))?;
+        .ok_or_else(|| unfit(definition, "its parameters are not an object, as the protocol requires"))?;
     let mut tool = Tool::new_with_raw(
         definition.name().to_owned(),
         description.map(|text| text.to_owned().into()),
         Arc::new(schema),
     );
     if let Some(schema) = definition.output_schema() {
-        let schema =
-            root_object(schema).ok_or_else(|| unfit(definition, "its output schema is of no object"))?;
+        let schema = root_object(schema).ok_or_else(|| {
+            unfit(definition, "its output schema does not describe an object, as the protocol requires")
+        })?;
         tool = tool.with_raw_output_schema(Arc::new(schema));
     }
     if let Some(title) = definition.title() {
@@ -150,16 +174,35 @@ fn unfit(definition: &ToolDefinition, reason: impl Into<String>) -> Unfit {
     (definition.name().to_owned(), reason.into())
 }
 
-type Kept = (Arc<[ToolDefinition]>, Arc<Catalogue>);
+/// The tools of a set as they are served, and as they are shown.
+#[derive(Clone)]
+struct Served {
+    /// Without state, which is that of the caller's own set. `None` if the tools are served as they are.
+    tools: Option<Registry>,
+    catalogue: Arc<Catalogue>,
+}
 
-/// A cache of the catalogues that were used last, by the definitions they were made from.
+/// A cache of the sets that were used last, by the definitions they were made from.
 #[derive(Default)]
 pub(super) struct Catalogues {
-    kept: Mutex<Vec<Kept>>,
+    /// The options of tools that have none of their own.
+    options: Option<PlanOptions>,
+    kept: Mutex<Vec<(Arc<[ToolDefinition]>, Served)>>,
 }
 
 impl Catalogues {
-    pub(super) fn of(&self, tools: &Registry) -> Result<Arc<Catalogue>, Unfit> {
+    /// Gives these options to tools that have none of their own.
+    pub(super) fn with_options(options: PlanOptions) -> Self {
+        Self { options: Some(options), ..Self::default() }
+    }
+
+    /// Returns the tools as they are served, with the state of `tools`, and their catalogue.
+    pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<Catalogue>), Unfit> {
+        let Served { tools: served, catalogue } = self.served(tools)?;
+        Ok((served.map_or_else(|| tools.clone(), |served| served.with_state_of(tools)), catalogue))
+    }
+
+    fn served(&self, tools: &Registry) -> Result<Served, Unfit> {
         let definitions = tools.definitions();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(of, _)| Arc::ptr_eq(of, &definitions)) {
@@ -168,7 +211,11 @@ impl Catalogues {
         }
         drop(kept);
         // Not under the lock: a large set takes time.
-        let made = Arc::new(Catalogue::new(&definitions)?);
+        let adapted = self.options.map(|options| tools.with_options(options)).transpose();
+        let adapted =
+            adapted.map_err(|error| (tools.names().collect::<Vec<_>>().join(", "), error.to_string()))?;
+        let shown = adapted.as_ref().map_or_else(|| definitions.clone(), Registry::definitions);
+        let made = Served { tools: adapted, catalogue: Arc::new(Catalogue::new(&shown)?) };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(0, (definitions, made.clone()));
         kept.truncate(KEPT);
@@ -221,15 +268,32 @@ mod tests {
     }
 
     #[test]
+    fn of_arguments_only_those_in_headers_are_kept() {
+        let schema = json!({"type": "object", "properties": {
+            "n": {"type": "integer", "x-mcp-header": "N"},
+            "pin": {"type": "string"},
+            "at": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Z"}, "x": {"type": "string"}}},
+        }});
+        let catalogue =
+            Catalogue::new(&[named("a", &schema), named("b", &json!({"type": "object"}))]).unwrap();
+        let sent = json!({"n": 1, "pin": "p", "at": {"zone": "eu", "x": "p"}, "other": "p"}).to_string();
+        assert_eq!(catalogue.header_arguments("a", &sent), Some(json!({"n": 1, "at": {"zone": "eu"}})));
+        assert_eq!(catalogue.header_arguments("a", r#"{"pin": "p", "at": {"x": "p"}}"#), None);
+        for (tool, sent) in [("b", &*sent), ("c", &*sent), ("a", "{")] {
+            assert_eq!(catalogue.header_arguments(tool, sent), None, "{tool}");
+        }
+    }
+
+    #[test]
     fn sets_are_made_once_and_only_so_many_are_kept() {
         let catalogues = Catalogues::default();
         let registry = Registry::new(crate::ToolSet::new()).unwrap();
-        let first = catalogues.of(&registry).unwrap();
-        assert!(Arc::ptr_eq(&first, &catalogues.of(&registry.clone()).unwrap()));
+        let first = catalogues.of(&registry).unwrap().1;
+        assert!(Arc::ptr_eq(&first, &catalogues.of(&registry.clone()).unwrap().1));
         for _ in 0..2 * KEPT {
             catalogues.of(&Registry::new(crate::ToolSet::new()).unwrap()).unwrap();
         }
         assert_eq!(catalogues.kept.lock().unwrap().len(), KEPT);
-        assert!(!Arc::ptr_eq(&first, &catalogues.of(&registry).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &catalogues.of(&registry).unwrap().1));
     }
 }

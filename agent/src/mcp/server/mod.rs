@@ -270,7 +270,7 @@ impl Server {
 
     /// Sets how the arguments of tools are checked that do not say so themselves. Default: the policy
     /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A place that also takes text
-    /// keeps it. Tools that a [loader](ToolLoader) returns are served as they are.
+    /// keeps it. The same holds for the tools that a [loader](ToolLoader) returns.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
@@ -375,12 +375,13 @@ impl Server {
             "io.modelcontextprotocol/serverInfo".to_owned(),
             serde_json::to_value(who).unwrap_or_default(),
         );
-        let catalogues = Catalogues::default();
+        let options = self.options.or(default_options());
         let is_loaded = matches!(self.tools, Tools::Loaded(_));
+        let catalogues = if is_loaded { Catalogues::with_options(options) } else { Catalogues::default() };
         let loader = match self.tools {
             Tools::Loaded(loader) => loader,
             Tools::Fixed(set) => {
-                let tools = Registry::new(set.with_options(self.options.or(default_options())))?;
+                let tools = Registry::new(set.with_options(options))?;
                 let brought = self.authenticator.as_ref().map(|asked| asked.provides()).unwrap_or_default();
                 check_state(&tools, &self.state, &brought)?;
                 catalogues.of(&tools).map_err(|(tool, reason)| ServerError::Tool { tool, reason })?;
@@ -429,7 +430,7 @@ impl Shared {
         let loaded = catch_future(|| self.loader.load(&caller, head)).await;
         let loaded = loaded.map_err(|panic| format!("the loader of the tools panicked: {panic}"))?;
         let tools = loaded.map_err(|error| error.to_string())?;
-        let catalogue: Arc<Catalogue> = self
+        let (tools, catalogue): (Registry, Arc<Catalogue>) = self
             .catalogues
             .of(&tools)
             .map_err(|(tool, reason)| format!("tool `{tool}` cannot be shown: {reason}"))?;

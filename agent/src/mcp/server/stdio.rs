@@ -137,15 +137,15 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Lines<I, O> {
     /// Parses the line as a message, or returns the code and text of the error.
     fn message(&self) -> Result<ClientJsonRpcMessage, (i64, &'static str)> {
         let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
-        let mut message: ClientJsonRpcMessage = serde_json::from_slice(&self.line)
-            .map_err(|_| (-32600, "Invalid request: no message of the protocol"))?;
+        let rest = envelope.without_arguments(|_, _| None);
+        let mut message: ClientJsonRpcMessage =
+            serde_json::from_slice(rest.as_ref().map_or(&*self.line, String::as_bytes))
+                .map_err(|_| (-32600, "Invalid request: no message of the protocol"))?;
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::CallToolRequest(call) = &mut request.request
             && let Some(arguments) = envelope.arguments()
         {
             call.extensions.insert(RawArguments::from(arguments));
-            // They are read as text alone, and what the message holds is in the log of `rmcp`.
-            call.params.arguments = None;
         }
         Ok(message)
     }
@@ -261,7 +261,9 @@ mod tests {
 
     /// What a server answers to these lines, in any order.
     async fn answers(lines: &str) -> Vec<Value> {
-        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        let schema = json!({"type": "object", "properties": {
+            "n": {"type": "integer"},
+        }});
         let slow = DynamicTool::new("slow", "Waits.", schema, |_args, _cx| async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             "Waited."
@@ -302,6 +304,76 @@ mod tests {
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
         // The arguments keep their text, so a key that comes twice is seen.
         assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
+    }
+
+    /// Everything that is logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<std::sync::Mutex<String>>);
+
+    impl tracing::field::Visit for &Log {
+        fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+            use std::fmt::Write as _;
+            writeln!(self.0.lock().unwrap(), "{field}={value:?}").unwrap();
+        }
+    }
+
+    impl tracing::Subscriber for Log {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            span.record(&mut &*self);
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
+            values.record(&mut &*self);
+        }
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            event.record(&mut &*self);
+        }
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn no_arguments_are_logged_in_whatever_form_they_come() {
+        let log = Log::default();
+        // With two of them, no place in the code is taken for silent because another thread reached it first.
+        let heard = [log.clone(), log.clone()].map(tracing::Dispatch::new);
+        let _guard = tracing::dispatcher::set_default(&heard[0]);
+        let mut lines = HELLO.to_owned();
+        let mut id = 10;
+        for params in [
+            json!({"name": "slow", "arguments": {"other": "hunter2"}}),
+            json!({"name": "slow", "arguments": "hunter2"}),
+            json!({"name": "slow", "arguments": ["hunter2"]}),
+            json!({"name": "slow", "args": {"other": "hunter2"}}),
+            json!({"tool": "slow", "input": {"other": "hunter2"}}),
+            json!({"name": {"other": "hunter2"}}),
+        ] {
+            for method in ["tools/call", "tools/cal"] {
+                id += 1;
+                lines += &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+                lines.push('\n');
+                lines += &json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
+                lines.push('\n');
+            }
+        }
+        lines += r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","arguments":{"other":"hunter2"#;
+        let answers = answers(&lines).await;
+        for asked in 11..=id {
+            let answer = of_id(&answers, &json!(asked));
+            assert!(!answer.to_string().contains("hunter2"), "{answer}");
+        }
+        let text = log.0.lock().unwrap();
+        assert!(text.contains("received request") && text.contains("tools/call"), "it is heard: {text}");
+        let found = text.lines().find(|line| line.contains("hunter2"));
+        assert!(found.is_none(), "{found:?}");
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments};
 use crate::provider::call_ids::{CallIds, digest};
+use crate::provider::media_types::{IMAGES, Refused, checked, document_text};
 use crate::provider::parts::{
     Object, Source, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
 };
@@ -92,11 +93,29 @@ fn read_source(source: &Value) -> Option<Media> {
         "file" => Media::file_id(field("file_id")?),
         _ => return None,
     };
-    (write_source(&media, "") == *source).then_some(media)
+    (write_source(&media) == *source).then_some(media)
 }
 
-fn write_source(media: &Media, default_mime: &str) -> Value {
-    let mime = media.mime_type.as_deref().unwrap_or(default_mime);
+/// The documents of Anthropic; a URL is that of a PDF.
+///
+/// Source: Anthropic's pages on [PDF support](https://platform.claude.com/docs/en/build-with-claude/pdf-support) and on
+/// [files](https://platform.claude.com/docs/en/build-with-claude/files), and the types of its SDK.
+const DOCUMENTS: &[&str] = &["application/pdf", "text/plain"];
+
+/// Writes the source of a document: a PDF, or any text as plain text.
+fn document_source(media: &Media) -> Result<Value, Refused> {
+    if let Some(text) = document_text(media) {
+        return Ok(json!({"type": "text", "media_type": "text/plain", "data": text}));
+    }
+    let media = match media.source {
+        MediaSource::FileId(_) => checked(media, "a document", DOCUMENTS)?,
+        _ => checked(media, "a document", &["application/pdf", "text in memory"])?,
+    };
+    Ok(write_source(&media))
+}
+
+fn write_source(media: &Media) -> Value {
+    let mime = media.mime_type.as_deref().unwrap_or_default();
     match &media.source {
         MediaSource::Data(bytes) => match str::from_utf8(bytes) {
             Ok(text) if mime == "text/plain" => json!({"type": "text", "media_type": mime, "data": text}),
@@ -126,7 +145,7 @@ pub(super) fn write(
     provider: &str,
     place: Place,
     ids: &CallIds,
-) -> Result<Option<Value>, &'static str> {
+) -> Result<Option<Value>, Refused> {
     let rest = part.provider_data_of(provider);
     let mut block = match &part.content {
         Content::Text(text) | Content::Refusal(text) => {
@@ -149,21 +168,24 @@ pub(super) fn write(
             let (id, input) = (ids.get(&call.id), arguments_object(&call.args));
             object(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}))
         }
-        Content::Image(media) => object(json!({"type": "image", "source": write_source(media, "image/png")})),
+        Content::Image(media) => {
+            let media = checked(media, "an image", IMAGES)?;
+            object(json!({"type": "image", "source": write_source(&media)}))
+        }
         Content::Document(media) => {
             if place.is_assistant && place.is_2026 {
-                return Err("a document in a message of the assistant, which version 2026-10-21 refuses");
+                let what = "a document in a message of the assistant, which version 2026-10-21 refuses";
+                return Err(what.into());
             }
-            let mut block =
-                object(json!({"type": "document", "source": write_source(media, "application/pdf")}));
+            let mut block = object(json!({"type": "document", "source": document_source(media)?}));
             if let Some(name) = &media.name {
                 block.insert("title".into(), name.clone().into());
             }
             block
         }
-        Content::Audio(_) => return Err("sound"),
+        Content::Audio(_) => return Err("sound".into()),
         Content::Resource(resource) => {
-            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            let text = resource_text(resource).ok_or("a resource that is not text")?;
             if text.trim().is_empty() {
                 return Ok(None);
             }

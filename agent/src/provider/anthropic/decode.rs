@@ -10,7 +10,7 @@ use super::{blocks, errors};
 use crate::message::{Content, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::parts::{Object, Source, count, count_at, some_text, text};
+use crate::provider::parts::{Object, Source, cost, count, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
@@ -414,6 +414,8 @@ fn usage(raw: &Object) -> Usage {
     let mut usage = Usage::new(input, count("output_tokens"));
     (usage.cache_read, usage.cache_write) = (cache_read, cache_write);
     usage.reasoning = reasoning.unwrap_or_default();
-    usage.raw = Some(Value::Object(raw.clone()));
+    let raw = Value::Object(raw.clone());
+    usage.cost = cost(&raw);
+    usage.raw = Some(raw);
     usage
 }

@@ -8,8 +8,9 @@ use super::{AnthropicMessages, AnthropicVersion, managed};
 use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
 use crate::provider::call_ids::CallIds;
-use crate::provider::parts::{Object, add_options, add_rest, own_data};
-use crate::provider::{HttpRequest, schema};
+use crate::provider::media_types::shown_result;
+use crate::provider::parts::{OPENING, Object, add_options, add_rest, is_first, own_data};
+use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
 
@@ -18,6 +19,9 @@ const MAX_TOKENS: u64 = 4096;
 
 /// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 const MAX_CACHE_MARKS: usize = 4;
+
+/// Names the media of failed results, which follow the results.
+const SHOWN_AFTER: &str = "What the tool shows follows the results.";
 
 /// The smallest thinking budget that Anthropic accepts.
 const MIN_BUDGET: u64 = 1024;
@@ -102,10 +106,16 @@ impl Encoder<'_> {
         if let Some(container) = self.container() {
             set("container", container.clone());
         }
+        // Source: Anthropic's answer to others, `stop_sequences: each stop sequence must contain non-whitespace`.
+        if request.stop.iter().any(|stop| stop.trim().is_empty()) {
+            let text = "Anthropic does not take a stop sequence of white space";
+            return Err(invalid(text.to_owned()).with_code("blank_stop_sequence"));
+        }
         if !request.stop.is_empty() {
             set("stop_sequences", request.stop.clone().into());
         }
-        if let Some(user) = request.metadata.get("user_id") {
+        metadata::only_user_id(request, "Anthropic")?;
+        if let Some(user) = metadata::user_id(request)? {
             set("metadata", json!({"user_id": user}));
         }
         self.sampling(&thought, &mut set);
@@ -259,6 +269,8 @@ impl Encoder<'_> {
             if rendered.strict {
                 tool["strict"] = true.into();
             }
+            let schema = tool["input_schema"].clone();
+            tools::set_examples(&mut tool, definition, &schema);
             tools.push(tool);
         }
         for tool in &request.managed_tools {
@@ -274,7 +286,12 @@ impl Encoder<'_> {
         let mut messages: Vec<Value> = Vec::new();
         // Whether the last message receives the results of a turn, and what follows them.
         let mut takes_results = false;
+        // What failed results show: a failed result accepts only text, so the rest follows the last result of the turn.
+        let mut shown: Vec<Value> = Vec::new();
         for message in &self.request.messages {
+            if !matches!(**message, Message::ToolResult(_)) {
+                add_blocks(&mut messages, &mut shown);
+            }
             match &**message {
                 Message::User(user) => {
                     let data = own_data(&self.model.provider, user.provider_data.as_ref());
@@ -296,7 +313,7 @@ impl Encoder<'_> {
                     takes_results = false;
                 }
                 Message::ToolResult(result) => {
-                    let block = self.tool_result(result)?;
+                    let block = self.tool_result(result, &mut shown)?;
                     let takes = takes_results
                         && !is_apart(own_data(&self.model.provider, result.provider_data.as_ref()));
                     match messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
@@ -308,12 +325,19 @@ impl Encoder<'_> {
                 Message::Unknown(_) => {}
             }
         }
+        add_blocks(&mut messages, &mut shown);
         if messages.is_empty() && !self.request.messages.is_empty() {
             return Err(invalid(
                 "nothing of the conversation is left to send: it is all white space".to_owned(),
             ));
         }
         trim_last(&mut messages);
+        // Source: the answer to other requests, `messages: first message must use the "user" role`
+        // (https://github.com/lobehub/lobehub/issues/1601).
+        let needs_user = !is_first(&self.request.messages, &self.model.provider);
+        if needs_user && messages.first().is_some_and(|first| first["role"] == "assistant") {
+            messages.insert(0, json!({"role": "user", "content": OPENING}));
+        }
         Ok(messages)
     }
 
@@ -374,18 +398,36 @@ impl Encoder<'_> {
         }
         let mut content = Vec::new();
         for part in parts {
-            let block = blocks::write(part, provider, place, &self.ids)
-                .map_err(|what| invalid(format!("Anthropic does not take {what}")))?;
+            let block =
+                blocks::write(part, provider, place, &self.ids).map_err(|refused| refused.by("Anthropic"))?;
             content.extend(block);
         }
         Ok(content.into())
     }
 
-    fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
+    fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
         let mut block = Object::new();
         block.insert("type".into(), "tool_result".into());
         block.insert("tool_use_id".into(), self.ids.get(&result.call_id).into());
-        let content = self.content(&result.content, self.place(false))?;
+        let place = self.place(false);
+        let write = |part: &Part| blocks::write(part, &self.model.provider, place, &self.ids);
+        let parts = shown_result(&result.content, "Anthropic", write);
+        let mut content = self.content(&parts, place)?;
+        // Anthropic refuses others: `all content must be type "text" if "is_error" is true`.
+        if let Some(blocks) = content.as_array_mut().filter(|_| result.is_error) {
+            let (texts, others): (Vec<Value>, Vec<Value>) =
+                std::mem::take(blocks).into_iter().partition(|block| block["type"] == "text");
+            *blocks = texts;
+            if !others.is_empty() {
+                if blocks.is_empty() {
+                    blocks.push(json!({"type": "text", "text": SHOWN_AFTER}));
+                }
+                let id = self.ids.get(&result.call_id);
+                let note = format!("What `{}` (call {id}) shows:", result.tool);
+                shown.push(json!({"type": "text", "text": note}));
+                shown.extend(others);
+            }
+        }
         if !is_blank(&content) {
             block.insert("content".into(), content);
         }
@@ -395,6 +437,13 @@ impl Encoder<'_> {
         let data = own_data(&self.model.provider, result.provider_data.as_ref());
         add_rest(&mut block, data.and_then(|data| data.get("block")));
         Ok(block.into())
+    }
+}
+
+/// Adds blocks to the last message, which has the results that they belong to.
+fn add_blocks(messages: &mut [Value], blocks: &mut Vec<Value>) {
+    if let Some(content) = messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
+        content.append(blocks);
     }
 }
 

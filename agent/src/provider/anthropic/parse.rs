@@ -13,7 +13,7 @@ use crate::model::{
     ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking, ToolChoice,
 };
 use crate::provider::Protocol as _;
-use crate::provider::parts::{Object, Source, options_for, take_text, text};
+use crate::provider::parts::{Object, Source, mark_first, name_protocol, options_for, take_text, text};
 use crate::provider::tools::read_tool;
 
 pub(super) fn request(
@@ -31,6 +31,8 @@ pub(super) fn request(
     for message in messages {
         reader.message(message)?;
     }
+    mark_first(&mut reader.messages, provider);
+    name_protocol(&mut reader.messages, provider, protocol.api(), model);
     let mut request = ModelRequest::new(reader.messages);
     request.system = system(given.get("system")).map(Into::into);
     request.max_tokens = given.get("max_tokens").and_then(Value::as_u64);
@@ -144,7 +146,6 @@ impl Reader<'_> {
                 for call in assistant.tool_calls() {
                     self.tools_of_calls.insert(call.id.clone(), call.name.clone());
                 }
-                self.provider.clone_into(&mut assistant.provider);
                 assistant.provider_data = data(fields, false);
                 self.messages.push(assistant.into());
             }

@@ -277,8 +277,9 @@ fn a_request_has_everything_in_its_place() {
             {"type": "tool_use", "id": "c_2", "name": "add", "input": {"invalid_json": "{broken"}}]},
         {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "c_1", "content": "3"},
-            {"type": "tool_result", "tool_use_id": "c_2", "content": [{"type": "text", "text": "no"},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}}], "is_error": true},
+            {"type": "tool_result", "tool_use_id": "c_2", "content": [{"type": "text", "text": "no"}], "is_error": true},
+            {"type": "text", "text": "What `add` (call c_2) shows:"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}},
             {"type": "text", "text": "And?"}]},
     ]);
     assert_eq!(body["messages"], messages);

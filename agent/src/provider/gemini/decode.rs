@@ -241,7 +241,7 @@ impl Decoder for GeminiDecoder {
             return chunks.iter().try_for_each(|chunk| self.chunk(chunk, &chunk.to_string(), out));
         }
         if !chunk.is_object() {
-            return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
+            return Err(ModelError::protocol("an event of the stream is not an object").with_body(event.data));
         }
         self.chunk(&chunk, event.data, out)
     }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::{Gemini, GeminiVersion, managed, models, parts};
 use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
-use crate::provider::parts::{Object, add_rest, merge_options, own_data, text};
-use crate::provider::{HttpRequest, schema};
+use crate::provider::media_types::shown_result;
+use crate::provider::parts::{OPENING, Object, add_rest, is_first, merge_options, own_data, text};
+use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::tool::dialect::tools_in_dialect;
 
 /// Replaces the signature of a call that Gemini did not make.
@@ -73,11 +74,19 @@ impl Encoder<'_> {
     fn body(mut self) -> Result<Object, ModelError> {
         let request = self.request;
         let options = request.provider_options.get(&self.model.provider);
+        metadata::none(request, "Gemini")?;
         // Cached content has its own system prompt and tools.
         let is_cached =
             options.and_then(|options| options.get("cachedContent")).is_some_and(Value::is_string);
         let mut body = Object::new();
-        body.insert("contents".into(), self.contents()?.into());
+        let mut contents = self.contents()?;
+        // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content is
+        // the beginning of its conversation.
+        let needs_user = !is_cached && !is_first(&request.messages, &self.model.provider);
+        if needs_user && contents.first().is_some_and(|first| first["role"] == "model") {
+            contents.insert(0, content("user", vec![json!({"text": OPENING})], None));
+        }
+        body.insert("contents".into(), contents.into());
         let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
         if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty() && !is_cached) {
             set("systemInstruction", json!({"parts": [{"text": system}]}));
@@ -111,7 +120,8 @@ impl Encoder<'_> {
             set("topP", top_p.into());
         }
         if request.stop.len() > MAX_STOPS {
-            return Err(invalid(format!("Gemini takes at most {MAX_STOPS} texts that end a reply")));
+            let text = format!("Gemini takes at most {MAX_STOPS} stop sequences");
+            return Err(invalid(text).with_code("too_many_stop_sequences"));
         }
         if !request.stop.is_empty() {
             set("stopSequences", request.stop.clone().into());
@@ -136,7 +146,8 @@ impl Encoder<'_> {
         let (key, _, dialect) = self.protocol.schemas.fields();
         let mut declarations: Vec<Value> = Vec::new();
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
-            let mut tool = json!({"name": definition.name(), "description": definition.description()});
+            let description = tools::description(definition, request);
+            let mut tool = json!({"name": definition.name(), "description": description});
             tool[key] = rendered.rendered.schema;
             declarations.push(tool);
         }
@@ -211,8 +222,7 @@ impl Encoder<'_> {
     fn parts(&self, parts: &[Part]) -> Result<Vec<Value>, ModelError> {
         let mut written = Vec::new();
         for part in parts {
-            let part = parts::write(part, &self.model.provider)
-                .map_err(|what| invalid(format!("Gemini does not take {what}")))?;
+            let part = parts::write(part, &self.model.provider).map_err(|refused| refused.by("Gemini"))?;
             written.extend(part);
         }
         Ok(written)
@@ -248,7 +258,8 @@ impl Encoder<'_> {
         data: Option<&Value>,
     ) -> Result<Vec<Value>, ModelError> {
         let (mut said, mut media) = (Vec::new(), Vec::new());
-        for part in &result.content {
+        let write = |part: &Part| parts::write(part, &self.model.provider);
+        for part in shown_result(&result.content, "Gemini", write).iter() {
             match part.content {
                 Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_) => {
                     media.push(part.clone());
@@ -305,5 +316,5 @@ pub(super) fn answer(content: &[Part], result: &ToolResultMessage) -> Value {
         _ => String::new(),
     });
     let key = if result.is_error { "error" } else { "output" };
-    json!({ key: words.collect::<String>() })
+    json!({ key: words.collect::<Vec<_>>().join("\n") })
 }

@@ -12,7 +12,7 @@ use crate::model::{
     ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking, ToolChoice,
 };
 use crate::provider::Protocol as _;
-use crate::provider::parts::{Object, Source, merge_options_for, take_text, text};
+use crate::provider::parts::{Object, Source, mark_first, merge_options_for, name_protocol, take_text, text};
 use crate::provider::tools::read_tool;
 
 fn invalid(what: impl Into<String>) -> ModelError {
@@ -32,6 +32,8 @@ pub(super) fn request(
     for content in contents {
         reader.content(content)?;
     }
+    mark_first(&mut reader.messages, provider);
+    name_protocol(&mut reader.messages, provider, protocol.api(), "");
     let mut request = ModelRequest::new(reader.messages);
     request.system = given.get("systemInstruction").and_then(system).map(Into::into);
     if let Some(config) = given.get("generationConfig") {
@@ -165,7 +167,6 @@ impl Reader<'_> {
             self.calls.push_back((call.id.clone(), call.name.clone()));
         }
         let mut message = AssistantMessage::new(read);
-        self.provider.clone_into(&mut message.provider);
         message.provider_data = self.data(place(Some(rest), false));
         self.messages.push(message.into());
     }

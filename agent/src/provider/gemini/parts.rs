@@ -3,11 +3,14 @@
 //! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. Parts of
 //! tools that Gemini runs are kept whole.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::message::{
     Blob, Content, Media, MediaSource, Part, ProviderData, ProviderTool, ToolArguments, ToolCall,
 };
+use crate::provider::media_types::{Refused, checked, document_text, media_type};
 use crate::provider::parts::{
     Object, Source, add_rest, arguments_object, link_text, resource_text, some_text, take_text, text,
     with_rest,
@@ -80,12 +83,42 @@ fn media(fields: &Object) -> Option<Media> {
             None => media,
         }
     };
-    let (key, written) = write_media(&media, None);
+    let (key, written) = write_media(&media);
     (fields.get(key) == Some(&written)).then_some(media)
 }
 
-fn write_media(media: &Media, default_mime: Option<&str>) -> (&'static str, Value) {
-    let mime = media.mime_type.as_deref().or(default_mime);
+/// The media of Gemini. Video is a document here.
+///
+/// Source: Google's pages on [images](https://ai.google.dev/gemini-api/docs/image-understanding),
+/// [audio](https://ai.google.dev/gemini-api/docs/audio), [documents](https://ai.google.dev/gemini-api/docs/document-processing)
+/// and [input files](https://firebase.google.com/docs/ai-logic/input-file-requirements).
+const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+const AUDIO: &[&str] = &[
+    "audio/wav",
+    "audio/mpeg",
+    "audio/aiff",
+    "audio/aac",
+    "audio/ogg",
+    "audio/flac",
+    "audio/mp4",
+    "audio/pcm",
+    "audio/l16",
+    "audio/webm",
+    "audio/opus",
+];
+const DOCUMENTS: &[&str] = &["application/pdf", "text/*", "video/*"];
+
+/// Writes a document. Text of other types than Gemini's is plain text.
+fn document(media: &Media) -> Result<Cow<'_, Media>, Refused> {
+    let is_other = media_type(media).is_some_and(|mime| !mime.starts_with("text/"));
+    if is_other && document_text(media).is_some() {
+        return Ok(Cow::Owned(Media { mime_type: Some("text/plain".to_owned()), ..media.clone() }));
+    }
+    checked(media, "a document", DOCUMENTS)
+}
+
+fn write_media(media: &Media) -> (&'static str, Value) {
+    let mime = media.mime_type.as_deref();
     match &media.source {
         MediaSource::Data(bytes) => ("inlineData", json!({"mimeType": mime, "data": bytes.to_base64()})),
         MediaSource::Url(uri) | MediaSource::FileId(uri) => {
@@ -128,10 +161,10 @@ fn provider_tool(part: &Value) -> Option<ProviderTool> {
 ///
 /// # Errors
 /// Returns the kind of the part, if Gemini does not accept it.
-pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refused> {
     let rest = part.provider_data_of(provider);
-    let media = |media: &Media, default_mime| {
-        let (key, value) = write_media(media, Some(default_mime));
+    let media = |media: Cow<'_, Media>| {
+        let (key, value) = write_media(&media);
         json!({ key: value })
     };
     let written = match &part.content {
@@ -150,11 +183,11 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'stat
         Content::ToolCall(call) => {
             json!({"functionCall": {"name": call.name, "args": arguments_object(&call.args)}})
         }
-        Content::Image(image) => media(image, "image/png"),
-        Content::Audio(sound) => media(sound, "audio/wav"),
-        Content::Document(document) => media(document, "application/pdf"),
+        Content::Image(image) => media(checked(image, "an image", IMAGES)?),
+        Content::Audio(sound) => media(checked(sound, "sound", AUDIO)?),
+        Content::Document(file) => media(document(file)?),
         Content::Resource(resource) => {
-            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            let text = resource_text(resource).ok_or("a resource that is not text")?;
             json!({"text": text})
         }
         Content::ResourceLink(link) => json!({"text": link_text(link)}),

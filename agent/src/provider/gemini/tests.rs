@@ -120,9 +120,9 @@ fn texts_with_signatures_are_never_merged() {
     ];
     let reply = reply(&api(), &stream(&chunks));
     assert_eq!(reply.text(), "abcde");
-    let written = body(&api(), "gemini-3-pro", &ModelRequest::new([Message::from(reply)]));
+    let written = body(&api(), "gemini-3-pro", &ModelRequest::new([Message::user("Go."), reply.into()]));
     assert_eq!(
-        written["contents"][0]["parts"],
+        written["contents"][1]["parts"],
         json!([{"text": "a"}, signed("b", "1"), signed("c", "2"), {"text": "de"}, signed("", "3")])
     );
 }

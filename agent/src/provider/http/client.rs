@@ -92,7 +92,7 @@ impl HttpClient {
             Proxy::Environment => builder,
             Proxy::None => builder.no_proxy(),
             Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url.expose()).map_err(|_| {
-                ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is no URL")
+                ModelError::new(ModelErrorKind::InvalidRequest, "the URL of the proxy is not a URL")
             })?),
         };
         let client = builder.build().map_err(|error| {
@@ -201,7 +201,7 @@ impl HttpClient {
             let mut value = reqwest::header::HeaderValue::from_str(secret.expose()).map_err(|_| {
                 ModelError::new(
                     ModelErrorKind::Auth,
-                    format!("the key is no text that the header `{name}` can have"),
+                    format!("the key has characters that are not allowed in the header `{name}`"),
                 )
             })?;
             value.set_sensitive(true);

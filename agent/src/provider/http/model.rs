@@ -84,7 +84,9 @@ pub enum BuildModelError {
         variable: String,
     },
     /// The address is not a valid URL.
-    #[error("`{url}` is no address of a server: write it with its scheme, like `https://api.example.com/v1`")]
+    #[error(
+        "`{url}` is not the address of a server: write it with its scheme, like `https://api.example.com/v1`"
+    )]
     #[non_exhaustive]
     BadAddress {
         /// The address, as far as it may be shown: without user, password, query and unknown parts of the path.

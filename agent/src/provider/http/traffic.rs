@@ -6,6 +6,7 @@ use super::Secret;
 use super::secret::searched;
 use crate::model::ModelError;
 use crate::panics::Observer;
+use crate::quoted::quoted_forms;
 
 /// A part of an HTTP exchange, as passed to [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic).
 ///
@@ -169,7 +170,7 @@ impl Drop for Tap {
 
 /// Masks secrets in text that arrives in pieces.
 struct Mask {
-    /// Each secret as it is and as it appears in JSON; longest first, so that of two with the same start the longer one is masked whole.
+    /// Each secret in all [forms](quoted_forms); longest first, so that of two with the same start the longer one is masked whole.
     secrets: Vec<Vec<u8>>,
     /// The end of the input, as long as a secret or a character may continue.
     held: Vec<u8>,
@@ -177,11 +178,8 @@ struct Mask {
 
 impl Mask {
     fn new(secrets: &[&str]) -> Self {
-        let mut all: Vec<Vec<u8>> = Vec::new();
-        for secret in secrets {
-            let json = serde_json::Value::from(*secret).to_string();
-            all.extend([secret.as_bytes().to_vec(), json.as_bytes()[1..json.len() - 1].to_vec()]);
-        }
+        let mut all: Vec<Vec<u8>> =
+            secrets.iter().flat_map(|secret| quoted_forms(secret)).map(String::into_bytes).collect();
         all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
         Self { secrets: all, held: Vec::new() }
@@ -263,6 +261,8 @@ mod tests {
             ("Bearer sk-x", "Bearer sk-x"),
             ("sk-123 sk-12 sk-1", "[redacted] [redacted]2 [redacted]"),
             (r#"{"k":"q\"x"}"#, r#"{"k":"[redacted]"}"#),
+            (r#"{"k":"{\"k\":\"q\\\"x\"}"}"#, r#"{"k":"{\"k\":\"[redacted]\"}"}"#),
+            (r#"{"k":"q\u0022x"}"#, r#"{"k":"[redacted]"}"#),
             ("größer – 🦀", "größer – 🦀"),
             ("cut at Bearer s", "cut at [redacted]"),
             ("cut at Be", "cut at Be"),

@@ -1,6 +1,6 @@
 //! Handling of messages and choices that both protocols of OpenAI share.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::message::{Content, Part, ProviderData};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ToolChoice};
@@ -26,6 +26,17 @@ pub(super) fn content(
         content.extend(write(part)?);
     }
     Ok(content.into())
+}
+
+/// Puts `Error:` before the content of a failed result, whatever parts it has: these APIs have no other way to send it.
+/// `text_kind` is the type of a text in a list.
+pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
+    match content {
+        Value::String(text) if text.is_empty() => text.push_str("Error: the tool gave no reason"),
+        Value::String(text) => text.insert_str(0, "Error: "),
+        Value::Array(parts) => parts.insert(0, json!({"type": text_kind, "text": "Error:"})),
+        _ => {}
+    }
 }
 
 /// Makes a message with this content and its other fields; `None` if it is empty now and was when it was read.
@@ -97,6 +108,27 @@ pub(super) fn read_content(
 pub(super) fn rest(provider: &str, fields: Object) -> Option<ProviderData> {
     (!fields.is_empty())
         .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))
+}
+
+/// Checks the name of a schema for the reply.
+///
+/// Source: `name` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create): letters, digits, `_` and
+/// `-`, at most 64.
+pub(super) fn check_output_name(name: &str) -> Result<(), ModelError> {
+    const MAX: usize = 64;
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if (1..=MAX).contains(&name.len()) && name.bytes().all(is_valid) {
+        return Ok(());
+    }
+    let text = format!(
+        "{name:?} is not a name for the schema of a reply: OpenAI takes 1 to {MAX} letters, digits, `_` and `-`"
+    );
+    Err(invalid(text).with_code("invalid_output_name"))
+}
+
+/// The error of a request with more stop sequences than this.
+pub(super) fn too_many_stops(max: usize) -> ModelError {
+    invalid(format!("OpenAI takes at most {max} stop sequences")).with_code("too_many_stop_sequences")
 }
 
 /// Writes the tool choice; `named` writes the choice of one tool.

@@ -15,6 +15,14 @@ pub(super) fn reasons(model: &str) -> bool {
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
 }
 
+/// Whether a model reasons when it is asked for this much thinking: a model that cannot turn it off reasons at every level.
+pub(super) fn is_reasoning(model: &str, level: Option<Thinking>) -> bool {
+    match level {
+        None => reasons(model),
+        Some(level) => effort(model, level) != "none",
+    }
+}
+
 /// Whether a model accepts stop sequences. Models that reason refuse them, even while reasoning is turned off.
 ///
 /// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; the

@@ -1,6 +1,7 @@
 //! What holds for every provider alike.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod edges;
 mod faults;
 mod managed;
 mod odd_replies;

@@ -9,7 +9,7 @@ use crate::runtime::cache::canonical;
 use crate::runtime::drive::Driver;
 use crate::runtime::segment::checked_args;
 use crate::runtime::telemetry;
-use crate::{FailureCode, StepKey, ToolContext, ToolOutcome};
+use crate::{StepKey, ToolContext};
 
 /// What a call comes to that was checked before.
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub(crate) enum CheckedAgain {
     Runs,
     /// It runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
+    /// It waits for a decision on other arguments than were decided on, or for its first one: `args` as it would run, and in their
+    /// canonical form.
+    Asks { args: ToolArguments, checked: ToolArguments },
     /// It does not run.
     Ends(Box<CallEnd>),
 }
@@ -26,6 +29,7 @@ pub(crate) enum CheckedAgain {
 impl Driver {
     /// Asks the rules of the assistant about each call that may run since the run was resumed.
     pub(in crate::runtime) async fn check_again(&mut self, calls: Vec<(StepKey, ToolCall)>) {
+        let mut asks = Vec::new();
         for (key, call) in calls {
             let ready = self.core(|core, _| core.ready_call(key.ord)).flatten();
             let Some(ready) = ready else { continue };
@@ -36,6 +40,7 @@ impl Driver {
                 CheckedAgain::RunsWith(args) => {
                     self.core(|core, _| core.replace_args(key.ord, args));
                 }
+                CheckedAgain::Asks { args, checked } => asks.push((key.ord, args, checked)),
                 CheckedAgain::Ends(end) => {
                     self.note(Note::CallEnded(key.ord, *end));
                     self.emit().await;
@@ -44,6 +49,10 @@ impl Driver {
             if self.stop.is_now() {
                 return;
             }
+        }
+        for (ord, args, checked) in asks {
+            self.core(|core, _| core.ask_again(ord, args, checked));
+            self.emit().await;
         }
     }
 }
@@ -64,15 +73,18 @@ pub(in crate::runtime) fn checked_again(
             let args = now.args.unwrap_or_else(|| asked.args.clone());
             let checked = |args: &ToolArguments| {
                 let call = ToolCall::new(&*call.id, &*call.name, args.clone());
-                tool.map(|tool| canonical(&checked_args(tool, &call, context)))
+                tool.map(|tool| checked_args(tool, &call, context)).unwrap_or_default()
             };
-            let is_same = checked(&args) == checked(&call.args);
-            match (ready.is_approved, now.approval.is_some(), is_same) {
-                (true, _, true) | (false, false, true) => return CheckedAgain::Runs,
-                (false, false, false) => return CheckedAgain::RunsWith(args),
-                (true, _, false) => stale("its arguments would be changed, and were approved as they were"),
-                (false, true, _) => stale("it needs approval now, and was not approved"),
-            }
+            let now_checked = checked(&args);
+            let is_same = canonical(&now_checked) == canonical(&checked(&call.args));
+            return match (ready.is_approved, now.approval.is_some(), is_same) {
+                (true, _, true) | (false, false, true) => CheckedAgain::Runs,
+                (false, false, false) => CheckedAgain::RunsWith(args),
+                // A decision counts for the arguments that it was made on.
+                (true, _, false) | (false, true, _) => {
+                    CheckedAgain::Asks { args, checked: ToolArguments::from(now_checked) }
+                }
+            };
         }
     };
     if end.outcome.is_error() {
@@ -82,9 +94,4 @@ pub(in crate::runtime) fn checked_again(
         end.edited_args = Some(call.args.clone());
     }
     CheckedAgain::Ends(Box::new(end))
-}
-
-fn stale(why: &str) -> CallEnd {
-    let text = format!("The call was not run: {why}. If it is still needed, call it again.");
-    CallEnd::new(ToolOutcome::failed(FailureCode::new("approval_stale"), text))
 }

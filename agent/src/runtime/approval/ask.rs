@@ -7,8 +7,10 @@ use futures_util::future::{Either, join_all, select};
 
 use super::edits::with_sent_secrets;
 use super::{Decision, Resumption};
+use crate::args::Plan;
 use crate::loop_core::{Answer, ApprovalRequest, CallEnd, Decided, Effect, Note, SteeringPolicy};
 use crate::message::{Message, ToolArguments, ToolCall};
+use crate::panics::catch;
 use crate::runtime::assistant::Config;
 use crate::runtime::drive::Driver;
 use crate::runtime::hooks::{BeforeCall, HookError, ToolCallInfo};
@@ -28,7 +30,8 @@ impl Driver {
         }
         let Some(approver) = self.config.approver.clone() else { return self.suspend().await };
         let asked = requests.iter().map(|(_, request)| {
-            let (approver, request) = (approver.clone(), request.clone());
+            let (approver, plan) = (approver.clone(), self.own_plan(&request.call.name));
+            let request = request.clone().with_plan(plan);
             async move { approver(request).await }
         });
         let asked: Vec<_> = asked.collect();
@@ -71,6 +74,13 @@ impl Driver {
             self.answer(Answer::Decisions(decided));
         }
         false
+    }
+
+    /// What reads the arguments of this tool for the run's source, if that is not what reads those of everybody.
+    fn own_plan(&self, tool: &str) -> Option<Plan> {
+        let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
+        let own = catch(|| tool.definition_for(source)).ok()?;
+        own.ok().flatten().map(|own| own.plan().clone())
     }
 
     /// What decisions come to now; none when the run was stopped meanwhile.
@@ -220,12 +230,11 @@ impl Edited {
     ) -> Self {
         let call = ToolCall { args: args.clone(), ..request.call };
         let tool = config.registry.get(&call.name).cloned();
-        let checked = tool.as_deref().and_then(|tool| {
-            let checked = check(tool, args, context.source()).ok()?;
-            Some(checked.value(tool, args))
-        });
+        let checked =
+            tool.as_deref().and_then(|tool| Some((tool, check(tool, args, context.source()).ok()?)));
         let reply = reply.filter(|message| matches!(**message, Message::Assistant(_)));
-        let info = ToolCallInfo::new(reply, call, checked.unwrap_or_default(), context.clone());
+        let checked = checked.as_ref().map(|(tool, checked)| (*tool, checked));
+        let info = ToolCallInfo::new(reply, call, checked, context.clone());
         Self { tool, info }
     }
 

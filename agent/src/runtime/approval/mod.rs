@@ -263,8 +263,8 @@ impl AssistantBuilder {
     /// let assistant = Assistant::builder(model)
     ///     .tools(tools![send])
     ///     .on_approval(|request| async move {
-    ///         match request.call.args.value().and_then(|args| args["amount"].as_u64()) {
-    ///             Some(0..=100) => Decision::Allow,
+    ///         match request.arg::<u64>("amount") {
+    ///             Ok(0..=100) => Decision::Allow,
     ///             _ => Decision::Deny("more than 100 needs a signature".into()),
     ///         }
     ///     })

@@ -97,7 +97,7 @@ pub enum ResumeError {
         id: String,
     },
     /// A result that comes later still cannot be delivered.
-    #[error("the outcome delivered for call `{call_id}` is no result: it is deferred itself")]
+    #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]
     #[non_exhaustive]
     StillDeferred {
         /// The call.
@@ -193,7 +193,7 @@ fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> 
             continue;
         }
         return Err(match call.asked {
-            Some(_) => ResumeError::ApprovalMismatch { request_id: call.request_id(), what: "signature" },
+            Some(_) => ResumeError::ApprovalMismatch { request_id: call.request_id, what: "signature" },
             None => ResumeError::Tampered { call_id: call.call.id },
         });
     }

@@ -142,6 +142,7 @@ mod tests {
     fn call(args: Value) -> CheckedCall {
         CheckedCall {
             at: 0,
+            request_id: "run/1/approval/0".to_owned(),
             key: StepKey::new("run", 1, StepKind::Tool, 0),
             call: ToolCall::new("c", "pay", args.clone()),
             fingerprint: 7,

@@ -1,19 +1,17 @@
 //! The store of an assistant, asked with patience and a limit.
 
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use tokio::time::Instant;
 
+use crate::panics::catch_future;
 use crate::store::{
     Begin, InvocationEnd, InvocationRecord, NewInvocation, SessionEntry, Store, StoreError, StoreErrorKind,
     StoredEntry,
 };
-use crate::tool::invoke::panic_text;
 use crate::{CancelToken, StepKey, ToolOutcome};
 
 /// How long a store may take for one thing, unless the application says otherwise.
@@ -98,7 +96,7 @@ impl Keeper {
     /// One try: within its time, its panics caught.
     async fn ask<T>(&self, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let late = |words: String| Err(StoreError::new(StoreErrorKind::Timeout, words));
-        let asked = pin!(AssertUnwindSafe(asked).catch_unwind());
+        let asked = pin!(catch_future(|| Box::pin(asked)));
         let left = pin!(async {
             match &self.asker {
                 Some(run) => run.leaves().await,
@@ -107,9 +105,8 @@ impl Keeper {
         });
         match tokio::time::timeout(self.options.patience, select(asked, left)).await {
             Ok(Either::Left((Ok(answer), _))) => answer,
-            Ok(Either::Left((Err(payload), _))) => {
-                let text = panic_text(payload);
-                tracing::error!(panic = %text, "the store panicked");
+            Ok(Either::Left((Err(panic), _))) => {
+                tracing::error!(%panic, "the store panicked");
                 Err(StoreError::new(StoreErrorKind::Other, "it panicked"))
             }
             Ok(Either::Right(_)) => {

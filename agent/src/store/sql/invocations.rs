@@ -74,7 +74,7 @@ fn read(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
 }
 
 fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| error::unreadable("a value that is no JSON", error))
+    serde_json::to_string(value).map_err(|error| error::unreadable("a value that is not JSON", error))
 }
 
 async fn get(connection: &mut sqlx::AnyConnection, id: &str) -> Result<Option<InvocationRecord>, StoreError> {

@@ -67,7 +67,7 @@ impl SqlStore {
         let path =
             std::path::absolute(path).map_err(|error| error::unusable("there is no such place", error))?;
         let Some(path) = path.to_str() else {
-            return Err(StoreError::new(StoreErrorKind::Other, "the path is no Unicode text"));
+            return Err(StoreError::new(StoreErrorKind::Other, "the path is not Unicode text"));
         };
         let connected = Self::connect(&format!("sqlite://{}?mode=rwc", encoded(path))).await;
         connected.map_err(|error| error.of_file(path))

@@ -61,7 +61,8 @@ impl SqlStore {
         entries: Vec<SessionEntry>,
     ) -> Result<u64, StoreError> {
         let write = |entry: &SessionEntry| {
-            serde_json::to_string(entry).map_err(|error| error::unreadable("an entry that is no JSON", error))
+            serde_json::to_string(entry)
+                .map_err(|error| error::unreadable("an entry that is not JSON", error))
         };
         let texts = entries.iter().map(write).collect::<Result<Vec<_>, _>>()?;
         let numbered: Vec<_> = (to_sql(expected) + 1..).zip(texts).collect();
@@ -131,7 +132,7 @@ impl SqlStore {
     async fn do_push(&self, session: &str, message: UserMessage) -> Result<bool, StoreError> {
         let Some(id) = &message.id else { return Err(no_id()) };
         let text = serde_json::to_string(&message)
-            .map_err(|error| error::unreadable("a message that is no JSON", error))?;
+            .map_err(|error| error::unreadable("a message that is not JSON", error))?;
         for _ in 0..TRIES {
             let done = sqlx::query(PUSH)
                 .bind(column(session))

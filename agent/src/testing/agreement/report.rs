@@ -28,7 +28,8 @@ pub struct AgreementReport {
     pub accepted: [usize; 3],
     /// The number of fitting values that the type itself refuses, as serde alone does: by a `TryFrom`, a format or a check.
     pub refused_by_type: usize,
-    /// The number of verdicts that were not compared, because readers of JSON Schema differ about numbers beyond 2^53.
+    /// The number of verdicts that were not compared, because readers of JSON Schema differ about numbers beyond 2^53, or an enum has
+    /// a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub not_compared: usize,
     pub(super) disagreements: Vec<Disagreement>,
     pub(super) count: usize,

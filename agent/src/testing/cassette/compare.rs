@@ -1,5 +1,6 @@
 //! Compares requests.
 
+use super::secrets::WITHHELD;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -30,6 +31,35 @@ impl Difference<'_> {
         let end = end.take_while(|(one, other)| one == other).count();
         100 - 90 * (begin + end) / longer
     }
+}
+
+/// Whether a request is the recorded one.
+pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
+    match (recorded, asked) {
+        (Value::String(recorded), Value::String(asked)) => text_matches(recorded, asked),
+        (Value::Array(recorded), Value::Array(asked)) => {
+            recorded.len() == asked.len()
+                && recorded.iter().zip(asked).all(|(one, other)| matches(one, other))
+        }
+        (Value::Object(recorded), Value::Object(asked)) => {
+            recorded.len() == asked.len()
+                && recorded.iter().all(|(key, one)| asked.get(key).is_some_and(|other| matches(one, other)))
+        }
+        (recorded, asked) => recorded == asked,
+    }
+}
+
+/// Whether a text is the recorded one. What stands for a secret stands for any text.
+fn text_matches(recorded: &str, asked: &str) -> bool {
+    let Some((begin, others)) = recorded.split_once(WITHHELD) else { return recorded == asked };
+    let (middle, end) = others.rsplit_once(WITHHELD).unwrap_or(("", others));
+    let inner = asked.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+    let Some(mut rest) = inner else { return false };
+    middle.split(WITHHELD).all(|part| {
+        let found = rest.split_once(part);
+        rest = found.map_or(rest, |(_, after)| after);
+        found.is_some()
+    })
 }
 
 /// Returns the request with the smallest difference, and its number counted from 1.
@@ -89,7 +119,7 @@ fn collect<'v>(path: &str, recorded: &'v Value, asked: &'v Value, found: &mut Ve
                 }
             }
         }
-        (one, other) if one == other => {}
+        (one, other) if matches(one, other) => {}
         (one, other) => push(path.to_owned(), Some(one), Some(other)),
     }
 }
@@ -121,6 +151,27 @@ fn shown(recorded: Option<&Value>, asked: Option<&Value>) -> (String, String) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_stands_for_a_secret_matches_any_text() {
+        let cases = [
+            ("a [secret] b", "a hunter2 b", true),
+            ("a [secret] b", "a b", false),
+            ("a [secret] b", "a hunter2 c", false),
+            ("[secret] and [secret]!", "one and two!", true),
+            ("[secret] and [secret]!", "one or two!", false),
+            ("[secret]", "", true),
+            ("same", "same", true),
+            ("same", "same thing", false),
+            // The beginning and the end are no common text.
+            ("ab[secret]ba", "aba", false),
+        ];
+        for (recorded, asked, is_same) in cases {
+            assert_eq!(matches(&json!([recorded]), &json!([asked])), is_same, "{recorded} {asked}");
+        }
+        assert!(!matches(&json!({"a": 1}), &json!({"a": 1, "b": 2})));
+        assert_eq!(differences(&json!({"a": "is [secret]"}), &json!({"a": "is hunter2"})), "");
+    }
 
     #[test]
     fn the_nearest_is_shown_where_it_differs() {

@@ -11,6 +11,7 @@
 
 use super::CassetteError;
 use super::scrub::Scrubber;
+use super::secrets::SecretValues;
 use crate::ToolDefinition;
 use crate::message::{AssistantMessage, Message};
 use crate::model::{Capabilities, ManagedTool, ModelInfo, ModelRequest, PromptCache, ToolChoice};
@@ -101,13 +102,15 @@ impl Tape {
 
     /// Expands what the file keeps in one place only.
     fn expand(&self, request: &mut Value, tools: &Map<String, Value>) -> Result<(), String> {
-        let Some(request) = request.as_object_mut() else { return Err("`request` is no object".to_owned()) };
+        let Some(request) = request.as_object_mut() else {
+            return Err("`request` is not an object".to_owned());
+        };
         if let Some(number) = request.shift_remove("continues") {
             let at = number.as_u64().and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
             let earlier = at
                 .and_then(|at| self.exchanges.get(at))
                 .and_then(|earlier| earlier.request.get("messages")?.as_array());
-            let mut messages = earlier.cloned().ok_or("`continues` is no earlier exchange")?;
+            let mut messages = earlier.cloned().ok_or("`continues` is not an earlier exchange")?;
             messages.extend(request.get("messages").and_then(Value::as_array).into_iter().flatten().cloned());
             request.insert("messages".to_owned(), messages.into());
         }
@@ -188,7 +191,7 @@ fn fingerprint(value: &Value) -> u64 {
 }
 
 /// Returns everything in a request that could change the reply of a provider, if it is set.
-pub(super) fn request_json(request: &ModelRequest) -> Value {
+pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -196,7 +199,8 @@ pub(super) fn request_json(request: &ModelRequest) -> Value {
         }
     };
     put("system", request.system.as_deref().map(Value::from));
-    let messages: Vec<Value> = request.messages.iter().map(|message| message_json(message)).collect();
+    let messages: Vec<Value> =
+        secrets.messages(&request.messages).map(|message| message_json(&message)).collect();
     put("messages", Some(messages.into()));
     let tools: Vec<Value> = request.tools.iter().map(tool_json).collect();
     put("tools", (!tools.is_empty()).then(|| tools.into()));

@@ -3,15 +3,17 @@
 mod compare;
 mod file;
 mod scrub;
+mod secrets;
 
 use crate::message::AssistantMessage;
 use crate::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
 };
-use compare::{differences, nearest};
+use compare::{differences, matches, nearest};
 use file::{Exchange, Tape, request_json};
 use futures_core::Stream;
 use scrub::Scrubber;
+use secrets::SecretValues;
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -69,6 +71,17 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// arrived are not recorded.
 ///
 /// # Secrets
+/// The file holds the conversation: what people, models and tools write is in it, except for what follows here. Review a recording before
+/// you commit it.
+///
+/// Arguments of calls that a tool marks with `#[arg(secret)]` are not in the file, and neither is a text of four or more characters that
+/// repeats one, wherever it stands: `[secret]` is written in its place, and stands for any text when requests are compared. On replay, the
+/// tool is called with a value that stands for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number
+/// for a number; a call that was refused is refused again, and the report about it is not
+/// compared. The arguments of calls to unknown tools are left out as a whole if any tool has
+/// secrets. What a tool computes from a secret (its length, say) is another on replay, and so is the decision of a check that refuses the
+/// value that stands for it: the run fails, and shows the difference.
+///
 /// A cassette never sees keys in headers. The following is replaced by `[scrubbed]` before anything is written or compared: text that looks
 /// like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values of
 /// environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own with [`secret`](Self::secret) and
@@ -165,14 +178,22 @@ impl Cassette {
         let tape = Tape::read(&self.path)?;
         let info = tape.info();
         let played = vec![false; tape.exchanges.len()];
-        Ok(self.model(info, State { tape, played, source: None }))
+        Ok(self.model(info, State { tape, played, source: None, secrets: SecretValues::default() }))
     }
 
     /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
     pub fn record(self, model: impl Model + 'static) -> CassetteModel {
         let info = model.info().clone();
         let tape = Tape::new(&info);
-        self.model(info, State { tape, played: Vec::new(), source: Some(Arc::new(model)) })
+        self.model(
+            info,
+            State {
+                tape,
+                played: Vec::new(),
+                source: Some(Arc::new(model)),
+                secrets: SecretValues::default(),
+            },
+        )
     }
 
     fn model(self, info: ModelInfo, state: State) -> CassetteModel {
@@ -216,6 +237,8 @@ struct State {
     played: Vec<bool>,
     /// The model that is asked while recording.
     source: Option<Arc<dyn Model>>,
+    /// What the file does not show of calls.
+    secrets: SecretValues,
 }
 
 impl CassetteModel {
@@ -259,7 +282,7 @@ impl CassetteModel {
     fn play(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
         let State { tape, played, .. } = &mut *state;
-        let same = |exchange: &&Exchange| exchange.request == *request;
+        let same = |exchange: &&Exchange| matches(&exchange.request, request);
         let next = (0..)
             .zip(&tape.exchanges)
             .find(|(at, exchange)| same(exchange) && !played.get(*at).copied().unwrap_or(true));
@@ -295,9 +318,12 @@ impl CassetteModel {
 
 impl Model for CassetteModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        let mut asked = request_json(request);
+        let (mut asked, source) = {
+            let mut state = self.lock();
+            state.secrets.add_request(request);
+            (request_json(request, &state.secrets), state.source.clone())
+        };
         self.cassette.scrubber.clean(&mut asked);
-        let source = self.lock().source.clone();
         match source {
             None => {
                 let reply = self.play(&asked);
@@ -343,13 +369,28 @@ struct Recording {
 impl Recording {
     fn keep(&mut self, end: Result<(), &ModelError>) -> Result<(), ModelError> {
         let Some(request) = self.request.take() else { return Ok(()) };
-        let mut exchange = match end {
-            Ok(()) => Exchange::of_reply(request, self.events.partial()),
-            Err(error) => Exchange::of_error(request, error),
-        };
-        exchange.clean(&self.model.cassette.scrubber);
         let mut state = self.model.lock();
-        state.tape.exchanges.push(exchange);
+        let scrubber = &self.model.cassette.scrubber;
+        let exchange = match end {
+            Ok(()) => {
+                let reply = state.secrets.add_reply(self.events.partial());
+                let mut exchange = Exchange::of_reply(request, &reply);
+                exchange.clean(scrubber);
+                state.secrets.restore(&mut exchange, &reply);
+                exchange
+            }
+            Err(error) => {
+                let mut exchange = Exchange::of_error(request, error);
+                exchange.clean(scrubber);
+                exchange
+            }
+        };
+        let State { tape, secrets, .. } = &mut *state;
+        tape.exchanges.push(exchange);
+        // A secret of this call may stand in an earlier exchange, for example in the prompt.
+        for exchange in &mut tape.exchanges {
+            secrets.clean(exchange);
+        }
         state.tape.write(&self.model.cassette.path).map_err(|error| {
             let text = format!("the cassette could not be written: {error}");
             ModelError::new(ModelErrorKind::Other, text).with_source(error)
@@ -396,7 +437,10 @@ impl Exchange {
         }
         let text = self.reply.as_ref().unwrap_or(&Value::Null).to_string();
         serde_json::from_str(&text).map_err(|error| {
-            ModelError::new(ModelErrorKind::Other, format!("a reply in the cassette is no message: {error}"))
+            ModelError::new(
+                ModelErrorKind::Other,
+                format!("a reply in the cassette is not a message: {error}"),
+            )
         })
     }
 
@@ -436,7 +480,7 @@ pub enum CassetteError {
         source: std::io::Error,
     },
     /// The file is not a cassette.
-    #[error("`{}` is no cassette: {reason}", path.display())]
+    #[error("`{}` is not a cassette: {reason}", path.display())]
     Format {
         /// The file.
         path: PathBuf,

@@ -4,10 +4,13 @@ use super::calls::{Counts, calls};
 use crate::message::{Message, OutcomeKind};
 use crate::model::{Model, ModelInfo, ModelRequest, ModelStream, Reply, StepCx, reply};
 use crate::testing::sample::samples;
+use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The number of reasons of checks that a report shows for each tool.
+const MAX_REASONS: usize = 8;
 /// The number of calls in one reply.
 const AT_ONCE: usize = 8;
 
@@ -128,6 +131,7 @@ impl SchemaModel {
         for tool in request.tools.iter() {
             let is_meant = self.only.is_empty() || self.only.iter().any(|name| name == tool.name());
             if is_meant && state.known.insert(tool.name().to_owned()) {
+                let has_checks = tool.plan().source().is_some_and(has_checks);
                 let made = calls(tool, self.counts).into_iter().map(|(kind, arguments)| SchemaCall {
                     tool: tool.name().to_owned(),
                     kind,
@@ -135,6 +139,7 @@ impl SchemaModel {
                     outcome: None,
                     code: None,
                     text: String::new(),
+                    has_checks,
                 });
                 state.left.extend(made);
             }
@@ -151,6 +156,18 @@ impl SchemaModel {
             state.made.push(call);
         }
         asked
+    }
+}
+
+/// Whether a type has checks of the tool's author. Texts that are parsed into types are marked, too.
+fn has_checks(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            let is_text = map.get("type").is_some_and(|kind| kind == "string");
+            map.get("x-checked") == Some(&Value::Bool(true)) && !is_text || map.values().any(has_checks)
+        }
+        Value::Array(items) => items.iter().any(has_checks),
+        _ => false,
     }
 }
 
@@ -237,8 +254,12 @@ impl fmt::Display for CallKind {
 ///
 /// /// Doubles a number.
 /// #[tool]
-/// fn double(#[arg(range(0..=100))] n: i64) -> i64 {
+/// fn double(#[arg(range(0..=100), validate = is_even)] n: i64) -> i64 {
 ///     n * 2
+/// }
+///
+/// fn is_even(n: &i64) -> Result<(), &'static str> {
+///     if n % 2 == 0 { Ok(()) } else { Err("even numbers only") }
 /// }
 ///
 /// # #[cfg(feature = "runtime")]
@@ -248,7 +269,10 @@ impl fmt::Display for CallKind {
 /// Assistant::builder(model.clone()).tools(tools![double]).build()?.prompt("Try it.").await?;
 /// let report = model.report();
 /// assert!(!report.calls().iter().any(is_bad));
-/// assert!(report.calls().iter().all(|call| call.kind != CallKind::Valid || call.is_completed()));
+/// let fits = |call: &SchemaCall| call.is_completed() || call.is_refused_by_check();
+/// assert!(report.calls().iter().all(|call| call.kind != CallKind::Valid || fits(call)));
+/// let odd = report.calls().iter().find(|call| call.is_refused_by_check()).unwrap();
+/// assert!(odd.reasons().next().unwrap().contains("even numbers only"));
 /// # Ok(()) }
 /// # #[cfg(not(feature = "runtime"))]
 /// # fn main() {}
@@ -268,6 +292,8 @@ pub struct SchemaCall {
     pub code: Option<String>,
     /// The text of the result.
     pub text: String,
+    /// Whether the tool has checks beyond its schema.
+    has_checks: bool,
 }
 
 impl SchemaCall {
@@ -281,12 +307,29 @@ impl SchemaCall {
         self.code.as_deref().is_some_and(|code| code == "invalid_arguments" || code == "retries_exhausted")
     }
 
+    /// Returns whether the schema accepts the arguments, and a check of the tool (`validate`) refused them. That is no fault: a check
+    /// knows what a schema cannot say.
+    pub fn is_refused_by_check(&self) -> bool {
+        matches!(self.kind, CallKind::Valid | CallKind::Boundary) && self.has_checks && self.is_refused()
+    }
+
+    /// Returns what is wrong with refused arguments, a line each, as the model was told: `/nights: …`.
+    pub fn reasons(&self) -> impl Iterator<Item = &str> {
+        let lines = self.text.lines().skip(1).filter(|_| self.is_refused());
+        lines.map_while(|line| {
+            let (number, reason) = line.split_once(". ")?;
+            number.bytes().all(|byte| byte.is_ascii_digit()).then_some(reason)
+        })
+    }
+
     /// Returns what should not have happened, if anything.
     fn fault(&self) -> Option<&'static str> {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),
             (_, Some("timeout")) => Some("the tool did not end in time"),
-            (CallKind::Valid | CallKind::Boundary, Some("invalid_arguments")) => {
+            (CallKind::Valid | CallKind::Boundary, Some("invalid_arguments"))
+                if !self.is_refused_by_check() =>
+            {
                 Some("what the schema takes was refused")
             }
             (CallKind::Beyond, _) if self.is_completed() => {
@@ -332,7 +375,8 @@ impl SchemaReport {
         &self.calls
     }
 
-    /// Asserts that no tool panicked or timed out, that none refused what its schema accepts, and that none accepted what is beyond it.
+    /// Asserts that no tool panicked or timed out, that none refused what its schema accepts, and that none accepted what is beyond it. A
+    /// tool with checks (`validate`) may refuse what its schema accepts; the report lists the reasons.
     ///
     /// # Panics
     /// Panics with the table and the calls otherwise, and if nothing was called.
@@ -340,6 +384,33 @@ impl SchemaReport {
     pub fn assert_safe(&self) {
         assert!(!self.calls.is_empty(), "nothing was called: the model was shown no tools");
         assert!(self.calls.iter().all(|call| call.fault().is_none()), "{self}");
+    }
+}
+
+impl SchemaReport {
+    /// Writes what is no fault, but should be known.
+    fn notes(&self, tool: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of_tool = || self.calls.iter().filter(|call| call.tool == tool);
+        let mut by_reason: Vec<(&str, usize)> = Vec::new();
+        for reason in of_tool().filter(|call| call.is_refused_by_check()).flat_map(SchemaCall::reasons) {
+            // Without the value, which differs from call to call.
+            let reason = reason.rsplit_once("; got ").map_or(reason, |(reason, _)| reason);
+            match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, count)) => *count += 1,
+                None => by_reason.push((reason, 1)),
+            }
+        }
+        for (reason, count) in by_reason.iter().take(MAX_REASONS) {
+            write!(f, "\n- `{tool}`: refused by a check, {count}×: {}", cut(reason))?;
+        }
+        if by_reason.len() > MAX_REASONS {
+            write!(f, "\n- `{tool}`: refused by checks for {} more reasons", by_reason.len() - MAX_REASONS)?;
+        }
+        let is_tried = of_tool().any(|call| call.kind == CallKind::Valid && call.outcome.is_some());
+        if is_tried && !of_tool().any(SchemaCall::is_completed) {
+            write!(f, "\n- `{tool}`: no call completed, so what it does with good arguments was not tried")?;
+        }
+        Ok(())
     }
 }
 
@@ -351,6 +422,7 @@ impl fmt::Display for SchemaReport {
                 tools.push(&call.tool);
             }
         }
+        let names = tools.clone();
         let width = tools.iter().map(|tool| tool.len()).max().unwrap_or(0).max(4);
         write!(f, "{:width$}  calls  completed  refused  failed", "tool")?;
         for tool in tools {
@@ -366,7 +438,9 @@ impl fmt::Display for SchemaReport {
         }
         for call in &self.calls {
             if let Some(fault) = call.fault() {
-                let told = call.text.lines().next().unwrap_or_default();
+                let reasons = call.reasons().collect::<Vec<_>>().join("; ");
+                let told =
+                    if reasons.is_empty() { call.text.lines().next().unwrap_or_default() } else { &reasons };
                 write!(
                     f,
                     "\n- `{}`, {}: {fault}\n  sent: {}\n  told: {told}",
@@ -375,6 +449,9 @@ impl fmt::Display for SchemaReport {
                     cut(&call.arguments)
                 )?;
             }
+        }
+        for tool in names {
+            self.notes(tool, f)?;
         }
         Ok(())
     }

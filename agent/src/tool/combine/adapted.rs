@@ -244,4 +244,8 @@ impl Tool for Adapted {
     fn requires(&self) -> &[StateKey] {
         self.inner.requires()
     }
+
+    fn reads_context(&self) -> bool {
+        self.inner.reads_context()
+    }
 }

@@ -3,6 +3,9 @@
 use super::words::{likeness, quoted, split, stems, telling};
 use super::{Lint, LintFinding};
 use crate::args::did_you_mean;
+use crate::schema::is_accepted_everywhere;
+#[cfg(feature = "macros")]
+use crate::tool::debug_secrets::{EXTENSION, is_shown_by};
 use crate::tool::definition::ToolDefinition;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -56,6 +59,11 @@ pub(super) fn tool(definition: &ToolDefinition, findings: &mut Vec<LintFinding>)
             find(Lint::EmptyWords, &parameter.path, message);
         }
         too_long(said, LONGEST_OF_PARAMETER, |message| find(Lint::LongDescription, &parameter.path, message));
+        if !is_accepted_everywhere(parameter.name) {
+            let message = "has a name that Anthropic refuses, with the whole request: write 1 to 64 ASCII letters, digits, `_`, `.` or `-`, \
+                           for example with `#[arg(rename = \"…\")]`";
+            find(Lint::RefusedName, &parameter.path, message.into());
+        }
         for message in ambiguous(parameter.schema) {
             find(Lint::AmbiguousWords, &parameter.path, message);
         }
@@ -72,12 +80,42 @@ pub(super) fn tool(definition: &ToolDefinition, findings: &mut Vec<LintFinding>)
     }
     too_long(said, LONGEST_OF_TOOL, |message| find(Lint::LongDescription, "", message));
     other_names(definition, &parameters, &mut find);
+    #[cfg(feature = "macros")]
+    secrets_in_debug(definition, &mut find);
+}
+
+/// Finds types of arguments whose `Debug` shows their secrets.
+#[cfg(feature = "macros")]
+fn secrets_in_debug(definition: &ToolDefinition, find: &mut impl FnMut(Lint, &str, String)) {
+    let mut types = BTreeSet::new();
+    definition.plan().source().into_iter().for_each(|schema| debug_types(schema, &mut types));
+    for name in types.into_iter().filter(|name| is_shown_by(name)) {
+        let short = name.rsplit("::").next().unwrap_or(name);
+        let message = format!(
+            "`Debug` of `{short}` shows its secret arguments: write it by hand without them, or do without it"
+        );
+        find(Lint::SecretInDebug, "", message);
+    }
+}
+
+/// Collects the names of the types with secrets that implement `Debug`.
+#[cfg(feature = "macros")]
+fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
+    match schema {
+        Value::Object(map) => {
+            types.extend(map.get(EXTENSION).and_then(Value::as_str));
+            map.values().for_each(|value| debug_types(value, types));
+        }
+        Value::Array(items) => items.iter().for_each(|item| debug_types(item, types)),
+        _ => {}
+    }
 }
 
 /// Checks tools against each other.
 pub(super) fn together(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
     let known: Vec<(BTreeSet<String>, BTreeSet<String>)> =
         definitions.iter().map(|tool| (stems(tool.name()), telling(tool.description()))).collect();
+    same_descriptions(definitions, findings);
     for (n, other) in definitions.iter().enumerate().take(MAX_COMPARED) {
         for (m, one) in definitions.iter().enumerate().take(n) {
             let (words, said) = (&known[n], &known[m]);
@@ -91,12 +129,8 @@ pub(super) fn together(definitions: &[ToolDefinition], findings: &mut Vec<LintFi
                     message,
                 });
             };
-            if same_text {
-                find(
-                    Lint::SameDescription,
-                    format!("has the description of `{}`: say how they differ", one.name()),
-                );
-            } else if words.1.len() >= 3 && said.1.len() >= 3 && likeness(&words.1, &said.1) >= ALIKE {
+            let are_long = words.1.len() >= 3 && said.1.len() >= 3;
+            if !same_text && are_long && likeness(&words.1, &said.1) >= ALIKE {
                 find(
                     Lint::LookAlike,
                     format!("is described nearly as `{}` is: say when to use which", one.name()),
@@ -222,26 +256,56 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
+/// Finds tools with the same description: one finding for each group, at its last tool.
+fn same_descriptions(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
+    let described =
+        definitions.iter().map(|tool| (tool.description().trim(), format!("`{}`", tool.name()), tool.name()));
+    for (others, tool) in groups(described) {
+        findings.push(LintFinding {
+            lint: Lint::SameDescription,
+            tool: tool.to_owned(),
+            path: String::new(),
+            message: format!("has the description of {others}: say how they differ"),
+        });
+    }
+}
+
+/// The same for parameters. The same field of several variants or items is one thing.
 fn same_parameters(parameters: &[Parameter<'_>], find: &mut impl FnMut(Lint, &str, String)) {
-    let mut told: HashMap<&str, &str> = HashMap::new();
-    for parameter in parameters {
-        let said = parameter.description();
-        if said.is_empty() {
-            continue;
-        }
-        match told.get(said) {
-            // The same field of several variants or items is one thing.
-            Some(first) if first.rsplit('/').next() != parameter.path.rsplit('/').next() => {
-                find(
-                    Lint::SameDescription,
-                    &parameter.path,
-                    format!("has the description of {first}: say how they differ"),
-                );
-            }
-            Some(_) => {}
-            None => drop(told.insert(said, &parameter.path)),
+    let mut seen = BTreeSet::new();
+    let described = parameters
+        .iter()
+        .filter(|parameter| seen.insert((parameter.description(), parameter.path.rsplit('/').next())))
+        .map(|parameter| (parameter.description(), parameter.path.clone(), parameter.path.as_str()));
+    for (others, path) in groups(described) {
+        find(Lint::SameDescription, path, format!("has the description of {others}: say how they differ"));
+    }
+}
+
+/// The groups with one description, as the last member and the list of the others. What has no description is in none.
+fn groups<'a>(described: impl Iterator<Item = (&'a str, String, &'a str)>) -> Vec<(String, &'a str)> {
+    const SHOWN: usize = 5;
+    let mut groups: Vec<Vec<(String, &str)>> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for (description, shown, name) in described.filter(|(description, ..)| !description.is_empty()) {
+        let at = *known.entry(description).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push((shown, name)),
+            None => groups.push(vec![(shown, name)]),
         }
     }
+    let list = |group: Vec<(String, &'a str)>| {
+        let ((_, last), others) = group.split_last().filter(|(_, others)| !others.is_empty())?;
+        let mut shown: Vec<&str> = others.iter().take(SHOWN).map(|(shown, _)| shown.as_str()).collect();
+        let more = others.len().saturating_sub(SHOWN);
+        let end = match (more, shown.len()) {
+            (0, 1) => return Some((shown.concat(), *last)),
+            (0, _) => shown.pop()?.to_owned(),
+            (more, _) => format!("{more} more"),
+        };
+        Some((format!("{} and {end}", shown.join(", ")), *last))
+    };
+    groups.into_iter().filter_map(list).collect()
 }
 
 /// Returns names in the descriptions that are similar to those of parameters.

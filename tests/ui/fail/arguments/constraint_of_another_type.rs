@@ -8,6 +8,8 @@ fn f(
     #[arg(length(1..=5))] b: u32,
     #[arg(pattern = "x")] c: Option<Vec<u8>>,
     #[arg(length(1))] d: bool,
+    #[arg(range(1..=5))] e: Vec<u8>,
+    #[arg(range(..=1))] f: bool,
 ) {
 }
 

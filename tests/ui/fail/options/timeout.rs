@@ -6,6 +6,10 @@ use agent::tool;
 fn f() {}
 
 /// Does it.
+#[tool(timeout = 10)]
+fn h() {}
+
+/// Does it.
 #[tool(timeout = "0s")]
 async fn g() {}
 

@@ -4,9 +4,8 @@ use super::{Segment, Walk};
 use crate::args::diagnose::document::{Doc, Shape};
 use crate::args::diagnose::outcome::Choice;
 use crate::args::issue::IssueCode;
-use crate::args::plan::{ExternalSpec, Folds, NodeId};
+use crate::args::plan::{ExternalSpec, NodeId, VariantNames};
 use crate::args::policy::{Rules, UnknownKeys};
-use crate::args::scalar::pick;
 use crate::args::suggest::did_you_mean;
 use crate::args::text::{MAX_VALUE, cut};
 use serde_json::Value;
@@ -17,7 +16,7 @@ impl<'w> Walk<'w, '_> {
         rules: Rules,
         tag: &'w str,
         variants: &'w [(String, NodeId)],
-        folds: &Folds,
+        known: &'w VariantNames,
         doc: &'w Doc<'_>,
     ) {
         let names = variants.iter().map(|v| v.0.as_str());
@@ -34,13 +33,12 @@ impl<'w> Walk<'w, '_> {
             Shape::Text(text) => Some(text.as_ref()),
             _ => None,
         };
-        let name = text.and_then(|text| pick(names.clone(), folds, text, rules));
-        match name.and_then(|name| variants.iter().find(|v| v.0 == name)) {
+        match text.and_then(|text| known.pick(variants, text, rules)) {
             Some((name, variant)) => {
-                if text != Some(name) {
+                if name.is_coerced {
                     self.bend_by(true);
                 }
-                self.check(*variant, doc);
+                self.check(variant, doc);
             }
             None => self.below(Segment::Key(tag), |walk| walk.not_a_word(None, names, text, sent)),
         }
@@ -53,8 +51,7 @@ impl<'w> Walk<'w, '_> {
         if unknown == UnknownKeys::Keep || unknown == UnknownKeys::Strip && self.shared.is_root(doc.raw) {
             return;
         }
-        if let [(key, inner)] = entries.as_slice()
-            && matches!(inner.shape, Shape::Object(_))
+        if let [(key, _)] = entries.as_slice()
             && variants.iter().any(|(name, _)| name == key)
             && !self.graph.has_key(variants, key)
         {
@@ -63,6 +60,18 @@ impl<'w> Walk<'w, '_> {
                     let shown = cut(key, MAX_VALUE);
                     issue.problem =
                         format!("unknown parameter; `{shown}` is a value of `{}`", cut(tag, MAX_VALUE));
+                });
+            });
+        }
+        if let [(key, inner)] = entries.as_slice()
+            && inner.entry(tag).is_some()
+            && !self.graph.has_key(variants, key)
+        {
+            return self.below(Segment::Key(key), |walk| {
+                walk.add(IssueCode::Unknown, |_, issue| {
+                    issue.problem =
+                        "unknown parameter: send what is inside, without anything around it".into();
+                    issue.is_mendable = true;
                 });
             });
         }
@@ -96,7 +105,7 @@ impl<'w> Walk<'w, '_> {
         match &doc.shape {
             Shape::Text(text) => {
                 if let Some(unit) = external.units.pick(text, self.graph.node(id).rules) {
-                    if unit != text {
+                    if unit.is_coerced {
                         self.bend_by(true);
                     }
                 } else {
@@ -104,10 +113,10 @@ impl<'w> Walk<'w, '_> {
                 }
             }
             Shape::Object(entries) => {
-                let Some((key, _)) = entries.first().filter(|(key, _)| entries.iter().all(|(k, _)| k == key))
-                else {
-                    return self.wrong(id, doc);
-                };
+                let Some((key, _)) = entries.first() else { return self.wrong(id, doc) };
+                if entries.iter().any(|(other, _)| other != key) {
+                    return self.fault(IssueCode::Type, "send exactly one of these", id, doc);
+                }
                 if external.variant(key).is_some() {
                     return self.check(external.object, doc);
                 }
@@ -125,6 +134,10 @@ impl<'w> Walk<'w, '_> {
                 self.found.loose |= loose;
             }
             Choice::Closest { clash: true, .. } | Choice::Nothing => self.wrong(id, doc),
+            Choice::Closest { .. } if matches!(&doc.shape, Shape::Object(entries) if self.stands_alone(id, entries).is_some()) =>
+            {
+                self.wrong(id, doc);
+            }
             Choice::Closest { branch, .. } if self.out.is_some() => self.check(branch, doc),
             Choice::Closest { count, .. } => self.found.count += count,
             Choice::Doubled => self.repeated(doc),

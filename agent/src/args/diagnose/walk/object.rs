@@ -1,12 +1,12 @@
 //! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
 
 use super::{Segment, Walk};
-use crate::args::diagnose::document::{Doc, Shape};
+use crate::args::diagnose::document::{Doc, Document, Shape};
 use crate::args::issue::IssueCode;
 use crate::args::plan::{Child, Kind, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
-use crate::args::suggest::did_you_mean;
+use crate::args::suggest::{did_you_mean, has_close_name};
 use crate::args::text::{MAX_VALUE, cut};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, collections::HashSet};
@@ -73,6 +73,7 @@ impl<'w> Walk<'w, '_> {
         } else {
             let known = self.out.as_ref().map_or(0, |out| out.len());
             self.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &unknown);
+            self.around(object, entries, &unknown);
             meant = self.perhaps_meant(
                 object,
                 entries,
@@ -127,12 +128,41 @@ impl<'w> Walk<'w, '_> {
                         let free = free.map(|(_, p)| p.name.as_str());
                         issue.suggestions = did_you_mean(key, free).into_iter().map(String::from).collect();
                     }
+                    if (issue.suggestions.is_empty() || key.contains(['.', '/']))
+                        && let Some((home, name)) = walk.graph.home(object, key)
+                    {
+                        let home = cut(home.unwrap_or(name), MAX_VALUE);
+                        issue.problem = if key.contains(name) && home == name {
+                            format!("unknown parameter; write `{home}`")
+                        } else {
+                            format!("unknown parameter; it belongs inside `{home}`")
+                        };
+                        issue.is_mendable = true;
+                    }
                     // At the top the list of all parameters follows anyway.
                     if issue.suggestions.is_empty() && walk.path.len() > 1 && walk.list_allowed() {
                         issue.allowed = object.props.iter().map(|p| Value::from(p.name.as_str())).collect();
                     }
                 });
             });
+        }
+    }
+
+    /// If the only key is unknown and holds an object that fits here, something was put around it.
+    fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
+        let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
+        else {
+            return;
+        };
+        let Shape::Object(below) = &inner.shape else { return };
+        let mut probe = Walk::new(self.shared, None);
+        probe.object(object, inner.raw, below);
+        if probe.found.count == 0
+            && !below.is_empty()
+            && let Some(issue) = self.out.as_mut().and_then(|out| out.last_mut())
+        {
+            issue.problem = "unknown parameter: send what is inside, without anything around it".into();
+            issue.is_mendable = true;
         }
     }
 
@@ -156,8 +186,12 @@ impl<'w> Walk<'w, '_> {
         if takes_anything || says_nothing(doc) || Walk::count(self.shared, prop.node, doc).count > 0 {
             return None;
         }
-        let issue = self.out.as_mut()?.last_mut().filter(|issue| issue.suggestions.is_empty())?;
-        issue.is_mendable = true;
+        let free =
+            object.props.iter().zip(given).filter(|(other, given)| !**given && other.name != prop.name);
+        if has_close_name(key, free.map(|(other, _)| other.name.as_str())) {
+            return None;
+        }
+        self.out.as_mut()?.last_mut()?.is_mendable = true;
         Some(key)
     }
 
@@ -205,10 +239,23 @@ impl<'w> Walk<'w, '_> {
                 walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, doc);
             }
         });
-        if !prop.required && !self.secret && !self.graph.node(prop.node).holds_secret && says_nothing(doc) {
+        let is_told = self.out.as_ref().is_some_and(|out| out.len() > known);
+        let may_show = !self.secret && !self.graph.node(prop.node).holds_secret;
+        if is_told && !prop.required && may_show && says_nothing(doc) {
+            let depth = self.path.len();
             for issue in self.out.iter_mut().flat_map(|out| out.iter_mut().skip(known)) {
-                issue.problem.push_str("; optional: leave it out if there is none");
                 issue.is_mendable = true;
+                if issue.problem.ends_with(LEAVE_OUT) {
+                    continue;
+                }
+                if issue.path.matches('/').count() > depth + 1 {
+                    issue.problem.push_str("; `");
+                    issue.problem.push_str(&cut(&prop.name, MAX_VALUE));
+                    issue.problem.push_str("` is");
+                } else {
+                    issue.problem.push(';');
+                }
+                issue.problem.push_str(LEAVE_OUT);
             }
         }
         self.secret = secret;
@@ -242,14 +289,24 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// Whether a value looks like a filler for one that does not exist.
-pub(crate) fn says_nothing(doc: &Doc<'_>) -> bool {
+const LEAVE_OUT: &str = " optional: leave it out if there is none";
+
+/// Whether a value looks like a filler for one that does not exist: a word for nothing, or a container of nothing else.
+fn says_nothing(doc: &Doc<'_>) -> bool {
+    let is_nothing = |doc: &Doc<'_>| doc.is_null() || says_nothing(doc);
     match &doc.shape {
-        Shape::Text(text) => is_filler(text),
-        Shape::Object(entries) => entries.is_empty(),
-        Shape::Array(items) => items.is_empty(),
+        Shape::Text(text) => is_filler(text) || is_empty_json(text),
+        Shape::Object(entries) => entries.iter().all(|(_, item)| is_nothing(item)),
+        // What was meant by null in a list is not known.
+        Shape::Array(items) => items.iter().all(says_nothing),
         _ => false,
     }
+}
+
+/// Whether a text is JSON of a container that says nothing.
+pub(crate) fn is_empty_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+        && Document::parse(text).is_ok_and(|document| says_nothing(&document.root))
 }
 
 /// Whether a text is a habitual word for nothing.

@@ -158,6 +158,8 @@ async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, Unread> {
 #[derive(Deserialize)]
 pub(in super::super) struct Envelope<'a> {
     #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(in super::super) id: Option<&'a RawValue>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
@@ -170,6 +172,8 @@ pub(in super::super) struct Envelope<'a> {
 /// The parameters that are looked at before they are handed on.
 #[derive(Deserialize)]
 struct Params<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
@@ -201,8 +205,50 @@ impl<'a> Envelope<'a> {
 
     /// The text of the arguments, if the message is a call.
     pub(in super::super) fn arguments(&self) -> Option<&'a str> {
-        let is_call = self.method.as_deref() == Some("tools/call");
-        self.params.as_ref().filter(|_| is_call)?.arguments.map(RawValue::get)
+        self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
+    }
+
+    fn is_call(&self) -> bool {
+        self.method.as_deref() == Some(CALL)
+    }
+
+    /// Returns the message without what it calls a tool with: `rmcp` writes whole messages to its log. `None` if it is none that can hold
+    /// arguments. A method that the protocol does not know may be a misspelled call. `kept` returns those arguments of a call that the
+    /// protocol has to see, by the name of the tool.
+    pub(in super::super) fn without_arguments(
+        &self,
+        kept: impl FnOnce(&str, &str) -> Option<Value>,
+    ) -> Option<String> {
+        let method = self.method.as_deref()?;
+        let is_known = |known: &&str| {
+            method.strip_prefix(known).is_some_and(|rest| rest.is_empty() || known.ends_with('/'))
+        };
+        if KNOWN.iter().any(is_known) {
+            return None;
+        }
+        let mut out = vec![format!("\"method\":{}", Value::from(method))];
+        let member = |key: &str, raw: Option<&RawValue>| raw.map(|raw| format!("\"{key}\":{}", raw.get()));
+        out.extend(member("jsonrpc", self.jsonrpc));
+        out.extend(member("id", self.id));
+        if let Some(sent) = &self.params {
+            let mut params: Vec<String> = member("_meta", sent.meta).into_iter().collect();
+            let name = sent.name.filter(|name| self.is_call() && name.get().starts_with('"'));
+            if let (Some(name), Some(arguments)) = (name, self.arguments()) {
+                // The protocol reports what is not an object.
+                let shown = match arguments.as_bytes().first() {
+                    Some(b'{') => {
+                        let name = serde_json::from_str::<String>(name.get()).unwrap_or_default();
+                        kept(&name, arguments).unwrap_or(Value::Null)
+                    }
+                    Some(b'n') => Value::Null,
+                    _ => json!([]),
+                };
+                params.push(format!("\"arguments\":{shown}"));
+            }
+            params.extend(member("name", name));
+            out.push(format!("\"params\":{{{}}}", params.join(",")));
+        }
+        Some(format!("{{{}}}", out.join(",")))
     }
 
     /// The protocol version that the request itself names.
@@ -217,6 +263,23 @@ impl<'a> Envelope<'a> {
         meta.version.map(Cow::into_owned)
     }
 }
+
+const CALL: &str = "tools/call";
+
+/// The methods of the protocol that call no tool, and prefixes of such.
+const KNOWN: [&str; 11] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "notifications/",
+    "ping",
+    "prompts/",
+    "resources/",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/",
+    "tools/list",
+];
 
 const NO_MESSAGE: Malformed = Malformed(-32600, "Invalid request: no message of JSON-RPC 2.0");
 
@@ -262,6 +325,47 @@ mod tests {
         let Ok(envelope) = Envelope::read(body) else { panic!() };
         assert_eq!(envelope.arguments(), Some(r#"{"a":1.0,"a":2}"#));
         assert_eq!(envelope.version(), None);
+    }
+
+    #[test]
+    fn arguments_are_taken_out_of_every_message_that_may_be_a_call() {
+        let passed_on = |body: &Value| {
+            let body = body.to_string();
+            let Ok(envelope) = Envelope::read(body.as_bytes()) else { panic!("{body}") };
+            let passed = envelope.without_arguments(|_, _| None);
+            passed.map_or_else(
+                || serde_json::from_str::<Value>(&body).unwrap(),
+                |passed| serde_json::from_str(&passed).unwrap(),
+            )
+        };
+        let call =
+            |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let secret = || json!({"pin": "hunter2"});
+        for (sent, passed) in [
+            (
+                call(json!({"name": "x", "arguments": secret(), "_meta": {"a": 1}})),
+                call(json!({"name": "x", "arguments": null, "_meta": {"a": 1}})),
+            ),
+            (call(json!({"name": "x", "arguments": "hunter2"})), call(json!({"name": "x", "arguments": []}))),
+            (
+                call(json!({"name": "x", "arguments": ["hunter2"]})),
+                call(json!({"name": "x", "arguments": []})),
+            ),
+            (call(json!({"name": "x", "arguments": null})), call(json!({"name": "x"}))),
+            (call(json!({"name": "x", "args": secret()})), call(json!({"name": "x"}))),
+            (call(json!({"tool": "x", "input": secret()})), call(json!({}))),
+            (call(json!({"name": secret(), "arguments": secret()})), call(json!({}))),
+        ] {
+            assert_eq!(passed_on(&sent), passed, "{sent}");
+        }
+        for method in ["tools/cal", "notifications", "", "tools/call/x"] {
+            let sent = json!({"jsonrpc": "2.0", "method": method, "params": {"arguments": secret()}});
+            assert_eq!(passed_on(&sent), json!({"jsonrpc": "2.0", "method": method, "params": {}}));
+        }
+        for method in ["ping", "notifications/cancelled", "tools/list", "resources/read"] {
+            let sent = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"cursor": "x"}});
+            assert_eq!(passed_on(&sent), sent);
+        }
     }
 
     #[tokio::test(flavor = "current_thread")]

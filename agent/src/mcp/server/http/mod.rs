@@ -207,7 +207,7 @@ impl HttpService {
 
     /// Passes a message with its caller's tools to the protocol.
     async fn dispatch(&self, mut visit: Visit, head: Parts, body: Bytes) -> Answer {
-        let (arguments, id) = match Envelope::read(&body) {
+        let (rest, id) = match Envelope::read(&body) {
             Err(Malformed(code, told)) => {
                 return rpc_error(StatusCode::BAD_REQUEST, None, code, told, None);
             }
@@ -215,16 +215,11 @@ impl HttpService {
                 if let Some(answer) = old_version(&envelope, &head) {
                     return answer;
                 }
-                (envelope.arguments(), envelope.id)
+                visit.arguments = envelope.arguments().map(|arguments| RawArguments::of(&body, arguments));
+                let kept = |tool: &str, arguments: &str| visit.catalogue.header_arguments(tool, arguments);
+                let rest = envelope.without_arguments(kept);
+                (rest.map_or_else(|| body.clone(), Bytes::from), envelope.id)
             }
-        };
-        visit.arguments = arguments.map(|arguments| RawArguments::of(&body, arguments));
-        let rest = match arguments {
-            // The protocol reports a message that is not an object.
-            Some(arguments) if arguments.starts_with('{') && !visit.catalogue.has_header_parameters() => {
-                without(&body, arguments)
-            }
-            _ => body.clone(),
         };
         let is_json = head
             .headers
@@ -244,14 +239,6 @@ impl HttpService {
 tokio::task_local! {
     /// The context of the current request, from which the protocol's handler is made.
     static VISIT: Arc<Visit>;
-}
-
-/// Returns the body with `null` in place of the arguments, which are parsed once, as text, by the argument engine.
-fn without(body: &Bytes, arguments: &str) -> Bytes {
-    let start = arguments.as_ptr().addr().saturating_sub(body.as_ptr().addr());
-    let (before, after) = (body.get(..start), body.get(start + arguments.len()..));
-    let (Some(before), Some(after)) = (before, after) else { return body.clone() };
-    [before, b"null", after].concat().into()
 }
 
 /// Error codes of JSON-RPC and of the protocol.

@@ -8,12 +8,13 @@ use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArgumen
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
 use crate::provider::openai::errors;
-use crate::provider::parts::{Object, count_at, data_url, media_from_url, some_text, take_text, text};
+use crate::provider::parts::{Object, cost, count_at, data_url, media_from_url, some_text, take_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
 /// The fields in which servers put the model's thinking, in order of preference.
-const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+pub(super) const THINKING_FIELDS: [&str; 4] =
+    ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
 
 /// State of a message that some servers require back.
 const STATE_FIELDS: [&str; 5] =
@@ -46,6 +47,8 @@ pub(super) struct ChatDecoder {
 struct Call {
     id: String,
     name: String,
+    /// Its index, once it was told: some servers leave it out of the first piece.
+    index: Option<u64>,
     /// Set once its name is known and its start was emitted.
     content_index: Option<usize>,
     /// Arguments that arrived before the name.
@@ -319,14 +322,24 @@ impl ChatDecoder {
             // A piece without any mark continues the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
             None if index.is_none() => by_id,
-            None => None,
+            // The index of a call that began without one.
+            None => {
+                let unnumbered = |at: &usize| self.calls.get(*at).is_some_and(|call| call.index.is_none());
+                let last = || self.calls.len().checked_sub(1).filter(|_| name.is_empty() && id.is_empty());
+                by_id.or_else(last).filter(unnumbered)
+            }
         };
-        found.unwrap_or_else(|| {
+        let at = found.unwrap_or_else(|| {
             self.calls.push(Call::default());
-            let at = self.calls.len() - 1;
-            self.by_index.extend(index.map(|index| (index, at)));
-            at
-        })
+            self.calls.len() - 1
+        });
+        if let (Some(index), Some(call)) = (index, self.calls.get_mut(at))
+            && call.index.is_none()
+        {
+            call.index = Some(index);
+            self.by_index.insert(index, at);
+        }
+        at
     }
 
     /// Emits what was read and not emitted yet.
@@ -522,6 +535,7 @@ fn usage(raw: Value) -> Usage {
         &["cache_creation_input_tokens"],
     ]);
     usage.total = total.unwrap_or(usage.total);
+    usage.cost = cost(&raw);
     usage.raw = Some(raw);
     usage
 }

@@ -6,17 +6,23 @@ use super::{Compat, EchoThinking, SystemRole, ThinkingField};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::call_ids::{CallIds, digest};
+use crate::provider::media_types::{IMAGES, Refused, checked, document_text, file_name, shown_result};
 use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::{managed, models};
 use crate::provider::parts::{
     Object, add_options, add_rest, data_url, link_text, own_data, resource_text, text,
 };
-use crate::provider::{HttpRequest, schema};
+use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
 
 /// State of a message that is sent back unchanged. (Annotations and audio are only for reading.)
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
+
+/// The maximum number of stop sequences that OpenAI accepts.
+///
+/// Source: <https://help.openai.com/en/articles/5072263-how-do-i-use-stop-sequences-in-the-openai-api>.
+const MAX_STOPS: usize = 4;
 
 pub(super) fn request(
     compat: &Compat,
@@ -24,7 +30,10 @@ pub(super) fn request(
     request: &ModelRequest,
 ) -> Result<HttpRequest, ModelError> {
     let ids = CallIds::new(&request.messages, |id, maker, number| {
-        call_id(compat, id, maker == model.provider, number)
+        let is_own = maker.map_or(model.provider.is_empty(), |reply| {
+            reply.provider == model.provider && (reply.api.is_empty() || reply.api == model.api)
+        });
+        call_id(compat, id, is_own, number)
     });
     let body = Encoder { compat, model, request, ids }.body()?;
     Ok(HttpRequest::post("/chat/completions", Value::Object(body)).with_header("accept", "text/event-stream"))
@@ -82,6 +91,7 @@ impl Encoder<'_> {
                     "`{own}` is known to take no schema for its reply: ask by a tool"
                 )));
             }
+            content::check_output_name(&output.name)?;
             let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
             let mut format = json!({"name": output.name, "schema": schema});
             if compat.strict {
@@ -96,7 +106,8 @@ impl Encoder<'_> {
         if let Some(level) = level {
             self.thinking(level, &mut set);
         }
-        let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
+        let told = level.filter(|_| compat.thinking != ThinkingField::None);
+        let is_reasoning = models::is_reasoning(name, told);
         let left_out = |setting: &str| {
             tracing::warn!(setting, model = name, "a reasoning model does not take this setting: left out");
         };
@@ -111,14 +122,31 @@ impl Encoder<'_> {
         }
         if !request.stop.is_empty() && !models::takes_stop(name) {
             left_out("stop");
+        } else if compat.openai_limits && request.stop.len() > MAX_STOPS {
+            return Err(content::too_many_stops(MAX_STOPS));
         } else if !request.stop.is_empty() {
             set("stop", request.stop.clone().into());
         }
         if let Some(key) = &request.cache.key {
             set("prompt_cache_key", key.as_str().into());
         }
-        if let Some(user) = request.metadata.get("user_id") {
-            set("user", user.clone());
+        let options = request.provider_options.get(&self.model.provider);
+        if let Some(user) = metadata::user_id(request)? {
+            set("user", user.into());
+        }
+        let tags = metadata::tags(request)?;
+        if !tags.is_empty() {
+            // Source: OpenAI's answer to others, `The 'metadata' parameter is only allowed when 'store' is enabled`
+            // (https://github.com/tmc/langchaingo/issues/1484).
+            let is_stored = options.is_some_and(|options| options.get("store") == Some(&Value::Bool(true)));
+            if compat.openai_limits && !is_stored {
+                return Err(metadata::refused(
+                    &tags,
+                    "Chat Completions",
+                    "it takes others than `user_id` only for stored replies: set the provider option `store`",
+                ));
+            }
+            set("metadata", tags.into());
         }
         for tool in &request.managed_tools {
             if let ManagedTool::WebSearch(search) = tool {
@@ -127,7 +155,7 @@ impl Encoder<'_> {
                 set(field, value);
             }
         }
-        add_options(&mut body, request.provider_options.get(&self.model.provider));
+        add_options(&mut body, options);
         Ok(body)
     }
 
@@ -173,7 +201,7 @@ impl Encoder<'_> {
         for (definition, rendered) in request.tools.iter().zip(tools_in_dialect(&request.tools, dialect)) {
             let mut function = json!({
                 "name": definition.name(),
-                "description": definition.description(),
+                "description": tools::description(definition, request),
                 "parameters": rendered.rendered.schema,
             });
             if rendered.strict {
@@ -229,7 +257,7 @@ impl Encoder<'_> {
                         EchoThinking::Never => false,
                     };
                     messages.extend(self.assistant(assistant, echoes)?);
-                    let write = |part: &Part| write(part, &self.model.provider).ok().flatten();
+                    let write = |part: &Part| write(part, &self.model.provider, self.compat).ok().flatten();
                     shown.extend(content::made_elsewhere(&assistant.content, self.model, write));
                 }
                 Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
@@ -243,12 +271,25 @@ impl Encoder<'_> {
     }
 
     fn part(&self, part: &Part) -> Result<Option<Value>, ModelError> {
-        write(part, &self.model.provider)
-            .map_err(|what| invalid(format!("Chat Completions does not take {what}")))
+        write(part, &self.model.provider, self.compat).map_err(|refused| refused.by("Chat Completions"))
     }
 
+    /// Writes texts as one text, a line each: not every server takes a list. A list that was read from a request stays one.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
-        content::content(parts, &self.model.provider, |part| self.part(part))
+        let provider = self.model.provider.as_str();
+        let content = content::content(parts, provider, |part| self.part(part))?;
+        let is_own = |part: &Part| {
+            part.provider_data_of(provider).is_some() || matches!(part.content, Content::Opaque(_))
+        };
+        let plain = |part: &Value| match part.as_object() {
+            Some(part) if part.len() == 2 && part.get("type").is_some_and(|kind| kind == "text") => {
+                part.get("text").and_then(Value::as_str).map(str::to_owned)
+            }
+            _ => None,
+        };
+        let lines = content.as_array().filter(|list| !list.is_empty() && !parts.iter().any(is_own));
+        let lines = lines.and_then(|list| list.iter().map(plain).collect::<Option<Vec<String>>>());
+        Ok(lines.map_or(content, |lines| lines.join("\n").into()))
     }
 
     fn assistant(&self, message: &AssistantMessage, echoes: bool) -> Result<Option<Value>, ModelError> {
@@ -335,8 +376,10 @@ impl Encoder<'_> {
 
     fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
+        let write = |part: &Part| write(part, provider, self.compat);
+        let parts = shown_result(&result.content, "Chat Completions", write);
         let (mut texts, mut media) = (Vec::new(), Vec::new());
-        for part in &result.content {
+        for part in parts.iter() {
             // Fields of a result of this server are sent back in place.
             if is_media(part) && part.provider_data_of(provider).is_none() {
                 media.push(part);
@@ -359,11 +402,8 @@ impl Encoder<'_> {
                 shown.extend(self.part(part)?);
             }
         }
-        // This API has no other way to send it.
-        if result.is_error
-            && let Value::String(text) = &mut content
-        {
-            text.insert_str(0, "Error: ");
+        if result.is_error {
+            content::mark_failed(&mut content, "text");
         }
         let mut wire = Object::new();
         wire.insert("role".into(), "tool".into());
@@ -410,26 +450,34 @@ fn is_media(part: &Part) -> bool {
 }
 
 /// Writes a part of a content list. `None` for parts that must not or need not be sent.
-pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
+///
+/// # Errors
+/// Returns what the API does not accept.
+pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Option<Value>, Refused> {
     let rest = part.provider_data_of(provider);
     let written = match &part.content {
         Content::Text(text) => json!({"type": "text", "text": text}),
         Content::Refusal(text) => json!({"type": "refusal", "refusal": text}),
         Content::Image(media) => {
-            let url = data_url(media, "image/png").ok_or("an uploaded image, only its URL or data")?;
+            let media = if compat.openai_limits {
+                checked(media, "an image", IMAGES)?
+            } else {
+                checked(media, "an image", &["image/*"])?
+            };
+            let url = data_url(&media, "").ok_or("an uploaded image, only its URL or data")?;
             json!({"type": "image_url", "image_url": {"url": url}})
         }
-        Content::Document(media) => json!({"type": "file", "file": file(media)?}),
-        Content::Audio(media) => {
-            let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL") };
-            let format = match media.mime_type.as_deref() {
-                Some("audio/mpeg" | "audio/mp3") => "mp3",
-                _ => "wav",
-            };
-            json!({"type": "input_audio", "input_audio": {"data": bytes.to_base64(), "format": format}})
-        }
+        Content::Document(media) => match document_text(media) {
+            // Source: https://developers.openai.com/api/docs/guides/file-inputs: files are PDF, and text is sent as text.
+            Some(text) if rest.is_none() => {
+                let name = media.name.as_ref().map(|name| format!("{name}:\n")).unwrap_or_default();
+                json!({"type": "text", "text": format!("{name}{text}")})
+            }
+            _ => json!({"type": "file", "file": file(media, compat)?}),
+        },
+        Content::Audio(media) => audio(media, compat)?,
         Content::Resource(resource) => {
-            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            let text = resource_text(resource).ok_or("a resource that is not text")?;
             json!({"type": "text", "text": text})
         }
         Content::ResourceLink(link) => json!({"type": "text", "text": link_text(link)}),
@@ -441,13 +489,36 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'stat
     Ok(Some(written.into()))
 }
 
-fn file(media: &Media) -> Result<Value, &'static str> {
+fn file(media: &Media, compat: &Compat) -> Result<Value, Refused> {
     match &media.source {
         MediaSource::FileId(id) => Ok(json!({"file_id": id})),
-        MediaSource::Url(_) => Err("a document behind a URL, only its data or the id of an uploaded one"),
+        MediaSource::Url(_) => {
+            Err("a document behind a URL, only its data or the id of an uploaded one".into())
+        }
         MediaSource::Data(_) => {
-            let data = data_url(media, "application/pdf").unwrap_or_default();
-            Ok(json!({"filename": media.name.as_deref().unwrap_or("document.pdf"), "file_data": data}))
+            let media = if compat.openai_limits {
+                checked(media, "a document", &["application/pdf", "text in UTF-8"])?
+            } else {
+                checked(media, "a document", &["application/*", "text/*"])?
+            };
+            let data = data_url(&media, "").unwrap_or_default();
+            Ok(json!({"filename": file_name(&media), "file_data": data}))
         }
     }
+}
+
+/// Writes sound under the server's word for its format. OpenAI has two.
+fn audio(media: &Media, compat: &Compat) -> Result<Value, Refused> {
+    let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL".into()) };
+    let media = if compat.openai_limits {
+        checked(media, "sound", &["audio/wav", "audio/mpeg"])?
+    } else {
+        checked(media, "sound", &["audio/*"])?
+    };
+    let format = match media.mime_type.as_deref().unwrap_or_default() {
+        "audio/mpeg" => "mp3",
+        "audio/mp4" => "m4a",
+        mime => mime.strip_prefix("audio/").unwrap_or(mime),
+    };
+    Ok(json!({"type": "input_audio", "input_audio": {"data": bytes.to_base64(), "format": format}}))
 }

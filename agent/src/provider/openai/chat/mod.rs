@@ -86,6 +86,10 @@ pub struct Compat {
     pub max_call_id: Option<usize>,
     /// The field that requests a web search.
     pub web_search: WebSearchField,
+    /// Whether the server has OpenAI's limits: images as JPEG, PNG, GIF or WebP, documents as PDF, audio as WAV or MP3, four stop
+    /// sequences, metadata only for stored replies. A request beyond them is refused before it is sent; of other servers the
+    /// limits are not known, and they decide themselves.
+    pub openai_limits: bool,
 }
 
 /// The field that requests a web search.
@@ -172,6 +176,7 @@ impl Default for Compat {
             call_id_length: None,
             max_call_id: Some(40),
             web_search: WebSearchField::default(),
+            openai_limits: true,
         }
     }
 }
@@ -187,6 +192,7 @@ impl Compat {
             json_schema: false,
             max_call_id: None,
             web_search: WebSearchField::None,
+            openai_limits: false,
             ..Self::default()
         }
     }
@@ -249,6 +255,12 @@ impl Compat {
     /// the same one.
     pub fn with_max_call_id(mut self, length: usize) -> Self {
         self.max_call_id = Some(length);
+        self
+    }
+
+    /// Sets whether the server has OpenAI's limits of media types, stop sequences and metadata.
+    pub fn with_openai_limits(mut self, limited: bool) -> Self {
+        self.openai_limits = limited;
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{OpenAiChat, encode};
+use super::{Compat, OpenAiChat, decode, encode};
 use crate::message::{
     AssistantMessage, Blob, Content, CustomMessage, Media, Message, OutcomeKind, Part, ProviderData,
     ToolArguments, ToolResultMessage, UserMessage,
@@ -13,7 +13,7 @@ use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchem
 use crate::provider::Protocol as _;
 use crate::provider::openai::content::{invalid, read_content, read_tool_choice, take_content};
 use crate::provider::parts::{
-    Object, Source, media_from_url, options_for, some_text, take_text, text, with_rest,
+    Object, Source, media_from_url, name_protocol, options_for, some_text, take_text, text, with_rest,
 };
 use crate::provider::tools::read_tool;
 
@@ -34,10 +34,12 @@ pub(super) fn request(
             && text(message, "role") == Some(role)
             && some_text(message, "content").is_some()
     });
-    let mut reader = Reader { provider, tools_of_calls: HashMap::new(), messages: Vec::new() };
+    let compat = &protocol.compat;
+    let mut reader = Reader { provider, compat, tools_of_calls: HashMap::new(), messages: Vec::new() };
     for message in messages {
         reader.message(message)?;
     }
+    name_protocol(&mut reader.messages, provider, protocol.api(), model);
     let mut request = ModelRequest::new(reader.messages);
     request.system = system.and_then(|system| text(system, "content")).map(Into::into);
     let number = |key: &str| given.get(key).and_then(Value::as_u64);
@@ -86,6 +88,7 @@ pub(super) fn request(
 
 struct Reader<'a> {
     provider: &'a str,
+    compat: &'a Compat,
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
@@ -141,7 +144,7 @@ impl Reader<'_> {
 
     fn assistant(&mut self, mut fields: Object) -> AssistantMessage {
         let mut parts = Vec::new();
-        for field in ["reasoning_content", "reasoning", "reasoning_text"] {
+        for field in decode::THINKING_FIELDS {
             if let Some(thought) = take_text(&mut fields, field) {
                 let data = Map::from_iter([("field".to_owned(), field.into())]);
                 parts.push(with_rest(Part::thinking(thought), self.provider, data, Source::Request));
@@ -170,7 +173,6 @@ impl Reader<'_> {
         for call in message.tool_calls() {
             self.tools_of_calls.insert(call.id.clone(), call.name.clone());
         }
-        self.provider.clone_into(&mut message.provider);
         message.provider_data = self.rest(fields, data);
         message
     }
@@ -200,7 +202,7 @@ impl Reader<'_> {
     }
 
     fn parts(&self, content: Option<Value>) -> Vec<Part> {
-        let write = |part: &Part| encode::write(part, self.provider).ok().flatten();
+        let write = |part: &Part| encode::write(part, self.provider, self.compat).ok().flatten();
         read_content(content, self.provider, |value| self.known_part(value), write)
     }
 
@@ -223,7 +225,11 @@ impl Reader<'_> {
                     }
                     "input_audio" => {
                         let format = take_text(&mut inner, "format")?;
-                        let mime = if format == "mp3" { "audio/mpeg" } else { "audio/wav" };
+                        let mime = match format.as_str() {
+                            "mp3" => "audio/mpeg".to_owned(),
+                            "m4a" => "audio/mp4".to_owned(),
+                            format => format!("audio/{format}"),
+                        };
                         let data = Blob::from_base64(&take_text(&mut inner, "data")?).ok()?;
                         Content::Audio(Media::data(data, mime))
                     }

@@ -7,7 +7,7 @@ use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
 use crate::provider::openai::errors;
-use crate::provider::parts::{Source, count_at, some_text, text};
+use crate::provider::parts::{Source, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
@@ -400,7 +400,7 @@ impl Decoder for ResponsesDecoder {
             value => value?,
         };
         if !value.is_object() {
-            return Err(ModelError::protocol("an event of the stream is no object").with_body(event.data));
+            return Err(ModelError::protocol("an event of the stream is not an object").with_body(event.data));
         }
         let response = || value.get("response").unwrap_or(&Value::Null);
         let kind = some_text(&value, "type").unwrap_or(event.event);
@@ -553,6 +553,7 @@ fn usage(raw: Value) -> Usage {
     usage.cache_write = count(&["input_tokens_details", "cache_write_tokens"]);
     usage.reasoning = count(&["output_tokens_details", "reasoning_tokens"]);
     usage.total = count_at(&raw, &["total_tokens"]).unwrap_or(usage.total);
+    usage.cost = cost(&raw);
     usage.raw = Some(raw);
     usage
 }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::{OpenAiResponses, items};
 use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ModelError, ModelInfo, ModelRequest, Thinking};
-use crate::provider::openai::content::{self, invalid};
-use crate::provider::openai::{managed, models};
+use crate::provider::media_types::{IMAGES, Refused, checked, file_name, shown_result};
+use crate::provider::openai::{content, managed, models};
 use crate::provider::parts::{
     Object, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
 };
-use crate::provider::{HttpRequest, schema};
+use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
 
@@ -60,6 +60,7 @@ impl Encoder<'_> {
             }
         }
         if let Some(output) = &request.output {
+            content::check_output_name(&output.name)?;
             let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
             let strict = strict && protocol.strict;
             let mut format =
@@ -77,7 +78,7 @@ impl Encoder<'_> {
             }
             set("reasoning", reasoning);
         }
-        let is_reasoning = level.map_or(models::reasons(name), |level| level != Thinking::None);
+        let is_reasoning = models::is_reasoning(name, level);
         let left_out = |setting: &str, why: &str| tracing::warn!(setting, model = name, "{why}: left out");
         for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
             match value {
@@ -94,8 +95,12 @@ impl Encoder<'_> {
         if let Some(key) = &request.cache.key {
             set("prompt_cache_key", key.as_str().into());
         }
-        if let Some(user) = request.metadata.get("user_id") {
-            set("safety_identifier", user.clone());
+        if let Some(user) = metadata::user_id(request)? {
+            set("safety_identifier", user.into());
+        }
+        let tags = metadata::tags(request)?;
+        if !tags.is_empty() {
+            set("metadata", tags.into());
         }
         add_options(&mut body, options);
         Ok(body)
@@ -111,7 +116,7 @@ impl Encoder<'_> {
             tools.push(json!({
                 "type": "function",
                 "name": definition.name(),
-                "description": definition.description(),
+                "description": tools::description(definition, request),
                 "parameters": rendered.rendered.schema,
                 "strict": rendered.strict,
             }));
@@ -169,22 +174,19 @@ impl Encoder<'_> {
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         content::content(parts, provider, |part| {
-            write(part, provider).map_err(|what| invalid(format!("the Responses API does not take {what}")))
+            write(part, provider).map_err(|refused| refused.by("the Responses API"))
         })
     }
 
     fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
-        let mut output = self.content(&result.content)?;
+        let write = |part: &Part| write(part, &self.model.provider);
+        let parts = shown_result(&result.content, "the Responses API", write);
+        let mut output = self.content(&parts)?;
         if output.as_array().is_some_and(Vec::is_empty) {
             output = "".into();
         }
-        // This API has no other way to send it.
         if result.is_error {
-            match &mut output {
-                Value::String(text) => text.insert_str(0, "Error: "),
-                Value::Array(parts) => parts.insert(0, json!({"type": "input_text", "text": "Error:"})),
-                _ => {}
-            }
+            content::mark_failed(&mut output, "input_text");
         }
         let mut item = Object::new();
         item.insert("type".into(), "function_call_output".into());
@@ -200,21 +202,22 @@ impl Encoder<'_> {
 ///
 /// # Errors
 /// Returns the kind of the part, if the API does not accept it.
-pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'static str> {
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refused> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),
         Content::Image(media) => {
+            let media = checked(media, "an image", IMAGES)?;
             if let MediaSource::FileId(id) = &media.source {
                 json!({"type": "input_image", "file_id": id, "detail": "auto"})
             } else {
-                let url = data_url(media, "image/png").unwrap_or_default();
+                let url = data_url(&media, "").unwrap_or_default();
                 json!({"type": "input_image", "image_url": url, "detail": "auto"})
             }
         }
-        Content::Document(media) => file(media),
-        Content::Audio(_) => return Err("sound"),
+        Content::Document(media) => file(&*checked(media, "a document", DOCUMENTS)?),
+        Content::Audio(_) => return Err("sound".into()),
         Content::Resource(resource) => {
-            let text = resource_text(resource).ok_or("a resource that is no text")?;
+            let text = resource_text(resource).ok_or("a resource that is not text")?;
             json!({"type": "input_text", "text": text})
         }
         Content::ResourceLink(link) => json!({"type": "input_text", "text": link_text(link)}),
@@ -226,13 +229,38 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, &'stat
     Ok(Some(written.into()))
 }
 
+/// The documents of the Responses API.
+///
+/// Source: OpenAI's guide to [file inputs](https://developers.openai.com/api/docs/guides/file-inputs?api-mode=responses).
+const DOCUMENTS: &[&str] = &[
+    "application/pdf",
+    "text/*",
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/javascript",
+    "application/typescript",
+    "application/sql",
+    "application/rtf",
+    "application/epub+zip",
+    "application/msword",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.oasis.opendocument.text",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.ms-excel",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+];
+
 fn file(media: &Media) -> Value {
     let mut file = match &media.source {
         MediaSource::FileId(id) => json!({"type": "input_file", "file_id": id}),
         MediaSource::Url(url) => json!({"type": "input_file", "file_url": url}),
         MediaSource::Data(_) => {
-            let data = data_url(media, "application/pdf").unwrap_or_default();
-            json!({"type": "input_file", "filename": "document.pdf", "file_data": data})
+            let data = data_url(media, "").unwrap_or_default();
+            json!({"type": "input_file", "filename": file_name(media), "file_data": data})
         }
     };
     if let Some(name) = &media.name {

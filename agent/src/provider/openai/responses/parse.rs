@@ -12,7 +12,9 @@ use crate::message::{
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
 use crate::provider::openai::content::{invalid, read_content, read_tool_choice, rest, take_content};
-use crate::provider::parts::{Source, media_from_url, options_for, take_text, text, with_rest};
+use crate::provider::parts::{
+    Source, media_from_url, name_protocol, options_for, take_text, text, with_rest,
+};
 use crate::provider::tools::read_tool;
 
 pub(super) fn request(
@@ -37,6 +39,7 @@ pub(super) fn request(
         Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
     reader.end_reply();
+    name_protocol(&mut reader.messages, provider, protocol.api(), model);
     let mut request = ModelRequest::new(reader.messages);
     request.system = text(body, "instructions").map(Into::into);
     request.max_tokens = given.get("max_output_tokens").and_then(Value::as_u64);
@@ -117,8 +120,7 @@ impl Reader<'_> {
 
     fn end_reply(&mut self) {
         if !self.reply.is_empty() {
-            let mut message = AssistantMessage::new(std::mem::take(&mut self.reply));
-            self.provider.clone_into(&mut message.provider);
+            let message = AssistantMessage::new(std::mem::take(&mut self.reply));
             self.messages.push(message.into());
         }
     }

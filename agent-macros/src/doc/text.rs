@@ -1,0 +1,86 @@
+//! A text for a model: known while the macro expands, or a constant that the compiler evaluates.
+
+use crate::diag::Errors;
+use crate::grammar::{bare, string_of};
+use crate::path::{Private, ours};
+use crate::types::{self, replace_self};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote_spanned};
+use syn::Expr;
+
+/// What a model reads about a tool, an argument or a type.
+#[derive(Clone)]
+pub(crate) enum Text {
+    Known(String),
+    /// Pieces that stand one below the other; at least one of them is evaluated by the compiler.
+    Composed(Vec<Piece>),
+}
+
+#[derive(Clone)]
+pub(crate) enum Piece {
+    Known(String),
+    /// An expression that is a `&'static str`: `include_str!(…)`, a constant.
+    Constant(Box<Expr>),
+}
+
+impl Text {
+    /// The text as an expression. `this` stands for `Self`; without it, `Self` stays as it is.
+    pub(crate) fn tokens(&self, this: Option<&TokenStream>, private: &Private) -> TokenStream {
+        let pieces = match self {
+            Self::Known(text) => return text.to_token_stream(),
+            Self::Composed(pieces) => pieces,
+        };
+        let constants = pieces.iter().filter_map(|piece| match piece {
+            Piece::Constant(expr) => Some(types::span(expr)),
+            Piece::Known(_) => None,
+        });
+        let at = ours(constants.into_iter().next().unwrap_or_else(proc_macro2::Span::call_site));
+        let private = private.at(at);
+        let pieces = pieces.iter().map(|piece| match (piece, this) {
+            (Piece::Known(text), _) => text.to_token_stream(),
+            (Piece::Constant(expr), Some(this)) => replace_self(expr.to_token_stream(), this),
+            (Piece::Constant(expr), None) => expr.to_token_stream(),
+        });
+        quote_spanned! {at=> {
+            const __PIECES: &[&#private::str] = &[#(#pieces),*];
+            const __BYTES: &[#private::u8] = &#private::composed_text::<{ #private::composed_len(__PIECES) }>(__PIECES);
+            const __TEXT: &#private::str = #private::some_text(__BYTES);
+            __TEXT
+        }}
+    }
+}
+
+/// The text of an expression: a literal and what is made of literals is known, and what the compiler can evaluate stays
+/// an expression.
+pub(crate) fn of_expr(expr: &Expr, example: &str, errors: &mut Errors) -> Option<Piece> {
+    if let Some(text) = string_of(expr) {
+        return Some(Piece::Known(text.value()));
+    }
+    let written = bare(expr);
+    match written {
+        Expr::Macro(call) if call.mac.path.segments.last().is_some_and(|last| last.ident == "format") => {
+            errors.at(
+                expr,
+                "`format!` runs with the program, and this text is part of it: write `concat!(…)`, or a constant",
+            );
+            None
+        }
+        Expr::Macro(_)
+        | Expr::Path(_)
+        | Expr::Call(_)
+        | Expr::MethodCall(_)
+        | Expr::Field(_)
+        | Expr::Index(_)
+        | Expr::Const(_)
+        | Expr::Block(_)
+        | Expr::If(_)
+        | Expr::Match(_) => Some(Piece::Constant(Box::new(written.clone()))),
+        _ => {
+            errors.at(
+                expr,
+                format!("write a text: `{example} = \"…\"`, `concat!(…)`, `include_str!(…)` or a constant of type `&str`"),
+            );
+            None
+        }
+    }
+}

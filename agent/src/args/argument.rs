@@ -1,0 +1,323 @@
+//! One parameter of checked arguments, read by its type: for rules of the application over calls.
+
+use super::de::{Context, IsKey, Path, PlanDe};
+use super::plan::{Kind, Node, NodeId, ObjectSpec, Rest};
+use super::policy::UnknownKeys;
+use super::{Document, Plan, did_you_mean, hidden};
+use serde::de::value::Error as Plain;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::Value;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::{any::type_name, fmt};
+
+/// Why a parameter of a call cannot be read. It never holds the value.
+///
+/// ```
+/// use agent::{ArgumentError, Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
+///
+/// /// Sends money.
+/// #[tool]
+/// fn send(amount: u64) -> String {
+///     format!("{amount} sent")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([reply().tool_call("send", r#"{"amount": 500}"#), reply().text("Done.")]);
+/// let assistant = Assistant::builder(model)
+///     .tools(tools![send])
+///     .before_tool_call(|call| async move {
+///         assert!(matches!(call.arg::<u64>("amuont"), Err(ArgumentError::Unknown { suggestions, .. }) if suggestions == ["amount"]));
+///         assert!(matches!(call.arg::<u8>("amount"), Err(ArgumentError::Type { .. })));
+///         call.arg::<u8>("amount")?;                   // an error is the end of the call
+///         Ok(BeforeCall::Continue)
+///     })
+///     .build()?;
+/// assistant.prompt("Send 500.").await?;
+/// assert!(assistant.messages().get(2).unwrap().text().contains("`amount` of `send` cannot be read as `u8`"));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// The tool has no such parameter.
+    #[error("`{tool}` has no parameter `{name}`{}", meant(suggestions))]
+    #[non_exhaustive]
+    Unknown {
+        /// The tool.
+        tool: String,
+        /// The name that was asked for.
+        name: String,
+        /// Names of similar parameters, best first.
+        suggestions: Vec<String>,
+    },
+    /// The call does not have the parameter, which has no known default, and the type is not an `Option`.
+    #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
+    #[non_exhaustive]
+    Missing {
+        /// The tool.
+        tool: String,
+        /// The parameter.
+        name: String,
+    },
+    /// The value does not fit the type that was asked for.
+    #[error("`{name}` of `{tool}` cannot be read as `{wanted}`")]
+    #[non_exhaustive]
+    Type {
+        /// The tool.
+        tool: String,
+        /// The parameter.
+        name: String,
+        /// The type, as `std::any::type_name` gives it.
+        wanted: &'static str,
+    },
+    /// The value is secret, and is not where it is asked for.
+    #[error("`{name}` of `{tool}` is secret and withheld here")]
+    #[non_exhaustive]
+    Withheld {
+        /// The tool.
+        tool: String,
+        /// The parameter.
+        name: String,
+    },
+    /// The arguments do not fit the parameters of the tool.
+    #[error("the arguments of `{tool}` do not fit its parameters")]
+    #[non_exhaustive]
+    Unreadable {
+        /// The tool.
+        tool: String,
+    },
+}
+
+crate::error_text::debug_is_the_sentence!(ArgumentError);
+
+impl ArgumentError {
+    #[cfg(feature = "runtime")]
+    pub(crate) fn unreadable(tool: &str) -> Self {
+        Self::Unreadable { tool: tool.to_owned() }
+    }
+}
+
+fn meant(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        all => format!("; did you mean `{}`?", all.join("` or `")),
+    }
+}
+
+impl Plan {
+    /// Reads one top-level parameter from arguments as they were sent, which were checked against this plan.
+    ///
+    /// # Errors
+    /// Fails unless the call has the parameter, or its absence has a meaning: a default in the schema, or `None` for an `Option`.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn argument<T: DeserializeOwned>(&self, sent: &str, name: &str) -> Result<T, ArgumentError> {
+        let text = if sent.trim_start().is_empty() { "{}" } else { sent };
+        let error = match self.pick(text, name, false) {
+            Err(error @ (ArgumentError::Type { .. } | ArgumentError::Unreadable { .. })) => error,
+            read => return read,
+        };
+        // The policy may allow to mend the structure.
+        match self.explain(text, &|cx, text| super::read::<Value>(cx, text).map(drop)) {
+            Ok(again) => self.pick(&again.text, name, false),
+            Err(_) => Err(error),
+        }
+    }
+
+    /// The same for arguments in their canonical form, in which integers beyond 64 bits are texts, whatever the policy accepts.
+    pub(crate) fn checked_argument<T: DeserializeOwned>(
+        &self,
+        checked: &str,
+        name: &str,
+    ) -> Result<T, ArgumentError> {
+        self.pick(checked, name, true)
+    }
+
+    fn pick<T: DeserializeOwned>(
+        &self,
+        text: &str,
+        name: &str,
+        is_canonical: bool,
+    ) -> Result<T, ArgumentError> {
+        let graph = self.graph();
+        let unreadable = || ArgumentError::Unreadable { tool: self.name().to_owned() };
+        if !self.takes(graph.root, name) {
+            let suggestions = did_you_mean(name, self.parameter_names()).into_iter().map(str::to_owned);
+            let (tool, name) = (self.name().to_owned(), name.to_owned());
+            return Err(ArgumentError::Unknown { tool, name, suggestions: suggestions.collect() });
+        }
+        let cx = if is_canonical { Context::canonical(graph, text) } else { Context::silent(graph, text) };
+        let node = root_object(&cx, text).ok_or_else(unreadable)?;
+        let prop = match &node.kind {
+            Kind::Object(object) => object.find(name, 0).and_then(|index| object.props.get(index)),
+            _ => None,
+        };
+        let name = prop.map_or(name, |prop| &prop.name);
+        let state = Cell::new(State::Absent);
+        let mut de = serde_json::Deserializer::from_str(text);
+        let pick = Pick { name, state: &state, value: PhantomData };
+        let found = PlanDe { de: &mut de, cx: &cx, path: &Path::ROOT, node }.deserialize_map(pick);
+        let found = found.and_then(|found| de.end().map(|()| found));
+        let wrong_type = || ArgumentError::Type {
+            tool: self.name().to_owned(),
+            name: name.to_owned(),
+            wanted: type_name::<T>(),
+        };
+        match found {
+            Ok(Some(value)) => return Ok(value),
+            Ok(None) => {}
+            Err(_) if state.get() == State::Found => return Err(wrong_type()),
+            Err(_) => return Err(unreadable()),
+        }
+        let default = prop.and_then(|prop| Some((prop.node, prop.notes.get("default")?)));
+        match default {
+            Some((node, default)) => {
+                let text = default.to_string();
+                value(&Context::canonical(graph, &text), node, &text).ok_or_else(wrong_type)
+            }
+            None => T::deserialize(Absent)
+                .map_err(|_| ArgumentError::Missing { tool: self.name().to_owned(), name: name.to_owned() }),
+        }
+    }
+
+    /// Whether arguments may have this top-level name.
+    fn takes(&self, id: NodeId, name: &str) -> bool {
+        let graph = self.graph();
+        let object = |object: &ObjectSpec| {
+            object.child(name, 0).is_some()
+                || (object.rest == Rest::Unsaid && graph.options.unknown_keys() == UnknownKeys::Keep)
+        };
+        match graph.kind(id) {
+            Kind::Any => true,
+            Kind::Object(spec) => object(spec),
+            Kind::Nullable(inner) => self.takes(*inner, name),
+            Kind::Tagged { variants, .. } => variants.iter().any(|variant| self.takes(variant.1, name)),
+            Kind::External(external) => self.takes(external.object, name),
+            Kind::Union { branches, .. } => branches.iter().any(|branch| self.takes(*branch, name)),
+            Kind::Checked(checked) => self.takes(checked.base, name),
+            _ => false,
+        }
+    }
+}
+
+/// Reads one top-level parameter from canonical arguments whose plan is not at hand. Then it is not known which parameters exist, so
+/// what is not there is an error for every type.
+pub(crate) fn argument_without_plan<T: DeserializeOwned>(
+    tool: &str,
+    checked: &str,
+    name: &str,
+) -> Result<T, ArgumentError> {
+    let unreadable = || ArgumentError::Unreadable { tool: tool.to_owned() };
+    let own = || (tool.to_owned(), name.to_owned());
+    let withheld = || {
+        let (tool, name) = own();
+        ArgumentError::Withheld { tool, name }
+    };
+    let document = Document::parse(checked).map_err(|_| unreadable())?;
+    let secret = hidden();
+    if document.root.text() == secret.as_str() {
+        return Err(withheld());
+    }
+    let Some(entry) = document.root.entry(name) else {
+        let (tool, name) = own();
+        return Err(ArgumentError::Missing { tool, name });
+    };
+    if entry.raw.contains(&secret.to_string()) {
+        return Err(withheld());
+    }
+    let open = Plan::compile(tool, &Value::Object(serde_json::Map::new()), super::PlanOptions::default());
+    let open = open.map_err(|_| unreadable())?;
+    let graph = open.graph();
+    // A text of digits that no 64 bits can hold is an integer, unless a text is asked for.
+    let digits = entry.text().filter(|text| {
+        text.parse::<i64>().is_err()
+            && text.parse::<u64>().is_err()
+            && (text.parse::<u128>().is_ok() || text.parse::<i128>().is_ok())
+    });
+    let read = |text: &str| value(&Context::silent(graph, text), graph.any, text);
+    read(entry.raw).or_else(|| read(digits?)).ok_or_else(|| {
+        let (tool, name) = own();
+        ArgumentError::Type { tool, name, wanted: type_name::<T>() }
+    })
+}
+
+/// Returns the node of the object that these arguments are, as far as it depends on them.
+fn root_object<'c>(cx: &Context<'c>, text: &str) -> Option<&'c Node> {
+    /// More alternatives of alternatives than any plan has that was compiled.
+    const MOST: usize = 1000;
+    let mut node = cx.graph.node(cx.graph.root);
+    for _ in 0..MOST {
+        match &node.kind {
+            Kind::Object(_) | Kind::Any => return Some(node),
+            _ => node = cx.look_ahead(&Path::ROOT, node, text).ok()?,
+        }
+    }
+    None
+}
+
+fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Option<T> {
+    let mut de = serde_json::Deserializer::from_str(text);
+    let node = cx.graph.node(node);
+    T::deserialize(PlanDe { de: &mut de, cx, path: &Path::ROOT, node }).ok()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Absent,
+    /// The key was found, and its value was not read.
+    Found,
+    Read,
+}
+
+/// Reads the value of one key of an object, whose keys are canonical.
+struct Pick<'n, T> {
+    name: &'n str,
+    state: &'n Cell<State>,
+    value: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Pick<'_, T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Option<T>, A::Error> {
+        let mut found = None;
+        while let Some(is_wanted) = access.next_key_seed(IsKey(self.name))? {
+            if is_wanted {
+                self.state.set(State::Found);
+                found = Some(access.next_value()?);
+                self.state.set(State::Read);
+            } else {
+                access.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A value that is not there. Only an `Option` can be read from it.
+struct Absent;
+
+impl<'de> Deserializer<'de> for Absent {
+    type Error = Plain;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Plain> {
+        Err(Plain::custom("absent"))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Plain> {
+        visitor.visit_none()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct
+        seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+#[cfg(all(test, feature = "runtime"))]
+mod tests;

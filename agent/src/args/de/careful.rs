@@ -1,0 +1,72 @@
+//! Reading numbers by their digits, once it is known that some of them may have been rounded.
+
+use super::context::{nested, refused};
+use super::scalar::ScalarVisitor;
+use super::{Context, Hint, Path, PlanDe};
+use crate::args::coercion::{CoercionRule, Noted};
+use crate::args::diagnose::{Doc, Document, Shape};
+use crate::args::plan::Kind;
+use crate::args::rounding;
+use crate::args::scalar::Num;
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde_json::value::RawValue;
+
+impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
+    /// Reads a scalar. A number that a float cannot hold is recorded where a float is expected, and refused elsewhere.
+    #[cold]
+    pub(super) fn carefully<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, node } = self;
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let token = raw.get();
+        let scalar = ScalarVisitor { visitor, cx, path, node, hint };
+        let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+        if let Some(Num::Float(float)) = Num::of_token(token).filter(|_| is_number) {
+            match &node.kind {
+                Kind::Num(spec) if spec.takes(Num::Float(float)) => {
+                    return scalar.give_float(spec, token, float);
+                }
+                Kind::Int(_) | Kind::Str(_) if rounding::is_rounded(token, float) => {
+                    return Err(refused("rounded"));
+                }
+                _ => return scalar.visit_f64(float),
+            }
+        }
+        serde_json::Deserializer::from_str(token).deserialize_any(scalar).map_err(nested)
+    }
+
+    /// Reads any value, and records which numbers in it are rounded.
+    #[cold]
+    pub(super) fn any_carefully<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let PlanDe { de, cx, path, .. } = self;
+        let raw: &'de RawValue = Deserialize::deserialize(de)?;
+        let document = Document::parse(raw.get()).map_err(nested)?;
+        note_rounded(cx, path, &document.root);
+        serde_json::Deserializer::from_str(raw.get()).deserialize_any(visitor).map_err(nested)
+    }
+}
+
+fn note_rounded(cx: &Context<'_>, path: &Path<'_>, doc: &Doc<'_>) {
+    match &doc.shape {
+        Shape::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                note_rounded(cx, &path.index(index), item);
+            }
+        }
+        Shape::Object(entries) => {
+            for (key, item) in entries {
+                note_rounded(cx, &path.key(key, false), item);
+            }
+        }
+        Shape::Number => {
+            // As it is read below: floats are not always the nearest ones there.
+            if let serde_json::Value::Number(number) = doc.to_value()
+                && number.is_f64()
+                && let Some(float) = number.as_f64()
+                && rounding::is_rounded(doc.raw, float)
+            {
+                cx.record(path, Noted::Text(doc.raw), Noted::Float(float), CoercionRule::NumberRounded);
+            }
+        }
+        _ => {}
+    }
+}

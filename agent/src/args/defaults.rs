@@ -1,0 +1,91 @@
+//! Whether the defaults of a type are values that the type accepts: a default is used without being parsed, so nothing else would
+//! notice one that breaks its own constraints.
+
+use super::diagnose::{Document, faults};
+use super::plan::{Kind, NodeId, SchemaError};
+use super::text::push_segment;
+use super::{IssueCode, Plan};
+use serde_json::Value;
+use std::collections::HashSet;
+
+impl Plan {
+    /// Checks every default that the schema shows.
+    ///
+    /// # Errors
+    /// Names the first parameter whose default the plan refuses, with the default unless it is secret, and the constraint.
+    pub(crate) fn check_defaults(&self) -> Result<(), SchemaError> {
+        let mut seen = HashSet::new();
+        self.defaults_below(self.graph().root, false, &mut String::new(), &mut seen)
+            .map_err(|e| e.of(self.name()))
+    }
+
+    /// The recursion is at most as deep as the type: each node is visited once.
+    fn defaults_below(
+        &self,
+        id: NodeId,
+        secret: bool,
+        path: &mut String,
+        seen: &mut HashSet<NodeId>,
+    ) -> Result<(), SchemaError> {
+        if !seen.insert(id) {
+            return Ok(());
+        }
+        let length = path.len();
+        match self.graph().kind(id) {
+            Kind::Object(object) => {
+                for prop in &object.props {
+                    push_segment(path, &prop.name);
+                    let secret = secret || prop.secret;
+                    if let Some(default) = prop.notes.get("default").filter(|default| !default.is_null()) {
+                        self.check_default(default, prop.node, secret, path)?;
+                    }
+                    self.defaults_below(prop.node, secret, path, seen)?;
+                    path.truncate(length);
+                }
+                for (_, node) in &object.patterns {
+                    path.push_str("/*");
+                    self.defaults_below(*node, secret, path, seen)?;
+                    path.truncate(length);
+                }
+            }
+            Kind::Array(array) => {
+                for node in array.prefix.iter().chain(&array.items) {
+                    path.push_str("/*");
+                    self.defaults_below(*node, secret, path, seen)?;
+                    path.truncate(length);
+                }
+            }
+            kind => {
+                for node in kind.children() {
+                    self.defaults_below(node, secret, path, seen)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_default(
+        &self,
+        default: &Value,
+        node: NodeId,
+        secret: bool,
+        path: &str,
+    ) -> Result<(), SchemaError> {
+        let text = default.to_string();
+        // Deeper than JSON is read: no call could send it, and the type is not asked.
+        let Ok(document) = Document::parse(&text) else { return Ok(()) };
+        let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
+        // The default is of the field's type. What is of another type here is converted before it is that, or written otherwise than read.
+        issues.retain(|issue| {
+            use IssueCode::{Format, Length, Pattern, Range, Unique};
+            matches!(issue.code, Range | Length | Pattern | Format | Unique)
+        });
+        // A format of a type only describes how its text looks.
+        if issues.len() <= of_types || issues.is_empty() {
+            return Ok(());
+        }
+        let mut issue = issues.remove(0);
+        issue.path.insert_str(0, path);
+        Err(SchemaError::new("default", "", format!("does not fit its own parameter: {issue}")))
+    }
+}

@@ -1,0 +1,154 @@
+//! The words of closed sets and of tags: what is shown, and what else names them.
+
+use super::node::NodeId;
+use crate::args::policy::Rules;
+use crate::args::scalar::fold;
+use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
+
+/// Words that can also be distinguished without case and separators; computed when first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
+
+impl Folds {
+    /// Returns what the only one of `spellings` that folds to `folded` stands for. They must be the same in every call.
+    pub(crate) fn find<'a>(
+        &self,
+        spellings: impl Iterator<Item = (&'a str, usize)>,
+        folded: &str,
+    ) -> Option<usize> {
+        let index = self.0.get_or_init(|| {
+            let mut index = HashMap::new();
+            for (spelling, of) in spellings {
+                let same = |known: &mut Option<usize>| *known = known.filter(|known| *known == of);
+                index.entry(fold(spelling)).and_modify(same).or_insert(Some(of));
+            }
+            index
+        });
+        *index.get(folded)?
+    }
+}
+
+/// A closed set of strings without repetitions.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    own: Vec<String>,
+    /// Other spellings, which models do not see, with the position of the word that each stands for.
+    aliases: Vec<(String, usize)>,
+    /// Whether any other text is accepted unchanged.
+    open: bool,
+    folds: Folds,
+}
+
+/// The word that a text names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PickedWord<'a> {
+    pub(crate) word: &'a str,
+    /// Whether a rule was needed to recognise it.
+    pub(crate) is_coerced: bool,
+}
+
+impl Words {
+    pub(super) fn new(mut words: Vec<String>) -> Words {
+        let mut told = HashSet::new();
+        words.retain(|word| told.insert(word.clone()));
+        Words { own: words, ..Words::default() }
+    }
+
+    /// Adds other spellings of words; those of words that are not in the set are left out.
+    pub(super) fn with_aliases<'a>(mut self, aliases: impl IntoIterator<Item = (&'a str, &'a str)>) -> Words {
+        for (word, alias) in aliases {
+            if let Some(of) = self.own.iter().position(|own| own == word) {
+                self.aliases.push((alias.to_owned(), of));
+            }
+        }
+        self
+    }
+
+    /// Lets the set accept any other text.
+    pub(super) fn opened(mut self, open: bool) -> Words {
+        self.open = open;
+        self
+    }
+
+    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.own.iter().map(String::as_str)
+    }
+
+    /// Returns the other spellings that are accepted.
+    pub(crate) fn aliases(&self) -> impl Iterator<Item = &str> {
+        self.aliases.iter().map(|(alias, _)| alias.as_str())
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Returns the word that `text` names, as far as the rules allow: itself, the one whose alias it is, or (lenient) the only one
+    /// that is equal except for case and separators.
+    #[inline]
+    pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
+        let exact = |word| Some(PickedWord { word, is_coerced: false });
+        if let Some(word) = self.names().find(|word| *word == text) {
+            return exact(word);
+        }
+        if let Some((_, of)) = self.aliases.iter().find(|(alias, _)| alias == text) {
+            return exact(self.own.get(*of)?);
+        }
+        if let Some(word) = self.folded(text, rules) {
+            return Some(PickedWord { word, is_coerced: true });
+        }
+        if self.open { exact(text) } else { None }
+    }
+
+    fn folded(&self, text: &str, rules: Rules) -> Option<&str> {
+        if !rules.has(Rules::FOLD_ENUM) || text.len() > 256 {
+            return None;
+        }
+        let folded = fold(text);
+        if folded.is_empty() {
+            return None;
+        }
+        let aliases = self.aliases.iter().map(|(alias, of)| (alias.as_str(), *of));
+        let spellings = self.names().enumerate().map(|(of, word)| (word, of)).chain(aliases);
+        self.own.get(self.folds.find(spellings, &folded)?).map(String::as_str)
+    }
+}
+
+/// The names of the variants of a tagged enum.
+#[derive(Debug, Default)]
+pub(crate) struct VariantNames {
+    words: Words,
+    /// The variant for every other name.
+    pub(super) other: Option<NodeId>,
+}
+
+impl VariantNames {
+    pub(super) fn new(words: Words, other: Option<NodeId>) -> VariantNames {
+        VariantNames { words: words.opened(other.is_some()), other }
+    }
+
+    #[cfg(feature = "testing")]
+    pub(super) fn is_open(&self) -> bool {
+        self.other.is_some()
+    }
+
+    /// Returns the variant that `text` names, as far as the rules allow.
+    pub(crate) fn pick<'a>(
+        &'a self,
+        variants: &[(String, NodeId)],
+        text: &'a str,
+        rules: Rules,
+    ) -> Option<(PickedWord<'a>, NodeId)> {
+        let picked = self.words.pick(text, rules)?;
+        let variant = variants.iter().find(|(name, _)| name == picked.word).map(|(_, node)| *node);
+        Some((picked, variant.or(self.other)?))
+    }
+}
+
+impl std::ops::Deref for Words {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.own
+    }
+}

@@ -1,0 +1,239 @@
+//! Arguments that stand inside other objects: `{"name": …, "arguments": {…}}`, in any words.
+//!
+//! Only the structure decides: exactly one key that is not a parameter holds an object, the other keys that are not parameters are
+//! texts, and parameters beside them are taken along. Whether what comes out fits the tool is checked by the caller.
+
+use crate::args::diagnose::{Document, Refusal, diagnose};
+use crate::args::issue::{Issue, IssueCode};
+use crate::args::plan::{Graph, Kind};
+use crate::args::suggest::did_you_mean;
+use crate::args::text::{MAX_VALUE, cut, push_segment};
+use serde_json::{Map, Value};
+
+/// Maximum number of wrappers around each other.
+pub(super) const MAX_WRAPPERS: usize = 5;
+/// Maximum number of times that JSON text is decoded.
+const MAX_DECODED: usize = 4;
+
+/// Arguments without what was around them.
+pub(super) struct Unwrapped {
+    pub(super) call: Value,
+    /// The pointer to what was unwrapped.
+    at: String,
+    /// Whether that is JSON in a text.
+    is_text: bool,
+    /// The keys that were found there.
+    keys: Vec<String>,
+}
+
+/// Removes one wrapper.
+pub(super) fn unwrapped(graph: &Graph, tool: &str, sent: &Value) -> Option<Unwrapped> {
+    let alone = |call: Value, at: &str| {
+        let keys = call.as_object()?.keys().cloned().collect();
+        Some(Unwrapped { call, at: at.to_owned(), is_text: sent.is_string(), keys })
+    };
+    match sent {
+        Value::Object(entries) => around_entries(graph, tool, entries),
+        Value::Array(items) => match items.as_slice() {
+            [only @ Value::Object(_)] => alone(only.clone(), "/0"),
+            _ => None,
+        },
+        _ => alone(decoded(sent)?, ""),
+    }
+}
+
+fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Option<Unwrapped> {
+    let others = || entries.iter().filter(|(key, _)| !is_parameter(graph, key));
+    let held =
+        others().filter(|(_, value)| entries.len() == 1 || !is_without_data(value) || value.is_string());
+    let mut held = held.filter_map(|(key, value)| Some((key, content(graph, tool, value)?)));
+    let (Some((holder, (inner, below))), None) = (held.next(), held.next()) else { return None };
+    let free = free_names(graph, entries);
+    let is_near = |key: &str| !did_you_mean(key, free.iter().copied()).is_empty();
+    let names_tool = |value: &Value| value.as_str().is_some_and(|text| text.ends_with(tool));
+    let is_label = |(key, value): (&String, &Value)| {
+        key == holder || names_tool(value) || is_without_data(value) && !is_near(key)
+    };
+    if is_near(holder) || !others().all(is_label) {
+        return None;
+    }
+    let Value::Object(mut call) = inner else { return None };
+    if call.is_empty() && graph.root_object().is_none_or(|object| !object.props.is_empty()) {
+        return None;
+    }
+    let keys = call.keys().cloned().collect();
+    for (key, value) in entries.iter().filter(|(key, _)| is_parameter(graph, key)) {
+        if !call.contains_key(key) {
+            call.insert(key.clone(), value.clone());
+        } else if !names_tool(value) {
+            return None;
+        }
+    }
+    let mut at = String::new();
+    push_segment(&mut at, holder);
+    let is_text = entries.get(holder).is_some_and(Value::is_string);
+    Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
+}
+
+/// Returns the object that a value holds: itself, in JSON text, or wrapped as the only item of a list; and the pointer to it.
+fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
+    match value {
+        Value::Object(_) => Some((value.clone(), "")),
+        Value::String(_) => decoded(value).map(|object| (object, "")),
+        // A list of one object may be a list of arguments; it is one of calls if the arguments are further inside.
+        Value::Array(items) => match items.as_slice() {
+            [Value::Object(only)] if around_entries(graph, tool, only).is_some() => {
+                Some((Value::Object(only.clone()), "/0"))
+            }
+            items => pairs(graph, items).map(|call| (call.into(), "")),
+        },
+        _ => None,
+    }
+}
+
+/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`.
+fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
+    let mut call = Map::new();
+    for item in items {
+        let mut entries = item.as_object()?.values();
+        let (Some(one), Some(two), None) = (entries.next(), entries.next(), entries.next()) else {
+            return None;
+        };
+        let is_name = |value: &Value| value.as_str().is_some_and(|name| is_parameter(graph, name));
+        let (name, value) = match (is_name(one), is_name(two)) {
+            (true, false) => (one, two),
+            (false, true) => (two, one),
+            _ => return None,
+        };
+        if call.insert(name.as_str()?.to_owned(), value.clone()).is_some() {
+            return None;
+        }
+    }
+    (!call.is_empty()).then_some(call)
+}
+
+/// Whether a value beside the arguments only describes the call.
+fn is_without_data(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::String(_) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns the object in a text that was encoded once or several times.
+fn decoded(value: &Value) -> Option<Value> {
+    let mut value = value.clone();
+    for _ in 0..MAX_DECODED {
+        match &value {
+            Value::Object(_) => return Some(value),
+            Value::String(text) => value = serde_json::from_str(text).ok()?,
+            _ => return None,
+        }
+    }
+    value.is_object().then_some(value)
+}
+
+fn is_parameter(graph: &Graph, key: &str) -> bool {
+    match graph.kind(graph.unchecked(graph.root)) {
+        Kind::Object(object) => object.child(key, 0).is_some(),
+        Kind::Tagged { tag, variants, .. } => key == tag || graph.has_key(variants, key),
+        _ => true,
+    }
+}
+
+/// Returns the names of the parameters that were not given.
+fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str> {
+    match graph.kind(graph.unchecked(graph.root)) {
+        Kind::Object(object) => {
+            let names = object.props.iter().map(|prop| prop.name.as_str());
+            names.filter(|name| !entries.contains_key(*name)).collect()
+        }
+        Kind::Tagged { tag, .. } => vec![tag.as_str()],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the issues of what is inside wrappers, if that is where the arguments are, instead of those of the call as a whole.
+pub(crate) fn issues_inside(
+    graph: &Graph,
+    tool: &str,
+    sent: &str,
+    issues: &[Issue],
+) -> Option<(Vec<Issue>, usize)> {
+    let document = Document::parse(sent).ok()?;
+    if document.root.repeated_key().is_some() {
+        return None;
+    }
+    let sent: Value = serde_json::from_str(sent).ok()?;
+    let unknown = |issue: &&Issue| issue.code == IssueCode::Unknown && issue.path.rfind('/') == Some(0);
+    let mut told: Vec<Issue> = issues.iter().filter(unknown).cloned().collect();
+    if let Some((at, calls)) = several(graph, tool, &sent) {
+        let issue = told.iter_mut().find(|issue| issue.path == at)?;
+        issue.problem =
+            format!("unknown parameter: send {calls} calls, each with what is inside one of these");
+        let count = told.len();
+        return Some((told, count));
+    }
+    let (mut at, mut keys, mut call, mut is_text) = (String::new(), Vec::new(), sent, false);
+    for _ in 0..MAX_WRAPPERS {
+        let Some(next) = unwrapped(graph, tool, &call) else { break };
+        // Nothing points into a text.
+        at += if is_text { "" } else { &next.at };
+        is_text |= next.is_text;
+        (keys, call) = (next.keys, next.call);
+    }
+    if !keys.iter().any(|key| is_parameter(graph, key)) {
+        return None;
+    }
+    let issue = told.iter_mut().find(|issue| {
+        at.strip_prefix(&issue.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })?;
+    issue.problem = if issue.path == at {
+        "unknown parameter: send what is inside, without anything around it".into()
+    } else {
+        format!(
+            "unknown parameter: send what is inside `{}`, without anything around it",
+            cut(&at, MAX_VALUE)
+        )
+    };
+    issue.suggestions.clear();
+    let mut count = told.len();
+    if let Err(Refusal { issues, count: inner, .. }) = diagnose(graph, &call.to_string()) {
+        count += inner;
+        told.extend(issues.into_iter().map(|mut issue| {
+            let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
+            if issue.code != IssueCode::Missing && !keys.contains(&key) {
+                return issue;
+            }
+            if is_text {
+                issue.problem.insert_str(0, &format!("{} in this text: ", cut(&issue.path, MAX_VALUE)));
+                issue.path.clone_from(&at);
+            } else {
+                issue.path.insert_str(0, &at);
+            }
+            issue
+        }));
+    }
+    Some((told, count))
+}
+
+/// Returns the pointer to a list of several calls, and how many there are.
+fn several(graph: &Graph, tool: &str, sent: &Value) -> Option<(String, usize)> {
+    let is_call = |item: &Value| match item {
+        Value::Object(entries) => {
+            entries.keys().any(|key| is_parameter(graph, key))
+                || around_entries(graph, tool, entries).is_some()
+        }
+        _ => false,
+    };
+    let mut lists = sent.as_object()?.iter().filter_map(|(key, value)| {
+        let items = value.as_array().filter(|items| items.len() > 1 && items.iter().all(is_call))?;
+        (!is_parameter(graph, key)).then_some((key, items.len()))
+    });
+    let (Some((key, count)), None) = (lists.next(), lists.next()) else { return None };
+    let mut at = String::new();
+    push_segment(&mut at, key);
+    Some((at, count))
+}

@@ -1,0 +1,82 @@
+//! The metadata of a request: sent, or refused, never dropped.
+
+#![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
+
+use serde_json::{Map, Value};
+
+use crate::model::{ModelError, ModelErrorKind, ModelRequest};
+
+/// The key that every provider but Gemini has a field for.
+const USER_ID: &str = "user_id";
+
+/// OpenAI's limits of metadata.
+///
+/// Source: `metadata` in its [reference](https://platform.openai.com/docs/api-reference/responses/create).
+const MAX_TAGS: usize = 16;
+const MAX_KEY: usize = 64;
+const MAX_VALUE: usize = 512;
+
+fn invalid(text: String) -> ModelError {
+    ModelError::new(ModelErrorKind::InvalidRequest, text).with_code("unsupported_metadata")
+}
+
+/// Returns the id of the user.
+///
+/// # Errors
+/// Fails when it is not a text.
+pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError> {
+    match request.metadata.get(USER_ID) {
+        None => Ok(None),
+        Some(Value::String(id)) => Ok(Some(id)),
+        Some(_) => Err(invalid("the metadata `user_id` is not a text".to_owned())),
+    }
+}
+
+/// Returns the metadata beside the id of the user, as OpenAI takes them.
+///
+/// # Errors
+/// Fails when they are beyond its limits.
+pub(super) fn tags(request: &ModelRequest) -> Result<Map<String, Value>, ModelError> {
+    let tags: Map<String, Value> = others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if tags.len() > MAX_TAGS {
+        return Err(invalid(format!("a request has at most {MAX_TAGS} metadata, found {}", tags.len())));
+    }
+    for (key, value) in &tags {
+        if key.chars().count() > MAX_KEY {
+            return Err(invalid(format!("the key of a metadata has at most {MAX_KEY} characters: `{key}`")));
+        }
+        match value {
+            Value::String(text) if text.chars().count() <= MAX_VALUE => {}
+            Value::String(_) => {
+                return Err(invalid(format!("the metadata `{key}` has more than {MAX_VALUE} characters")));
+            }
+            _ => return Err(invalid(format!("the metadata `{key}` is not a text"))),
+        }
+    }
+    Ok(tags)
+}
+
+fn others(request: &ModelRequest) -> impl Iterator<Item = (&String, &Value)> {
+    request.metadata.iter().filter(|(key, _)| *key != USER_ID)
+}
+
+/// The error of metadata that a protocol does not take, and why.
+pub(super) fn refused(tags: &Map<String, Value>, protocol: &str, why: &str) -> ModelError {
+    let keys: Vec<String> = tags.keys().map(|key| format!("`{key}`")).collect();
+    invalid(format!("{protocol} does not take the metadata {}: {why}", keys.join(", ")))
+}
+
+/// Refuses others than the id of the user.
+pub(super) fn only_user_id(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
+    let others: Map<String, Value> =
+        others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if others.is_empty() { Ok(()) } else { Err(refused(&others, protocol, "it takes only `user_id`")) }
+}
+
+/// Refuses any.
+pub(super) fn none(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
+    if request.metadata.is_empty() {
+        return Ok(());
+    }
+    Err(refused(&request.metadata, protocol, "it takes none; Vertex AI has the provider option `labels`"))
+}

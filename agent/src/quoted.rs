@@ -1,0 +1,102 @@
+//! The forms that a text has where JSON quotes it.
+
+use std::fmt::Write as _;
+
+/// How often JSON is quoted in JSON: arguments in a request, in a message, in the body of an error, and in that of a proxy.
+const MAX_QUOTED: usize = 4;
+
+/// What a serialiser escapes beyond what JSON requires.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+struct Style {
+    /// Every character above ASCII: Python, PHP.
+    ascii: bool,
+    /// `/`: PHP.
+    slash: bool,
+    /// `<`, `>` and `&`: Go.
+    html: bool,
+    /// `"`, `'`, `+` and the backquote as numbers, and numbers in capitals: .NET.
+    capitals: bool,
+}
+
+const PYTHON: Style = Style { ascii: true, slash: false, html: false, capitals: false };
+const PHP: Style = Style { ascii: true, slash: true, html: false, capitals: false };
+const GO: Style = Style { ascii: false, slash: false, html: true, capitals: false };
+const DOTNET: Style = Style { ascii: true, slash: false, html: true, capitals: true };
+const PLAIN: Style = Style { ascii: false, slash: false, html: false, capitals: false };
+
+/// Returns the text as it is, as it stands in JSON, and as it stands in JSON that is quoted in JSON, up to four times: the longest first. A
+/// function that masks a secret masks all of these.
+pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
+    let mut forms = vec![text.to_owned()];
+    for style in [PLAIN, PYTHON, PHP, GO, DOTNET] {
+        let mut form = escaped(text, style);
+        for _ in 0..MAX_QUOTED {
+            let again = escaped(&form, PLAIN);
+            let is_same = again == form;
+            forms.push(std::mem::replace(&mut form, again));
+            if is_same {
+                break;
+            }
+        }
+    }
+    forms.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    forms.dedup();
+    forms
+}
+
+fn escaped(text: &str, style: Style) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '"' if style.capitals => out.push_str("\\u0022"),
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '/' if style.slash => out.push_str("\\/"),
+            _ if char < ' '
+                || style.ascii && !char.is_ascii()
+                || style.html && matches!(char, '<' | '>' | '&')
+                || style.capitals && matches!(char, '\'' | '+' | '`') =>
+            {
+                for unit in char.encode_utf16(&mut [0; 2]) {
+                    // Writing to a String cannot fail.
+                    let _ = if style.capitals {
+                        write!(out, "\\u{unit:04X}")
+                    } else {
+                        write!(out, "\\u{unit:04x}")
+                    };
+                }
+            }
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_as_the_text() {
+        for text in ["plain", "a\"b\\c", "tab\tnull\0", "p\u{e4}ss/<&>'+`", "\u{1F980}", ""] {
+            let forms = quoted_forms(text);
+            assert!(forms.contains(&text.to_owned()), "{text:?}");
+            let read = |form: &str| serde_json::from_str::<String>(&format!("\"{form}\"")).ok();
+            for form in forms.iter().filter(|form| **form != text) {
+                let read_once = read(form);
+                let mut all = std::iter::successors(read_once, |form| read(form)).take(MAX_QUOTED);
+                assert!(all.any(|read| read == text), "{text:?}: {form}");
+            }
+        }
+        let json = serde_json::to_string("a\"b\\c\n").unwrap();
+        assert!(quoted_forms("a\"b\\c\n").iter().any(|form| json == format!("\"{form}\"")));
+        assert!(quoted_forms("p\u{e4}ss").contains(&"p\\u00e4ss".to_owned()));
+        assert_eq!(quoted_forms("sk-1"), ["sk-1"], "what needs no escapes has one form");
+    }
+}

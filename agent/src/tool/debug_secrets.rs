@@ -1,0 +1,147 @@
+//! Finds out whether the `Debug` of a type shows its secret arguments.
+//!
+//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is asked: two values are
+//! made that differ in a secret alone, and their texts are compared.
+
+use crate::args::{Plan, PlanOptions, hidden, secret_samples, withheld};
+use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+/// The name of a type, and whether its `Debug` shows its secrets.
+pub type AskDebug = (fn() -> &'static str, fn() -> bool);
+
+/// The extension that names a type to ask. It is for the lint only.
+pub(crate) const EXTENSION: &str = "x-debug";
+
+/// Whether the `Debug` of a type shows its secrets.
+type Shows = fn() -> bool;
+
+/// The types to ask, by name. Types within functions may share a name.
+static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
+
+/// Marks the schema of a type with secrets that implements `Debug`.
+#[must_use]
+pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
+    if let Some((name, shows)) = ask {
+        let name = name();
+        let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = types.entry(name).or_default();
+        if !known.iter().any(|other| std::ptr::fn_addr_eq(*other, shows)) {
+            known.push(shows);
+        }
+        schema.insert(EXTENSION.to_owned(), name.into());
+    }
+    schema
+}
+
+/// Whether the `Debug` of the type that an extension names shows its secrets.
+pub(super) fn is_shown_by(name: &str) -> bool {
+    let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = types.get(name).cloned().unwrap_or_default();
+    drop(types);
+    // It is code of the application.
+    asked.iter().any(|shows| catch_unwind(AssertUnwindSafe(shows)).unwrap_or(false))
+}
+
+/// An object around any type: only objects are arguments.
+#[derive(Deserialize, JsonSchema)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Holder<T> {
+    value: T,
+}
+
+/// Whether the `Debug` text depends on a secret. What cannot be made is not shown.
+pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool {
+    let Ok(plan) = Plan::for_type::<Holder<T>>("holder", PlanOptions::default()) else { return false };
+    let text = |value: &Value| {
+        let parsed = plan.parse::<Holder<T>>(&value.to_string()).ok()?;
+        Some(format!("{:?}", parsed.value.value))
+    };
+    secret_samples(&plan).iter().filter_map(|sample| serde_json::from_str::<Value>(sample).ok()).any(
+        |sample| {
+            let Some((shown, true)) = withheld(&plan, &sample) else { return false };
+            let mut places = Vec::new();
+            secret_leaves(&sample, &shown, false, &mut String::new(), &mut places);
+            places.iter().any(|place| {
+                let variants = sample.pointer(place).map(variants).unwrap_or_default();
+                let texts: Vec<String> = std::iter::once(sample.clone())
+                    .chain(variants.into_iter().map(|variant| {
+                        let mut other = sample.clone();
+                        if let Some(at) = other.pointer_mut(place) {
+                            *at = variant;
+                        }
+                        other
+                    }))
+                    .filter_map(|value| text(&value))
+                    .collect();
+                texts.windows(2).any(|two| two.first() != two.last())
+            })
+        },
+    )
+}
+
+/// Values like this one: of the same length, because a `Debug` may show that.
+fn variants(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Bool(value) => vec![json!(!value)],
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => vec![json!(number.saturating_add(1)), json!(number.saturating_sub(1))],
+            None => number.as_f64().map(|number| json!(number + 0.5)).into_iter().collect(),
+        },
+        Value::String(text) => {
+            let shifted = |shift: u8| {
+                let shift = |char: char| match char {
+                    'a'..='y' | 'A'..='Y' | '0'..='8' => {
+                        char::from(u8::try_from(char).unwrap_or(b'a').saturating_add(shift))
+                    }
+                    other => other,
+                };
+                Value::String(text.chars().map(shift).collect())
+            };
+            // Also only the last character: a text may have a form.
+            let mut last: Vec<char> = text.chars().collect();
+            if let Some(char) = last.last_mut() {
+                *char = match *char {
+                    '0'..='8' => '9',
+                    'a' => 'b',
+                    _ => 'a',
+                };
+            }
+            vec![shifted(1), Value::String(last.into_iter().collect())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The places of texts, numbers and booleans that are withheld.
+fn secret_leaves(sent: &Value, shown: &Value, is_below: bool, path: &mut String, places: &mut Vec<String>) {
+    let is_hidden = is_below || *shown == hidden() && sent != shown;
+    let length = path.len();
+    match sent {
+        Value::Object(map) => {
+            for (key, value) in map {
+                path.push('/');
+                path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                secret_leaves(value, shown.get(key).unwrap_or(shown), is_hidden, path, places);
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                // Writing to a String cannot fail.
+                let _ = write!(path, "/{at}");
+                secret_leaves(value, shown.get(at).unwrap_or(shown), is_hidden, path, places);
+                path.truncate(length);
+            }
+        }
+        Value::Null => {}
+        _ if is_hidden => places.push(path.clone()),
+        _ => {}
+    }
+}

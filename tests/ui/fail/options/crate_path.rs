@@ -1,0 +1,8 @@
+#![allow(unused)]
+use agent::tool;
+
+/// Does it.
+#[tool(crate = ::ai)]
+fn f() {}
+
+fn main() {}
