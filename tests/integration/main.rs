@@ -7,6 +7,7 @@
 
 mod args;
 mod args_hints;
+mod args_hints_shapes;
 mod args_refused;
 mod assistant;
 mod assistant_cancel;

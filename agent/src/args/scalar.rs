@@ -371,7 +371,9 @@ impl StrSpec {
         if let Some(format) = &self.format
             && self.is_misformatted(format, text)
         {
-            return Some((IssueCode::Format, format!("not a valid {format}")));
+            let problem =
+                formats::fault(format, text).map_or_else(|| format!("not a valid {format}"), String::from);
+            return Some((IssueCode::Format, problem));
         }
         let pattern = self.pattern.as_ref()?;
         let problem =

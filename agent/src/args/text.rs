@@ -122,6 +122,18 @@ pub(crate) fn push_index(pointer: &mut String, index: impl std::fmt::Display) {
     let _ = write!(pointer, "/{index}");
 }
 
+/// Whether the keys of an object count from zero: those of a list in a language without lists.
+pub(crate) fn has_numbered_keys<'k>(keys: impl Iterator<Item = &'k str>) -> bool {
+    let mut count = 0_usize;
+    for key in keys {
+        if key != count.to_string() {
+            return false;
+        }
+        count += 1;
+    }
+    count > 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ pub(crate) use outcome::{Choices, Shared, choose, pass};
 pub(crate) use unique::repeated;
 #[cfg(feature = "macros")]
 pub(crate) use walk::faults;
-pub(crate) use walk::{count, fits, inspect, is_empty_json, is_filler};
+pub(crate) use walk::{count, fits, inspect, says_nothing};
 
 use super::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
 use super::issue::{Issue, IssueCode};

@@ -43,7 +43,10 @@ pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: 
         return whole(format!("plain text, not JSON{shown}{hint}"));
     }
     let at = offset(text, error);
-    let hint = spelling(text, at).or(Some(meant).filter(|hint| !hint.is_empty())).or_else(|| escape(&words));
+    let hint = second_call(&words, text, at)
+        .or_else(|| spelling(text, at))
+        .or(Some(meant).filter(|hint| !hint.is_empty()))
+        .or_else(|| escape(&words));
     let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
     if secret || error.is_eof() {
         return whole(format!("not valid JSON: {words}{hint}"));
@@ -52,6 +55,14 @@ pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: 
     let before: String = before.chars().rev().collect();
     let after: String = text.get(at..).unwrap_or_default().chars().take(AROUND).collect();
     whole(format!("not valid JSON: {words}, near {}", quoted(&(before + &after), AROUND * 2)) + &hint)
+}
+
+/// Returns what to do instead of sending two objects.
+fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
+    let after = text.get(at..)?;
+    let before = text.get(..at)?;
+    let begins = after.trim_start().starts_with('{') || before.ends_with('{');
+    (words.starts_with("trailing characters") && begins).then_some("send one object in each call")
 }
 
 /// Returns how to write what another language writes differently.

@@ -4,7 +4,7 @@ mod checked;
 mod choice;
 mod object;
 
-pub(crate) use object::{is_empty_json, is_filler};
+pub(crate) use object::says_nothing;
 
 use super::document::{Doc, Document, Shape};
 use super::outcome::Shared;
@@ -20,7 +20,7 @@ use crate::args::scalar::{
     Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
 };
 use crate::args::suggest::did_you_mean;
-use crate::args::text::{push_index, push_segment};
+use crate::args::text::{has_numbered_keys, push_index, push_segment};
 use serde::de::Deserialize;
 use serde_json::Value;
 
@@ -228,15 +228,27 @@ impl<'w, 'o> Walk<'w, 'o> {
         is_alone.then_some(inner)
     }
 
+    /// Returns what to say of a value that fits once it is taken out of what is around it.
+    fn what_is_around(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
+        match &doc.shape {
+            Shape::Object(entries) if self.stands_alone(id, entries).is_some() => {
+                Some("send the value alone, without an object around it")
+            }
+            Shape::Array(items) if self.is_list_of_one(id, items) => {
+                Some("send the value alone, without a list around it")
+            }
+            _ => None,
+        }
+    }
+
     /// Reports a wrong type with the most helpful message.
     fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
         let problem = match (self.graph.kind(id), &doc.shape) {
             (_, Shape::Null) => "must not be null",
-            (_, Shape::Object(entries)) if self.stands_alone(id, entries).is_some() => {
-                "send the value alone, without an object around it"
-            }
-            (_, Shape::Array(items)) if self.is_list_of_one(id, items) => {
-                "send the value alone, without a list around it"
+            (Kind::Array(array), Shape::Object(entries))
+                if array.is_list() && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref())) =>
+            {
+                "send a JSON array, not an object with numbered keys"
             }
             (Kind::Array(_), Shape::Text(_)) => "send a JSON array, not text",
             (Kind::Object(_) | Kind::Tagged { .. }, Shape::Text(_)) => "send a JSON object, not text",
@@ -252,7 +264,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             (Kind::Str(_), Shape::Number) => "must be text in quotes",
             _ => "wrong type",
         };
-        self.fault(IssueCode::Type, problem, id, doc);
+        self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
     /// Reports a value outside of a closed set of words. `expected` is omitted where the list of words says more.
@@ -434,7 +446,33 @@ impl<'w, 'o> Walk<'w, 'o> {
                 None => self.not_a_word(Some(id), names, Some(text), doc),
             },
             Shape::Null => self.wrong(id, doc),
-            _ => self.not_a_word(Some(id), names, None, doc),
+            _ => {
+                let around = self.what_is_around(id, doc).or_else(|| self.word_as_key(id, doc));
+                self.not_a_word(Some(id), names, None, doc);
+                self.say(around);
+            }
+        }
+    }
+
+    /// Returns what to say of a word that was sent as the key of an object: `{"Newest": {}}`.
+    pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
+        let Shape::Object(entries) = &doc.shape else { return None };
+        let [(key, inner)] = entries.as_slice() else { return None };
+        let is_bare = match &inner.shape {
+            Shape::Null => true,
+            Shape::Object(inner) => inner.is_empty(),
+            _ => inner.raw == "true",
+        };
+        (self.out.is_some() && is_bare && self.graph.word(id, key).is_some())
+            .then_some("send the name alone, without an object around it")
+    }
+
+    /// Says what to do in the issue that was added last, which a corrected call can then show.
+    pub(super) fn say(&mut self, problem: Option<&str>) {
+        if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
+            issue.problem = problem.to_owned();
+            issue.suggestions.clear();
+            issue.is_mendable = true;
         }
     }
 

@@ -1,12 +1,13 @@
 //! The corrected call: the arguments with every mistake fixed in the only possible way.
 
 use super::wrapper::{MAX_WRAPPERS, unwrapped};
-use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, is_empty_json, is_filler};
+use crate::args::diagnose::{Document, Refusal, diagnose, fits, inspect, says_nothing};
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
 use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
 use crate::args::suggest::{did_you_mean, has_close_name};
+use crate::args::text::has_numbered_keys;
 use serde_json::{Map, Value};
 
 const MAX_CALL: usize = 500;
@@ -136,7 +137,7 @@ impl Mend<'_> {
             return;
         }
         let lenient = CoercionPolicy::lenient().rules();
-        if let Some(inner) = self.alone(id, value).filter(|_| !root) {
+        if let Some(inner) = self.alone(id, value).or_else(|| self.word_as_key(id, value)).filter(|_| !root) {
             *value = inner;
             return;
         }
@@ -172,6 +173,11 @@ impl Mend<'_> {
                     && let [only] = did_you_mean(text, words.iter().map(String::as_str))[..]
                 {
                     *value = only.into();
+                }
+            }
+            (Kind::Object(object), Value::String(_) | Value::Number(_) | Value::Bool(_)) if !root => {
+                if !self.only_field(object, id, value) {
+                    self.object(object, value);
                 }
             }
             (Kind::Object(object), _) => self.object(object, value),
@@ -221,6 +227,38 @@ impl Mend<'_> {
         (is_taken && self.is_taken(id, inner, false)).then(|| inner.clone())
     }
 
+    /// Returns the word that stands as the key of an object without content: `{"Newest": {}}`.
+    fn word_as_key(&self, id: NodeId, value: &Value) -> Option<Value> {
+        let (key, inner) = only_entry(value)?;
+        let is_bare = match inner {
+            Value::Null | Value::Bool(true) => true,
+            Value::Object(inner) => inner.is_empty(),
+            _ => false,
+        };
+        self.graph.word(id, key).filter(|_| is_bare).map(Value::from)
+    }
+
+    /// Puts a value into the only field of an object that takes it, if the object needs no other.
+    fn only_field(&self, object: &ObjectSpec, id: NodeId, value: &mut Value) -> bool {
+        let is_json = value.as_str().is_some_and(|text| text.trim_start().starts_with(['{', '[']));
+        if is_json || self.is_nothing(id, value) {
+            return false;
+        }
+        let mut takers = object.props.iter().filter(|prop| self.is_taken(prop.node, value, false));
+        let (Some(only), None) = (takers.next(), takers.next()) else { return false };
+        if object.props.iter().any(|prop| prop.required && prop.name != only.name) {
+            return false;
+        }
+        *value = Value::Object(Map::from_iter([(only.name.clone(), value.take())]));
+        true
+    }
+
+    /// Whether a value is a filler for one that does not exist.
+    fn is_nothing(&self, id: NodeId, value: &Value) -> bool {
+        Document::parse(&value.to_string())
+            .is_ok_and(|document| !value.is_null() && says_nothing(self.graph, id, &document.root))
+    }
+
     fn is_taken(&self, id: NodeId, value: &Value, root: bool) -> bool {
         let text = value.to_string();
         Document::parse(&text).is_ok_and(|document| {
@@ -268,7 +306,7 @@ impl Mend<'_> {
                     continue;
                 }
                 let is_optional = matches!(child, Child::Prop(i, _) if !object.props[i].required);
-                if is_optional && is_nothing(&value) && !self.is_taken(id, &value, false) {
+                if is_optional && self.is_nothing(id, &value) && !self.is_taken(id, &value, false) {
                     continue;
                 }
                 self.value(id, &mut value, false);
@@ -310,6 +348,13 @@ impl Mend<'_> {
             && let Ok(inner @ Value::Array(_)) = serde_json::from_str(text)
         {
             *value = inner;
+        }
+        if let (Value::Object(map), Some(item)) = (&mut *value, array.items)
+            && array.is_list()
+            && has_numbered_keys(map.keys().map(String::as_str))
+            && !self.is_taken(item, &map.clone().into(), false)
+        {
+            *value = std::mem::take(map).into_iter().map(|(_, item)| item).collect();
         }
         // "a, b" may be a list: not ours to decide.
         let may_be_list = value.as_str().is_some_and(|s| s.contains([',', '[', '\n']));
@@ -377,6 +422,11 @@ impl Mend<'_> {
         rules: Rules,
         value: &mut Value,
     ) {
+        if let Value::String(text) = &*value
+            && variants.iter().any(|(name, _)| name == text)
+        {
+            *value = Value::Object(Map::from_iter([(tag.to_owned(), value.take())]));
+        }
         decode_object(value);
         if let Value::Object(map) = value
             && !map.contains_key(tag)
@@ -418,16 +468,6 @@ fn decode_object(value: &mut Value) {
         && let Ok(inner @ Value::Object(_)) = serde_json::from_str(text)
     {
         *value = inner;
-    }
-}
-
-/// Whether a value is a filler for one that does not exist.
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_filler(text) || is_empty_json(text),
-        Value::Array(items) => items.iter().all(is_nothing),
-        Value::Object(map) => map.values().all(|item| item.is_null() || is_nothing(item)),
-        _ => false,
     }
 }
 

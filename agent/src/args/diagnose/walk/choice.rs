@@ -120,7 +120,9 @@ impl<'w> Walk<'w, '_> {
                 if external.variant(key).is_some() {
                     return self.check(external.object, doc);
                 }
+                let as_key = self.word_as_key(id, doc);
                 self.not_a_word(Some(id), external.names(), Some(key), doc);
+                self.say(as_key);
             }
             _ => self.wrong(id, doc),
         }

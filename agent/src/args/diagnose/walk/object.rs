@@ -3,7 +3,7 @@
 use super::{Segment, Walk};
 use crate::args::diagnose::document::{Doc, Document, Shape};
 use crate::args::issue::IssueCode;
-use crate::args::plan::{Child, Kind, NodeId, ObjectSpec, Prop, Rest};
+use crate::args::plan::{Child, Graph, Kind, NodeId, ObjectSpec, Prop, Rest};
 use crate::args::policy::{Rules, UnknownKeys};
 use crate::args::report::signature;
 use crate::args::suggest::{did_you_mean, has_close_name};
@@ -183,7 +183,10 @@ impl<'w> Walk<'w, '_> {
         let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
         // What takes anything says nothing about what is meant for it.
         let takes_anything = matches!(self.graph.kind(prop.node), Kind::Any);
-        if takes_anything || says_nothing(doc) || Walk::count(self.shared, prop.node, doc).count > 0 {
+        if takes_anything
+            || says_nothing(self.graph, prop.node, doc)
+            || Walk::count(self.shared, prop.node, doc).count > 0
+        {
             return None;
         }
         let free =
@@ -241,7 +244,7 @@ impl<'w> Walk<'w, '_> {
         });
         let is_told = self.out.as_ref().is_some_and(|out| out.len() > known);
         let may_show = !self.secret && !self.graph.node(prop.node).holds_secret;
-        if is_told && !prop.required && may_show && says_nothing(doc) {
+        if is_told && !prop.required && may_show && says_nothing(self.graph, prop.node, doc) {
             let depth = self.path.len();
             for issue in self.out.iter_mut().flat_map(|out| out.iter_mut().skip(known)) {
                 issue.is_mendable = true;
@@ -291,25 +294,38 @@ impl<'w> Walk<'w, '_> {
 
 const LEAVE_OUT: &str = " optional: leave it out if there is none";
 
-/// Whether a value looks like a filler for one that does not exist: a word for nothing, or a container of nothing else.
-fn says_nothing(doc: &Doc<'_>) -> bool {
-    let is_nothing = |doc: &Doc<'_>| doc.is_null() || says_nothing(doc);
+/// Whether a value looks like a filler for one that does not exist: a word for nothing, or a container of nothing else whose keys name
+/// nothing either.
+pub(crate) fn says_nothing(graph: &Graph, id: NodeId, doc: &Doc<'_>) -> bool {
+    is_nothing(graph, Some(id), doc)
+}
+
+/// `id` is what belongs here, if that is known.
+fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     match &doc.shape {
-        Shape::Text(text) => is_filler(text) || is_empty_json(text),
-        Shape::Object(entries) => entries.iter().all(|(_, item)| is_nothing(item)),
+        Shape::Text(text) => is_filler(text) || is_empty_json(graph, id, text),
+        Shape::Object(entries) => {
+            let is_word = |key| id.is_some_and(|id| graph.names_word(id, key));
+            let below = |key| id.and_then(|id| graph.below(id, key));
+            !matches!(entries.as_slice(), [(key, _)] if is_word(key))
+                && entries.iter().all(|(key, item)| item.is_null() || is_nothing(graph, below(key), item))
+        }
         // What was meant by null in a list is not known.
-        Shape::Array(items) => items.iter().all(says_nothing),
+        Shape::Array(items) => {
+            let item = id.and_then(|id| graph.item(id));
+            items.iter().all(|doc| is_nothing(graph, item, doc))
+        }
         _ => false,
     }
 }
 
 /// Whether a text is JSON of a container that says nothing.
-pub(crate) fn is_empty_json(text: &str) -> bool {
+fn is_empty_json(graph: &Graph, id: Option<NodeId>, text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
-        && Document::parse(text).is_ok_and(|document| says_nothing(&document.root))
+        && Document::parse(text).is_ok_and(|document| is_nothing(graph, id, &document.root))
 }
 
 /// Whether a text is a habitual word for nothing.
-pub(crate) fn is_filler(text: &str) -> bool {
+fn is_filler(text: &str) -> bool {
     ["", "null", "none", "nil", "undefined", "n/a"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }

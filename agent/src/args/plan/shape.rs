@@ -1,0 +1,145 @@
+//! What a value in another shape may mean: questions that only the structure of the plan answers.
+
+use super::Graph;
+use super::node::{Child, Kind, NodeId, ObjectSpec};
+
+impl Graph {
+    /// Whether one of the variants has such a key, or accepts any key.
+    pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
+        variants.iter().any(|(_, variant)| match self.kind(self.unchecked(*variant)) {
+            Kind::Object(object) => object.child(key, 0).is_some(),
+            _ => true,
+        })
+    }
+
+    /// Returns the only key that no variant has and whose value is the name of one: the tag under another name.
+    pub(crate) fn other_tag<'k>(
+        &self,
+        variants: &[(String, NodeId)],
+        entries: impl Iterator<Item = (&'k str, Option<&'k str>)>,
+    ) -> Option<&'k str> {
+        let names = |value: &str| variants.iter().any(|(name, _)| name == value);
+        let mut found = entries
+            .filter(|(key, value)| value.is_some_and(names) && !self.has_key(variants, key))
+            .map(|(key, _)| key);
+        let first = found.next();
+        first.filter(|_| found.next().is_none())
+    }
+
+    /// Returns where a key belongs that is not a parameter of an object: in the only parameter that has a field of this name, or here
+    /// under the last part of its name (`args.path`).
+    pub(crate) fn home<'g>(
+        &'g self,
+        object: &'g ObjectSpec,
+        key: &'g str,
+    ) -> Option<(Option<&'g str>, &'g str)> {
+        if let Some((around, last)) = key.rsplit_once(['.', '/']) {
+            if let Some(prop) = object.props.iter().find(|prop| prop.name == around) {
+                return self.has_field(prop.node, last).then_some((Some(prop.name.as_str()), last));
+            }
+            return object.props.iter().any(|prop| prop.name == last).then_some((None, last));
+        }
+        let mut homes = object.props.iter().filter(|prop| self.has_field(prop.node, key));
+        let first = homes.next().filter(|_| homes.next().is_none())?;
+        Some((Some(first.name.as_str()), key))
+    }
+
+    /// Whether a node accepts objects with a field that is declared under this name.
+    fn has_field(&self, id: NodeId, key: &str) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Object(object) => object.props.iter().any(|prop| prop.name == key),
+            Kind::Nullable(inner) => self.has_field(*inner, key),
+            Kind::Tagged { tag, variants, .. } => {
+                key == tag || variants.iter().any(|(_, variant)| self.has_field(*variant, key))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a value of this node may be meant where an object with this one key was sent: the node has no such field.
+    pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_) | Kind::Enum(_) | Kind::Const(_) => true,
+            Kind::Array(array) => array.is_list(),
+            Kind::Nullable(inner) => self.takes_alone(*inner, key),
+            Kind::Object(object) => object.child(key, 0).is_none(),
+            Kind::Tagged { tag, variants, .. } => {
+                tag != key && !self.has_key(variants, key) && variants.iter().all(|(name, _)| name != key)
+            }
+            Kind::Union { branches, .. } => branches.iter().all(|id| match self.kind(self.unchecked(*id)) {
+                Kind::Null => true,
+                _ => self.takes_alone(*id, key),
+            }),
+            _ => false,
+        }
+    }
+
+    /// Whether no value of this node is a list.
+    pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Bool
+            | Kind::Int(_)
+            | Kind::Num(_)
+            | Kind::Str(_)
+            | Kind::Enum(_)
+            | Kind::Object(_)
+            | Kind::Tagged { .. }
+            | Kind::External(_) => true,
+            Kind::Nullable(inner) => self.takes_no_list(*inner),
+            Kind::Union { branches, .. } => branches.iter().all(|branch| self.takes_no_list(*branch)),
+            _ => false,
+        }
+    }
+
+    /// Returns the word that is sent alone, where this is one.
+    pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
+        let is_word = match self.kind(self.unchecked(id)) {
+            Kind::Enum(words) => words.names().any(|word| word == key),
+            Kind::External(external) => external.units.names().any(|unit| unit == key),
+            _ => false,
+        };
+        is_word.then_some(key)
+    }
+
+    /// Whether a key is the name of a word or variant that belongs here, or in the list that belongs here: `{"Newest": {}}`.
+    pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),
+            _ => self.is_word(id, key),
+        }
+    }
+
+    fn is_word(&self, id: NodeId, key: &str) -> bool {
+        match self.kind(self.unchecked(id)) {
+            Kind::Enum(words) => words.names().any(|word| word == key),
+            Kind::External(external) => external.names().any(|name| name == key),
+            Kind::Tagged { variants, .. } => {
+                variants.iter().any(|(name, _)| name == key) && !self.has_key(variants, key)
+            }
+            Kind::Nullable(inner) => self.is_word(*inner, key),
+            Kind::Union { branches, .. } => branches.iter().any(|branch| self.is_word(*branch, key)),
+            _ => false,
+        }
+    }
+
+    /// Returns the node of an entry of an object, where one node describes it.
+    pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
+        match self.kind(self.unchecked(id)) {
+            Kind::Object(object) => object.child(key, 0).map(|child| match child {
+                Child::Prop(_, node) | Child::Entry(node) => node,
+            }),
+            Kind::External(external) => self.below(external.object, key),
+            Kind::Nullable(inner) => self.below(*inner, key),
+            _ => None,
+        }
+    }
+
+    /// Returns the node of the items, where a list belongs.
+    pub(crate) fn item(&self, id: NodeId) -> Option<NodeId> {
+        match self.kind(self.unchecked(id)) {
+            Kind::Array(array) => array.items,
+            Kind::Nullable(inner) => self.item(*inner),
+            _ => None,
+        }
+    }
+}
