@@ -175,12 +175,11 @@ impl Mend<'_> {
                     *value = only.into();
                 }
             }
-            (Kind::Object(object), Value::String(_) | Value::Number(_) | Value::Bool(_)) if !root => {
-                if !self.only_field(object, id, value) {
+            (Kind::Object(object), _) => {
+                if root || !self.only_field(object, id, value) {
                     self.object(object, value);
                 }
             }
-            (Kind::Object(object), _) => self.object(object, value),
             (Kind::Array(_), _) => self.array(id, value),
             (Kind::Tagged { tag, variants, names }, _) => {
                 self.tagged(tag, variants, names, self.graph.node(id).rules, value);
@@ -240,6 +239,9 @@ impl Mend<'_> {
 
     /// Puts a value into the only field of an object that takes it, if the object needs no other.
     fn only_field(&self, object: &ObjectSpec, id: NodeId, value: &mut Value) -> bool {
+        if matches!(value, Value::Object(_) | Value::Array(_) | Value::Null) {
+            return false;
+        }
         let is_json = value.as_str().is_some_and(|text| text.trim_start().starts_with(['{', '[']));
         if is_json || self.is_nothing(id, value) {
             return false;
