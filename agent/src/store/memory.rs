@@ -289,7 +289,7 @@ pub(super) fn full_inbox() -> StoreError {
     StoreError::new(StoreErrorKind::Full, format!("the inbox already has {MAX_INBOX} messages"))
 }
 
-/// The error for a message without an id, which cannot be told from a copy of another message.
+/// The error for a message without an id, which cannot be distinguished from other messages.
 pub(super) fn missing_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
 }

@@ -286,7 +286,7 @@ impl InvocationRecord {
     }
 }
 
-/// What [`InvocationStore::begin`](super::InvocationStore::begin) found.
+/// The result of [`InvocationStore::begin`](super::InvocationStore::begin).
 ///
 /// ```
 /// use agent::store::{Begin, InvocationRecord, InvocationStore as _, MemoryStore, NewInvocation};

@@ -22,7 +22,7 @@ use crate::message::Message;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionEntry {
-    /// What happened.
+    /// The kind of entry, with its content.
     #[serde(flatten)]
     pub kind: EntryKind,
     /// The run in which it happened, or empty outside of a run.
