@@ -128,7 +128,7 @@ fn write_source(media: &Media) -> Value {
 
 /// The kind of message that a block is written for, which decides what the block may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlockContext {
+pub(super) struct BlockTarget {
     /// Whether the message is the assistant's.
     pub(super) is_assistant: bool,
     /// Whether the API version is `2026-10-21`: no documents in assistant messages, no citations in user texts.
@@ -143,7 +143,7 @@ pub(super) struct BlockContext {
 pub(super) fn write(
     part: &Part,
     provider: &str,
-    context: BlockContext,
+    target: BlockTarget,
     ids: &CallIds,
 ) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
@@ -173,7 +173,7 @@ pub(super) fn write(
             object(json!({"type": "image", "source": write_source(&media)}))
         }
         Content::Document(media) => {
-            if context.is_assistant && context.is_2026 {
+            if target.is_assistant && target.is_2026 {
                 let what = "a document in a message of the assistant, which version 2026-10-21 refuses";
                 return Err(what.into());
             }
@@ -213,7 +213,7 @@ pub(super) fn write(
         Content::Unknown(_) => return Ok(None),
     };
     add_rest(&mut block, rest);
-    if context.is_2026 && !context.is_assistant && block.get("type").and_then(Value::as_str) == Some("text") {
+    if target.is_2026 && !target.is_assistant && block.get("type").and_then(Value::as_str) == Some("text") {
         block.shift_remove("citations");
     }
     if let Some(mark) = part.cache {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::blocks::{self, BlockContext, cache_control, safe_id};
+use super::blocks::{self, BlockTarget, cache_control, safe_id};
 use super::models::{self, ThinkingStyle};
 use super::{AnthropicMessages, AnthropicVersion, managed};
 use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
@@ -343,8 +343,8 @@ impl Encoder<'_> {
         Ok(messages)
     }
 
-    fn context(&self, is_assistant: bool) -> BlockContext {
-        BlockContext { is_assistant, is_2026: self.protocol.version == AnthropicVersion::V2026_10_21 }
+    fn target(&self, is_assistant: bool) -> BlockTarget {
+        BlockTarget { is_assistant, is_2026: self.protocol.version == AnthropicVersion::V2026_10_21 }
     }
 
     fn user(
@@ -355,7 +355,7 @@ impl Encoder<'_> {
         rest: Option<&Value>,
         takes: bool,
     ) -> Result<(), ModelError> {
-        let content = self.content(parts, self.context(false))?;
+        let content = self.content(parts, self.target(false))?;
         if is_blank(&content) {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl Encoder<'_> {
     }
 
     fn assistant(&self, messages: &mut Vec<Value>, message: &AssistantMessage) -> Result<(), ModelError> {
-        let content = self.content(&message.content, self.context(true))?;
+        let content = self.content(&message.content, self.target(true))?;
         if is_blank(&content) {
             return Ok(());
         }
@@ -391,7 +391,7 @@ impl Encoder<'_> {
     }
 
     /// Writes a single plain text as a string, anything else as blocks.
-    fn content(&self, parts: &[Part], context: BlockContext) -> Result<Value, ModelError> {
+    fn content(&self, parts: &[Part], target: BlockTarget) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         if let [part] = parts
             && let (Some(text), None, None) = (part.as_text(), part.cache, part.provider_data_of(provider))
@@ -400,7 +400,7 @@ impl Encoder<'_> {
         }
         let mut content = Vec::new();
         for part in parts {
-            let block = blocks::write(part, provider, context, &self.ids)
+            let block = blocks::write(part, provider, target, &self.ids)
                 .map_err(|unsupported| unsupported.to_error("Anthropic"))?;
             content.extend(block);
         }
@@ -411,10 +411,10 @@ impl Encoder<'_> {
         let mut block = JsonObject::new();
         block.insert("type".into(), "tool_result".into());
         block.insert("tool_use_id".into(), self.ids.get(&result.call_id).into());
-        let context = self.context(false);
-        let write = |part: &Part| blocks::write(part, &self.model.provider, context, &self.ids);
+        let target = self.target(false);
+        let write = |part: &Part| blocks::write(part, &self.model.provider, target, &self.ids);
         let parts = describe_unsupported(&result.content, "Anthropic", write);
-        let mut content = self.content(&parts, context)?;
+        let mut content = self.content(&parts, target)?;
         // Source: the error for other content, `all content must be type "text" if "is_error" is true`.
         if let Some(blocks) = content.as_array_mut().filter(|_| result.is_error) {
             let (texts, others): (Vec<Value>, Vec<Value>) =

@@ -245,7 +245,7 @@ impl ChatDecoder {
                 }
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
                 (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => {
-                    merge_audio(known, more)
+                    merge_audio(known, more);
                 }
                 _ => {
                     self.message_data.insert(key.to_owned(), value.clone());

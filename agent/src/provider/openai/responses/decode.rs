@@ -321,7 +321,7 @@ impl ResponsesDecoder {
             };
             match by_id.or_else(by_index).or_else(in_order) {
                 Some(at) if self.items.get(at).is_some_and(|item| !item.is_done) => {
-                    self.complete_item(at, value, out)
+                    self.complete_item(at, value, out);
                 }
                 Some(at) => self.emit_late_state(at, value, out),
                 None => {
@@ -431,7 +431,7 @@ impl Decoder for ResponsesDecoder {
         let kind = some_text(&value, "type").unwrap_or(event.event);
         match kind {
             "response.created" | "response.queued" | "response.in_progress" => {
-                self.start_reply(response(), out)
+                self.start_reply(response(), out);
             }
             "response.output_item.added" => self.start_item(&value, out),
             "response.output_text.delta" => self.part_delta(&value, "message", CONTENT, out),
