@@ -169,8 +169,8 @@ impl Exchange {
         self.phase = match end {
             Ok(()) => ExchangePhase::Complete,
             Err(error) => {
-                let place = shown_address(&self.request.url(&self.model.base_url));
-                self.handle_failure(error.asked_at(&place).without_secrets(&searchable(&secrets)))
+                let address = shown_address(&self.request.url(&self.model.base_url));
+                self.handle_failure(error.with_address(&address).without_secrets(&searchable(&secrets)))
             }
         };
     }
