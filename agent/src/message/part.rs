@@ -74,7 +74,7 @@ pub struct Part {
     pub provider_data: Option<ProviderData>,
     /// Set if the provider's prompt cache should keep the request up to here.
     pub cache: Option<CacheMark>,
-    /// PartFields that this version does not know. They are preserved.
+    /// Fields that this version does not know. They are preserved.
     pub extra: Map<String, Value>,
 }
 

@@ -41,7 +41,7 @@ pub struct ModelStream {
     cancel: CancelToken,
     cancelled: Cancelled,
     accumulator: Accumulator,
-    /// BoxedEvents that the listener has not read yet.
+    /// Events that the listener has not read yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
     error: Option<ModelError>,
@@ -252,7 +252,7 @@ impl fmt::Debug for ModelStream {
     }
 }
 
-/// BoxedEvents that are already known.
+/// Events that are already known.
 struct ReadyEvents<I>(I);
 
 impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for ReadyEvents<I> {

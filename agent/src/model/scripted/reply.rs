@@ -251,7 +251,7 @@ impl Reply {
         }
         match self.end {
             ReplyEnd::Stop(reason) => {
-                events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None }))
+                events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None }));
             }
             ReplyEnd::Error(error) => events.push_back(Err(error)),
             ReplyEnd::Hang => return ReplyEvents { events, hangs: true },
