@@ -6,8 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::{AssistantMessage, Message, MessageList};
 
-/// The ids that a request uses for calls and their results. An id always maps to the same id, and two ids never map to
-/// one.
+/// The ids that a request uses for calls and their results. An id always maps to the same id, and two ids never map to one.
 ///
 /// They are assigned in the order of the conversation, so that they stay the same while the conversation grows.
 pub(super) struct CallIds {
@@ -18,8 +17,8 @@ pub(super) struct CallIds {
 const MAX_CANDIDATES: u32 = 1000;
 
 impl CallIds {
-    /// Assigns the ids of a conversation. `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its arguments are the id, the
-    /// reply that has the call, and how many candidates were taken before.
+    /// Assigns the ids of a conversation. `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its
+    /// arguments are the id, the reply that has the call, and how many candidates were taken before.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,

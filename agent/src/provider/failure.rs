@@ -79,8 +79,7 @@ pub(super) fn from_response(answer: &Answer<'_>, report: ErrorReport) -> ModelEr
     }
 }
 
-/// Parses the body of an error: JSON, the first JSON of an event stream, or plain text as a string. An HTML page
-/// becomes null.
+/// Parses the body of an error: JSON, the first JSON of an event stream, or plain text as a string. An HTML page becomes null.
 pub(super) fn parse_error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();

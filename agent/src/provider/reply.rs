@@ -225,8 +225,7 @@ impl ReplyReader {
         result.map_err(|error| self.fail(error, out))
     }
 
-    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. It emits what was held
-    /// back.
+    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. It emits what was held back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {

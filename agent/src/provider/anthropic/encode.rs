@@ -126,8 +126,8 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
-    /// Removes the cache marks beyond the four that Anthropic accepts. Those of the whole request, of the tools and of the system prompt are kept; of those in
-    /// messages the last ones are kept, because a mark covers everything before it.
+    /// Removes the cache marks beyond the four that Anthropic accepts. Those of the whole request, of the tools and of the system prompt
+    /// are kept; of those in messages the last ones are kept, because a mark covers everything before it.
     fn limit_cache_marks(&self, messages: &mut [Value]) {
         let cache = &self.request.cache;
         let system =

@@ -26,8 +26,7 @@ impl Secret {
     }
 }
 
-/// The minimum length of a secret that is searched for. A shorter one also occurs in ordinary words, and masking it would garble
-/// texts.
+/// The minimum length of a secret that is searched for. A shorter one also occurs in ordinary words, and masking it would garble texts.
 const MIN_SEARCHABLE: usize = 8;
 
 /// Returns the secrets that are searched for and masked in texts.

@@ -508,8 +508,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Converts token counts. Cached input is part of the input here. Reasoning is part of the output, except for servers (xAI) that include it only in the
-/// total: then the three counts add up to the total.
+/// Converts token counts. Cached input is part of the input here. Reasoning is part of the output, except for servers (xAI) that include it
+/// only in the total: then the three counts add up to the total.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);
