@@ -55,12 +55,12 @@ async fn every_wait_has_a_limit() {
     let silent = vec![Step::Stall];
     let begun = vec![head(None), send(ANTHROPIC_START), Step::Stall];
     for (steps, options, words) in [
-        (silent.clone(), once().with_idle_timeout(long), "no answer in time"),
-        (begun.clone(), once().with_first_byte_timeout(long), "the answer stalled"),
+        (silent.clone(), once().with_idle_timeout(long), "no response in time"),
+        (begun.clone(), once().with_first_byte_timeout(long), "the response stalled"),
         (
             silent,
             once().with_first_byte_timeout(long).with_total_timeout(Duration::from_millis(200)),
-            "no answer within the total time",
+            "no response within the total time",
         ),
         (
             begun,

@@ -97,7 +97,7 @@ impl ToolArguments {
             return None;
         }
         let compact = serde_json::to_string(&value).ok()?;
-        same_but_space(self.text(), &compact).then_some(value)
+        is_equal_except_space(self.text(), &compact).then_some(value)
     }
 }
 
@@ -150,13 +150,13 @@ impl<'de> Deserialize<'de> for ToolArguments {
     }
 }
 
-/// The four characters that JSON defines as insignificant whitespace.
+/// Returns whether JSON defines this character as insignificant whitespace.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Whether `text`, which is JSON, equals `compact` except for whitespace between tokens.
-fn same_but_space(text: &str, compact: &str) -> bool {
+/// Returns whether `text`, which is JSON, equals `compact` except for whitespace between tokens.
+fn is_equal_except_space(text: &str, compact: &str) -> bool {
     let (mut in_string, mut escaped) = (false, false);
     let mut significant = text.bytes().filter(|&byte| {
         if !in_string {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_value_would_lose_is_stored_as_text() {
+    fn text_is_stored_where_a_value_would_lose_content() {
         let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
         for text in [
             r#"{"a":1,"a":2}"#,

@@ -122,17 +122,17 @@ impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(tag = "role", rename_all = "snake_case")]
-        enum Wire<'a> {
+        enum TaggedMessage<'a> {
             User(&'a UserMessage),
             Assistant(&'a AssistantMessage),
             ToolResult(&'a ToolResultMessage),
             Custom(&'a CustomMessage),
         }
         match self {
-            Self::User(message) => Wire::User(message).serialize(serializer),
-            Self::Assistant(message) => Wire::Assistant(message).serialize(serializer),
-            Self::ToolResult(message) => Wire::ToolResult(message).serialize(serializer),
-            Self::Custom(message) => Wire::Custom(message).serialize(serializer),
+            Self::User(message) => TaggedMessage::User(message).serialize(serializer),
+            Self::Assistant(message) => TaggedMessage::Assistant(message).serialize(serializer),
+            Self::ToolResult(message) => TaggedMessage::ToolResult(message).serialize(serializer),
+            Self::Custom(message) => TaggedMessage::Custom(message).serialize(serializer),
             Self::Unknown(value) => value.serialize(serializer),
         }
     }

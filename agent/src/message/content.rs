@@ -59,7 +59,7 @@ pub enum Content {
 
 /// The call of a tool that the provider runs (web search, code execution, …), its result, or both.
 ///
-/// These fields are for people and programs to read. What the provider needs back is in the part's provider data.
+/// These fields are for people and programs to read. The data that the provider needs back is the part's provider data.
 ///
 /// ```
 /// use agent::message::{Content, Part, ProviderTool};
@@ -97,30 +97,30 @@ impl ProviderTool {
     pub(super) const FIELDS: &[&str] = &["id", "name", "input", "output", "is_error"];
 
     /// Returns a description for models that cannot read the provider data.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let name = &self.name;
         let mut words = match (&self.input, &self.output) {
-            (Some(input), _) => format!("[`{name}` was run at the provider with {}", brief(input)),
+            (Some(input), _) => format!("[`{name}` was run at the provider with {}", shorten(input)),
             (None, Some(_)) => format!("[`{name}` was run at the provider"),
             (None, None) => format!("[`{name}` was asked for at the provider"),
         };
         if let Some(output) = &self.output {
             words.push_str(if self.is_error { "; it failed: " } else { "; it answered: " });
-            words.push_str(&brief(output));
+            words.push_str(&shorten(output));
         }
         words.push(']');
         words
     }
 }
 
-/// The maximum length of such a description. The results of searches are long.
-const MAX_WORDS: usize = 4000;
+/// The maximum length of a shortened value, in bytes. The results of searches are long.
+const MAX_VALUE: usize = 4000;
 
-/// Longer strings without spaces are not readable text.
+/// The maximum length of a readable string without spaces, in bytes.
 const MAX_WORD: usize = 500;
 
-/// Returns a value as shortened text, without what only its provider can read.
-fn brief(value: &Value) -> String {
+/// Returns a value as shortened text, without the keys that only its provider can read.
+fn shorten(value: &Value) -> String {
     fn readable(value: &Value) -> Value {
         match value {
             Value::Object(map) => {
@@ -136,13 +136,13 @@ fn brief(value: &Value) -> String {
             other => other.clone(),
         }
     }
-    // Stored values nest no deeper than JSON that was read.
+    // The recursion is bounded, because stored values are no deeper than JSON that was read.
     let mut text = match readable(value) {
         Value::String(text) => text,
         value => value.to_string(),
     };
-    if text.len() > MAX_WORDS {
-        let cut = (0..=MAX_WORDS).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    if text.len() > MAX_VALUE {
+        let cut = (0..=MAX_VALUE).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         text.truncate(cut);
         text.push('…');
     }
@@ -222,7 +222,7 @@ impl ProviderData {
     }
 }
 
-/// How long a provider's prompt cache keeps the marked content.
+/// The time for which a provider's prompt cache keeps the marked content.
 ///
 /// The values are those of `cache_control.ttl` in Anthropic's Messages API.
 ///

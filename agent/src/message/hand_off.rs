@@ -1,4 +1,4 @@
-//! The messages that a model may be sent of a conversation in which other models took part.
+//! Converts a conversation in which other models took part to the messages that one model may get.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Recipient {
         self
     }
 
-    /// Whether data with this origin belong to another protocol of the same provider. Those of other providers are not read.
+    /// Returns whether data with this origin belong to another protocol of the same provider. Encoders ignore data of other providers.
     fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
         provider == self.provider && api.is_some_and(|api| api != self.api)
     }
@@ -92,7 +92,7 @@ impl Recipient {
         data.is_some_and(|data| self.is_of_other_protocol(&data.provider, data.api.as_deref()))
     }
 
-    /// Whether a part has state of another protocol of the same provider, or is such state.
+    /// Returns whether a part has state of another protocol of the same provider, or is such state.
     fn is_foreign_part(&self, part: &Part) -> bool {
         self.is_foreign_data(part.provider_data.as_ref()) || self.is_foreign_item(part)
     }
@@ -124,14 +124,14 @@ impl Recipient {
     }
 }
 
-/// The messages that a model is sent of a conversation, kept up to date message by message.
+/// The messages of a conversation as one model may get them, updated message by message.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
-/// * Provider data of messages that were read from a request goes back only over the protocol that they were read from.
+/// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
 ///
 /// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
@@ -151,8 +151,9 @@ impl Recipient {
 pub struct HandOff {
     recipient: Recipient,
     sent: MessageList,
-    /// How many messages of the conversation were read, and the last of them.
+    /// The number of messages of the conversation that were read.
     read: usize,
+    /// The last message that was read.
     last: Option<Arc<Message>>,
     /// Hashes of the ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64>,
@@ -209,9 +210,9 @@ impl HandOff {
 
     fn push(&mut self, message: &Arc<Message>) {
         let sent = match &**message {
-            Message::Assistant(reply) => self.reply(message, reply),
+            Message::Assistant(reply) => self.convert_reply(message, reply),
             Message::ToolResult(result) => {
-                let name = self.new_name(&result.call_id);
+                let name = self.take_new_id(&result.call_id);
                 let content = self.recipient.fitting(&result.content);
                 let is_foreign = self.recipient.is_foreign_data(result.provider_data.as_ref());
                 if name.is_none() && content.is_none() && !is_foreign {
@@ -256,15 +257,16 @@ impl HandOff {
         }
     }
 
-    fn reply(&mut self, message: &Arc<Message>, reply: &AssistantMessage) -> Option<Arc<Message>> {
+    fn convert_reply(&mut self, message: &Arc<Message>, reply: &AssistantMessage) -> Option<Arc<Message>> {
         self.renamed.clear();
         if reply.stop_reason.is_failure() {
             return None;
         }
         // Two protocols of one provider have different forms of the same state.
         let same_api = reply.api.is_empty() || reply.api == self.recipient.api;
-        let is_house = reply.provider == self.recipient.provider && same_api;
-        let is_own = is_house && reply.api == self.recipient.api && reply.model == self.recipient.model;
+        let is_same_service = reply.provider == self.recipient.provider && same_api;
+        let is_own =
+            is_same_service && reply.api == self.recipient.api && reply.model == self.recipient.model;
         let mut changed: Option<AssistantMessage> = None;
         let mut names = Vec::new();
         for call in reply.tool_calls() {
@@ -314,7 +316,7 @@ impl HandOff {
             if let Content::ProviderTool(tool) = &part.content
                 && !is_own
             {
-                *part = Part::text(tool.words());
+                *part = Part::text(tool.description());
             }
             let Content::ToolCall(call) = &mut part.content else { continue };
             if let Some(Some(name)) = names.next() {
@@ -328,7 +330,7 @@ impl HandOff {
     }
 
     /// Returns the id that the request uses for this result's call, if it was changed.
-    fn new_name(&mut self, id: &str) -> Option<String> {
+    fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
     }

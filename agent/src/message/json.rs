@@ -1,4 +1,4 @@
-//! JSON values of others, nested in our own JSON.
+//! Stores foreign JSON values inside of messages and records.
 //!
 //! `serde_json` reads at most 128 levels. A value that was valid on its own can become too deep once it is nested in a message, in a
 //! conversation, in a session record, and the whole record could then not be read. Deep values are therefore stored as text:
@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 
 const ESCAPE: &str = "$json";
 
-/// Whether a value is nested too deeply to be stored directly. Checks no deeper than the limit.
+/// Returns whether a value is nested too deeply to be stored directly. Checks no deeper than the limit.
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {

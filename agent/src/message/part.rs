@@ -203,7 +203,7 @@ impl From<ToolCall> for Part {
 /// The fields of each kind, flattened next to `type`.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Fields<'a> {
+enum PartFields<'a> {
     Text {
         text: &'a str,
     },
@@ -221,20 +221,22 @@ enum Fields<'a> {
 }
 
 impl Content {
-    /// Returns the `type` and the fields of the serde form, or the value of a part that is written as it was read.
-    fn wire(&self) -> Result<(&'static str, Fields<'_>), &Value> {
+    /// Returns the `type` and the fields of the serde form, or the value of an unknown part, which is written back unchanged.
+    fn stored_fields(&self) -> Result<(&'static str, PartFields<'_>), &Value> {
         Ok(match self {
-            Self::Text(text) => ("text", Fields::Text { text }),
-            Self::Thinking { text, redacted } => ("thinking", Fields::Thinking { text, redacted: *redacted }),
-            Self::Refusal(text) => ("refusal", Fields::Text { text }),
-            Self::Image(media) => ("image", Fields::Media(media)),
-            Self::Document(media) => ("document", Fields::Media(media)),
-            Self::Audio(media) => ("audio", Fields::Media(media)),
-            Self::Resource(resource) => ("resource", Fields::Resource(resource)),
-            Self::ResourceLink(link) => ("resource_link", Fields::ResourceLink(link)),
-            Self::ToolCall(call) => ("tool_call", Fields::ToolCall(call)),
-            Self::ProviderTool(tool) => ("provider_tool", Fields::ProviderTool(tool)),
-            Self::Opaque(opaque) => ("opaque", Fields::Opaque(opaque)),
+            Self::Text(text) => ("text", PartFields::Text { text }),
+            Self::Thinking { text, redacted } => {
+                ("thinking", PartFields::Thinking { text, redacted: *redacted })
+            }
+            Self::Refusal(text) => ("refusal", PartFields::Text { text }),
+            Self::Image(media) => ("image", PartFields::Media(media)),
+            Self::Document(media) => ("document", PartFields::Media(media)),
+            Self::Audio(media) => ("audio", PartFields::Media(media)),
+            Self::Resource(resource) => ("resource", PartFields::Resource(resource)),
+            Self::ResourceLink(link) => ("resource_link", PartFields::ResourceLink(link)),
+            Self::ToolCall(call) => ("tool_call", PartFields::ToolCall(call)),
+            Self::ProviderTool(tool) => ("provider_tool", PartFields::ProviderTool(tool)),
+            Self::Opaque(opaque) => ("opaque", PartFields::Opaque(opaque)),
             Self::Unknown(value) => return Err(value),
         })
     }
@@ -243,10 +245,10 @@ impl Content {
 impl Serialize for Part {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Wire<'a> {
+        struct StoredPart<'a> {
             r#type: &'static str,
             #[serde(flatten)]
-            fields: Fields<'a>,
+            fields: PartFields<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
             provider_data: &'a Option<ProviderData>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,9 +257,9 @@ impl Serialize for Part {
             extra: &'a Map<String, Value>,
         }
         let Self { content, provider_data, cache, extra } = self;
-        match content.wire() {
+        match content.stored_fields() {
             Ok((r#type, fields)) => {
-                Wire { r#type, fields, provider_data, cache, extra }.serialize(serializer)
+                StoredPart { r#type, fields, provider_data, cache, extra }.serialize(serializer)
             }
             Err(value) => value.serialize(serializer),
         }
@@ -266,12 +268,12 @@ impl Serialize for Part {
 
 impl<'de> Deserialize<'de> for Part {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(read(Value::deserialize(deserializer)?))
+        Ok(read_part(Value::deserialize(deserializer)?))
     }
 }
 
-/// Reads a part from any JSON. What cannot be read as a known part is preserved.
-fn read(value: Value) -> Part {
+/// Reads a part from any JSON. A value that is not a known part is preserved.
+fn read_part(value: Value) -> Part {
     match value {
         Value::String(text) => Part::text(text),
         value => read_known(&value).unwrap_or_else(|| Part::new(Content::Unknown(value))),
@@ -300,20 +302,20 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
         T::deserialize(value).ok()
     }
     #[derive(Deserialize)]
-    struct Text {
+    struct StoredText {
         text: String,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Thinking {
+    struct StoredThinking {
         text: String,
         redacted: bool,
     }
     Some(match kind {
-        "text" => (Content::Text(fields::<Text>(value)?.text), &["text"]),
-        "refusal" => (Content::Refusal(fields::<Text>(value)?.text), &["text"]),
+        "text" => (Content::Text(fields::<StoredText>(value)?.text), &["text"]),
+        "refusal" => (Content::Refusal(fields::<StoredText>(value)?.text), &["text"]),
         "thinking" => {
-            let Thinking { text, redacted } = fields(value)?;
+            let StoredThinking { text, redacted } = fields(value)?;
             (Content::Thinking { text, redacted }, &["text", "redacted"])
         }
         "image" | "document" | "audio" => {
@@ -339,12 +341,12 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
     })
 }
 
-/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list; null is no content.
+/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list; null is an empty list.
 pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => Vec::new(),
-        Value::Array(items) => items.into_iter().filter(|item| !item.is_null()).map(read).collect(),
-        single => vec![read(single)],
+        Value::Array(items) => items.into_iter().filter(|item| !item.is_null()).map(read_part).collect(),
+        single => vec![read_part(single)],
     })
 }
 

@@ -123,7 +123,7 @@ impl Conversation {
         if self.is_sound() {
             return Vec::new();
         }
-        let (messages, repairs) = Ledger::read(self.shared()).settle(self.shared(), code, text);
+        let (messages, repairs) = Ledger::read(self.shared()).apply(self.shared(), code, text);
         self.set_messages(messages);
         repairs
     }
@@ -160,7 +160,7 @@ fn sent_calls(message: &Message) -> impl Iterator<Item = &str> {
 }
 
 /// A call, and the position of its result.
-struct Slot {
+struct CallSlot {
     id: String,
     tool: String,
     result: Option<usize>,
@@ -168,7 +168,7 @@ struct Slot {
 
 struct Ledger {
     /// The calls of each message that needs results, by its position.
-    calls: HashMap<usize, Vec<Slot>>,
+    calls: HashMap<usize, Vec<CallSlot>>,
     /// The positions of the results that are kept.
     kept: HashSet<usize>,
     repairs: Vec<Repair>,
@@ -176,12 +176,13 @@ struct Ledger {
 
 impl Ledger {
     fn read(messages: &[Arc<Message>]) -> Self {
-        let mut calls: HashMap<usize, Vec<Slot>> = HashMap::new();
+        let mut calls: HashMap<usize, Vec<CallSlot>> = HashMap::new();
         for (at, message) in messages.iter().enumerate() {
             let Some(reply) = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure()) else {
                 continue;
             };
-            let slot = |call: &ToolCall| Slot { id: call.id.clone(), tool: call.name.clone(), result: None };
+            let slot =
+                |call: &ToolCall| CallSlot { id: call.id.clone(), tool: call.name.clone(), result: None };
             let slots: Vec<_> = reply.tool_calls().map(slot).collect();
             if !slots.is_empty() {
                 calls.insert(at, slots);
@@ -197,14 +198,15 @@ impl Ledger {
         ledger
     }
 
-    /// Assigns each result (of these, or of all) to the last call with its id on the walk. Returns the results without a call.
+    /// Assigns each selected result, or all results, to the last call with its id on the walk. Returns the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
-        wanted: Option<&HashSet<usize>>,
+        selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // For each id the last message on the walk; for both together its calls without a result, in reverse order.
+        // `last` has the last message on the walk for each id. `free` has the calls without a result for each message and id, in
+        // reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -220,7 +222,7 @@ impl Ledger {
                 }
             }
             let Some(result) = message.as_tool_result() else { continue };
-            if wanted.is_some_and(|wanted| !wanted.contains(&at)) {
+            if selected.is_some_and(|selected| !selected.contains(&at)) {
                 continue;
             }
             match last.get(&*result.call_id) {
@@ -246,23 +248,23 @@ impl Ledger {
     }
 
     /// Returns the messages in their new order.
-    fn settle(
+    fn apply(
         mut self,
         messages: &[Arc<Message>],
         code: &'static str,
         text: &str,
     ) -> (Vec<Arc<Message>>, Vec<Repair>) {
-        let mut settled = Vec::with_capacity(messages.len());
+        let mut ordered = Vec::with_capacity(messages.len());
         for (at, message) in messages.iter().enumerate() {
             if message.as_tool_result().is_some() {
                 continue;
             }
             let Some(slots) = self.calls.remove(&at) else {
-                settled.push(message.clone());
+                ordered.push(message.clone());
                 continue;
             };
             let names = self.unique_ids(&slots);
-            settled.push(renamed(message, &slots, &names));
+            ordered.push(rename_calls(message, &slots, &names));
             let mut last = at;
             for (slot, name) in slots.into_iter().zip(names) {
                 let result = slot.result.and_then(|at| Some((at, messages.get(at)?)));
@@ -271,10 +273,10 @@ impl Ledger {
                     let unknown = ToolResultMessage::new(name, slot.tool, OutcomeKind::Interrupted)
                         .with_code(Some(code.to_owned()))
                         .with_content(text);
-                    settled.push(Arc::new(unknown.into()));
+                    ordered.push(Arc::new(unknown.into()));
                     continue;
                 };
-                // In place if only dropped results were between them.
+                // The result is in place if only dropped results were before it.
                 let between = last.saturating_add(1)..place;
                 let in_place = place > last
                     && messages.get(between.clone()).is_some_and(|between| {
@@ -285,7 +287,7 @@ impl Ledger {
                     self.repairs.push(Repair::ResultMoved { call_id: name.clone() });
                 }
                 last = last.max(place);
-                settled.push(match result.as_tool_result() {
+                ordered.push(match result.as_tool_result() {
                     Some(result) if result.call_id != name => {
                         let mut result = result.clone();
                         result.call_id = name;
@@ -295,11 +297,11 @@ impl Ledger {
                 });
             }
         }
-        (settled, self.repairs)
+        (ordered, self.repairs)
     }
 
     /// Returns the ids of a message's calls, made unique. The first call with an id keeps it.
-    fn unique_ids(&mut self, slots: &[Slot]) -> Vec<String> {
+    fn unique_ids(&mut self, slots: &[CallSlot]) -> Vec<String> {
         let mut taken: HashSet<String> = slots.iter().map(|slot| slot.id.clone()).collect();
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut names = Vec::with_capacity(slots.len());
@@ -322,7 +324,7 @@ impl Ledger {
 }
 
 /// Returns the message with these ids for its calls.
-fn renamed(message: &Arc<Message>, slots: &[Slot], names: &[String]) -> Arc<Message> {
+fn rename_calls(message: &Arc<Message>, slots: &[CallSlot], names: &[String]) -> Arc<Message> {
     let same = slots.iter().zip(names).all(|(slot, name)| slot.id == *name);
     let Some(reply) = message.as_assistant().filter(|_| !same) else { return message.clone() };
     let mut reply = reply.clone();

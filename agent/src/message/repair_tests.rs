@@ -144,7 +144,7 @@ fn sent(messages: impl IntoIterator<Item = Message>, to: Recipient) -> Vec<Messa
 }
 
 #[test]
-fn thinking_goes_back_to_its_model_only() {
+fn thinking_is_sent_back_to_its_model_only() {
     let signed = Part::thinking("hm").with_provider_data(ProviderData::new("acme", json!({"sig": 1})));
     let history = [
         reply("acme", vec![signed.clone(), Part::text("hi")]).into(),
@@ -161,7 +161,7 @@ fn thinking_goes_back_to_its_model_only() {
 }
 
 #[test]
-fn provider_data_of_calls_goes_back_to_the_provider() {
+fn provider_data_of_calls_is_sent_back_to_the_provider() {
     let data = ProviderData::new("acme", "item-1");
     let history = [
         reply("acme", vec![call("a").with_provider_data(data.clone()), Part::opaque("acme", 1)]).into(),
@@ -223,7 +223,7 @@ fn failed_replies_pictures_and_broken_arguments() {
 }
 
 #[test]
-fn a_hand_off_goes_on_where_it_stopped() {
+fn a_hand_off_continues_where_it_stopped() {
     let mut conversation = Conversation::from_iter([Message::user("1")]);
     let mut hand_off = HandOff::of(&conversation, Recipient::default());
     conversation.push(Message::assistant("2"));
@@ -240,7 +240,7 @@ fn a_hand_off_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn what_a_provider_ran_is_told_to_others_in_words() {
+fn tools_of_a_provider_are_described_to_others() {
     let mut search = ProviderTool::new("web_search");
     search.input = Some(json!({"query": "rust"}));
     search.output = Some(json!([{"title": "Rust", "encrypted_content": "E+/=", "page": "x".repeat(600)}]));

@@ -179,7 +179,7 @@ pub struct ToolResultMessage {
     /// The code of the outcome, for example `invalid_arguments`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Whether the model is told that this is an error.
+    /// Whether the result is marked as an error for the model.
     pub is_error: bool,
     /// The arguments that the call ran with, if a person changed them. Adapters tell the model with [`told`](Self::told). Those of this
     /// library leave out arguments that the tool marks as secret.
@@ -280,7 +280,7 @@ impl ToolResultMessage {
         let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
         let what = match (self.code.as_deref(), &self.outcome) {
             (Some("invalid_arguments" | "blocked"), _) => "was refused",
-            // It may have begun or not.
+            // It is unknown whether the call had begun.
             (Some("hook_error" | "retries_exhausted"), _) | (_, OutcomeKind::Interrupted) => "was to run",
             _ => "ran",
         };
@@ -294,7 +294,7 @@ impl ToolResultMessage {
 impl<'de> Deserialize<'de> for ToolResultMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Wire {
+        struct StoredToolResult {
             call_id: String,
             #[serde(default)]
             tool: String,
@@ -312,24 +312,24 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             #[serde(flatten)]
             extra: Map<String, Value>,
         }
-        let wire = Wire::deserialize(deserializer)?;
+        let stored = StoredToolResult::deserialize(deserializer)?;
         // Each of the two fields can be derived from the other.
-        let outcome = wire.outcome.unwrap_or(match wire.is_error {
+        let outcome = stored.outcome.unwrap_or(match stored.is_error {
             Some(true) => OutcomeKind::Failed,
             _ => OutcomeKind::Completed,
         });
         Ok(Self {
-            call_id: wire.call_id,
-            tool: wire.tool,
-            content: wire.content,
-            structured: wire.structured,
-            is_error: wire.is_error.unwrap_or_else(|| outcome.is_error()),
+            call_id: stored.call_id,
+            tool: stored.tool,
+            content: stored.content,
+            structured: stored.structured,
+            is_error: stored.is_error.unwrap_or_else(|| outcome.is_error()),
             outcome,
-            code: wire.code,
-            edited_args: wire.edited_args,
-            metadata: wire.metadata,
-            provider_data: wire.provider_data,
-            extra: wire.extra,
+            code: stored.code,
+            edited_args: stored.edited_args,
+            metadata: stored.metadata,
+            provider_data: stored.provider_data,
+            extra: stored.extra,
         })
     }
 }

@@ -9,7 +9,7 @@ fn round_trip(value: &Value) -> Value {
 }
 
 #[test]
-fn what_is_unknown_is_kept_and_written_back() {
+fn unknown_words_and_fields_are_kept_and_written_back() {
     for message in [
         json!({"role": "moderator", "verdict": {"ok": true}}),
         json!({"role": "user", "content": [{"type": "hologram", "depth": 3}], "mood": "good"}),
@@ -48,7 +48,7 @@ fn content_is_read_leniently() {
 }
 
 #[test]
-fn older_forms_load_and_newer_ones_say_so() {
+fn older_forms_load_and_newer_ones_are_refused() {
     let list = json!([{"role": "user", "content": "hi"}]);
     assert_eq!(serde_json::from_value::<Conversation>(list.clone()).unwrap().len(), 1);
     assert_eq!(serde_json::from_value::<Conversation>(json!({"messages": list})).unwrap().len(), 1);
@@ -66,7 +66,7 @@ fn older_forms_load_and_newer_ones_say_so() {
 }
 
 #[test]
-fn outcome_and_error_flag_tell_each_other() {
+fn outcome_and_error_flag_follow_from_each_other() {
     let read = |extra: Value| {
         let mut stored = json!({"role": "tool_result", "call_id": "1"});
         stored.as_object_mut().unwrap().append(&mut extra.as_object().unwrap().clone());

@@ -1,4 +1,4 @@
-//! Whole numbers of 64 bits as text: what JSON passes through on its way (JavaScript, some databases) keeps only 53 bits of a
+//! Stores integers of 64 bits as text, because programs that pass JSON on (JavaScript, some databases) keep only 53 bits of a
 //! number. Older stored forms have a number, which is read, too.
 
 use std::fmt;
@@ -13,9 +13,9 @@ pub(crate) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S:
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    struct Whole;
+    struct IntegerVisitor;
 
-    impl Visitor<'_> for Whole {
+    impl Visitor<'_> for IntegerVisitor {
         type Value = u64;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,5 +31,5 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         }
     }
 
-    deserializer.deserialize_any(Whole)
+    deserializer.deserialize_any(IntegerVisitor)
 }

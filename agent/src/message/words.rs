@@ -111,7 +111,7 @@ impl OutcomeKind {
         }
     }
 
-    /// Returns whether the model is told that this is an error. True for all but [`Completed`](Self::Completed).
+    /// Returns whether the result is marked as an error for the model. True for all but [`Completed`](Self::Completed).
     pub fn is_error(&self) -> bool {
         *self != Self::Completed
     }

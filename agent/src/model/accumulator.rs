@@ -9,7 +9,7 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 #[derive(Debug)]
 pub(super) struct Accumulator {
     message: AssistantMessage,
-    /// For each part, whether its end is still to come.
+    /// For each part, whether its end is missing.
     open: Vec<bool>,
     call_ids: HashSet<String>,
     /// For each id that occurred more than once, the number to try next: n equal ids take n steps, not n².
@@ -45,7 +45,7 @@ impl Accumulator {
         self.message
     }
 
-    /// Whether the reply said that it is complete.
+    /// Returns whether the reply reported that it is complete.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
     }
@@ -79,20 +79,20 @@ impl Accumulator {
                 }
                 out.push_back(event);
             }
-            E::TextStart { content_index } => self.begin(content_index, Part::text(""), out)?,
-            E::ThinkingStart { content_index } => self.begin(content_index, Part::thinking(""), out)?,
+            E::TextStart { content_index } => self.start_part(content_index, Part::text(""), out)?,
+            E::ThinkingStart { content_index } => self.start_part(content_index, Part::thinking(""), out)?,
             E::ToolCallStart { content_index, id, name } => {
-                self.begin(content_index, Part::tool_call(id, name, ""), out)?;
+                self.start_part(content_index, Part::tool_call(id, name, ""), out)?;
             }
             E::TextDelta { content_index, .. } => {
                 if content_index == self.open.len() {
-                    self.begin(content_index, Part::text(""), out)?;
+                    self.start_part(content_index, Part::text(""), out)?;
                 }
                 self.append(event, out)?;
             }
             E::ThinkingDelta { content_index, .. } => {
                 if content_index == self.open.len() {
-                    self.begin(content_index, Part::thinking(""), out)?;
+                    self.start_part(content_index, Part::thinking(""), out)?;
                 }
                 self.append(event, out)?;
             }
@@ -103,9 +103,9 @@ impl Accumulator {
             | E::ThinkingEnd { content_index }
             | E::ToolCallEnd { content_index } => {
                 self.part(content_index)?;
-                self.end(content_index, out);
+                self.end_part(content_index, out);
             }
-            E::Part { content_index, part } => self.whole(content_index, part, out)?,
+            E::Part { content_index, part } => self.complete_part(content_index, part, out)?,
             E::PartData { content_index, ref data } => {
                 self.part(content_index)?.provider_data = Some(data.clone());
                 out.push_back(event);
@@ -128,7 +128,7 @@ impl Accumulator {
         self.message.content.get_mut(index).ok_or_else(missing)
     }
 
-    fn begin(
+    fn start_part(
         &mut self,
         index: usize,
         mut part: Part,
@@ -199,25 +199,30 @@ impl Accumulator {
         }
     }
 
-    fn end(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
+    fn end_part(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let open = self.open.get_mut(index).map(std::mem::take);
         if let (Some(true), Some(part)) = (open, self.message.content.get(index)) {
             out.extend(end_event(index, &part.content));
         }
     }
 
-    fn whole(&mut self, index: usize, part: Part, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+    fn complete_part(
+        &mut self,
+        index: usize,
+        part: Part,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ModelError> {
         if index != self.open.len() {
             let kind = std::mem::discriminant(&self.part(index)?.content);
             if kind != std::mem::discriminant(&part.content) {
                 return Err(ModelError::protocol(format!("part {index} of the reply changed its kind")));
             }
-            self.end(index, out);
+            self.end_part(index, out);
             let old = self.part(index)?;
             let id = old.as_tool_call().map(|call| call.id.clone());
             let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;
-            // The id that listeners have seen.
+            // Listeners received this id.
             if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
                 call.id = id;
             }
@@ -240,9 +245,9 @@ impl Accumulator {
         if delta.is_none() {
             out.push_back(ModelEvent::Part { content_index: index, part: part.clone() });
         }
-        self.begin(index, part, out)?;
+        self.start_part(index, part, out)?;
         out.extend(delta.filter(|delta| delta.delta() != Some("")));
-        self.end(index, out);
+        self.end_part(index, out);
         Ok(())
     }
 
@@ -259,7 +264,7 @@ impl Accumulator {
             if is_broken {
                 self.leave_open(index, out);
             }
-            self.end(index, out);
+            self.end_part(index, out);
         }
         self.stopped = true;
         // Some providers report `stop` even when they request tools.

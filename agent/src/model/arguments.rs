@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ModelEvent;
-use crate::ToolDefinition;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream};
+use crate::tool::definition::ToolDefinition;
 
 /// A change in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
 ///
@@ -35,12 +35,12 @@ pub struct ArgumentUpdate {
     /// Whether the value may contain a secret, and should not be shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
-    /// What happened.
+    /// The change.
     #[serde(flatten)]
     pub change: ArgumentChange,
 }
 
-/// What happened to a value of a call's arguments.
+/// A change of a value in a call's arguments.
 ///
 /// ```
 /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, ScriptedModel, StepCx, reply};
@@ -79,9 +79,9 @@ pub enum ArgumentChange {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
-    /// The tool refuses the value: the call will be answered with these issues.
+    /// The tool refuses the value: the result of the call will report these issues.
     Refused {
-        /// What is wrong with the value.
+        /// The issues of the value.
         issues: Vec<String>,
     },
 }
@@ -178,7 +178,7 @@ impl CallArguments {
     }
 
     /// Processes an event of the reply, and calls `on` with the content index of the call and each argument event that follows
-    /// from it. Text that is no longer valid JSON causes no events: the engine answers it when it is complete.
+    /// from it. Text that is no longer valid JSON causes no events: the argument engine reports it when it is complete.
     pub fn push(&mut self, event: &ModelEvent, on: &mut dyn FnMut(usize, ArgumentEvent<'_>)) {
         match event {
             ModelEvent::ToolCallStart { content_index, name, .. } => {
@@ -189,7 +189,7 @@ impl CallArguments {
             }
             ModelEvent::ToolCallDelta { content_index, delta } => {
                 if let Some(stream) = self.streams.get_mut(content_index) {
-                    // An error stays in the stream, and in its text for the report.
+                    // An error stays in the argument stream and its text, and the report shows it.
                     let _ = stream.push(delta, &mut |event| on(*content_index, event));
                 }
             }

@@ -41,11 +41,11 @@ use std::time::Duration;
 /// ```
 #[derive(Clone)]
 pub struct ModelError {
-    inner: Arc<Inner>,
+    inner: Arc<ErrorDetails>,
 }
 
 #[derive(Clone)]
-struct Inner {
+struct ErrorDetails {
     kind: ModelErrorKind,
     message: String,
     status: Option<u16>,
@@ -88,7 +88,7 @@ pub enum ModelErrorKind {
     Connection,
     /// The provider did not answer in time.
     Timeout,
-    /// The answer violates the protocol.
+    /// The response violates the protocol.
     Protocol,
     /// The request was cancelled; the message is the reason.
     Aborted,
@@ -97,8 +97,8 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
-    /// The kind as the text of an error begins with it.
-    fn words(self) -> &'static str {
+    /// Returns the words with which the text of an error begins.
+    fn description(self) -> &'static str {
         match self {
             Self::Auth => "authentication",
             Self::RateLimit => "rate limit",
@@ -181,7 +181,7 @@ const REDACTED: &str = "[redacted]";
 impl ModelError {
     /// Creates an error of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        let inner = Inner {
+        let inner = ErrorDetails {
             kind,
             message: message.into(),
             status: None,
@@ -208,7 +208,7 @@ impl ModelError {
         Self::new(ModelErrorKind::Aborted, reason)
     }
 
-    /// Creates an error of kind [`Protocol`](ModelErrorKind::Protocol): the answer violates the protocol.
+    /// Creates an error of kind [`Protocol`](ModelErrorKind::Protocol): the response violates the protocol.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -221,7 +221,7 @@ impl ModelError {
         Self::new(ModelErrorKind::Protocol, message)
     }
 
-    fn edit(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
+    fn edit(mut self, edit: impl FnOnce(&mut ErrorDetails)) -> Self {
         edit(Arc::make_mut(&mut self.inner));
         self
     }
@@ -246,9 +246,9 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Names what was asked, where the answer says that nobody there knows what was asked for: usually the address is wrong.
+    /// Adds the address and a hint to an error that usually means a wrong address.
     #[cfg(feature = "http")]
-    pub(crate) fn asked_at(self, place: &str) -> Self {
+    pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));
         let hint = match self.status() {
             Some(404) => "check `base_url` and the name of the model",
@@ -256,10 +256,10 @@ impl ModelError {
             None | Some(..=403) if is_page => "check `base_url`",
             _ => return self,
         };
-        self.edit(|inner| inner.message = format!("{}, from {place}: {hint}", inner.message))
+        self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets from everything that it shows: message, code, body. A body quotes them as JSON does.
+    /// Removes secrets from every text of the error: message, code, body. A body quotes them as JSON does.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets
@@ -289,7 +289,7 @@ impl ModelError {
         })
     }
 
-    /// Sets the body of the answer, cut to 2 KiB. The caller has to remove secrets before.
+    /// Sets the body of the response, cut to 2 KiB. The caller has to remove secrets before.
     pub fn with_body(self, body: &str) -> Self {
         let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
         let (head, rest) = body.split_at(cut);
@@ -354,57 +354,57 @@ impl ModelError {
         self.inner.retry_after
     }
 
-    /// Returns the body of the answer, cut to 2 KiB.
+    /// Returns the body of the response, cut to 2 KiB.
     pub fn body(&self) -> Option<&str> {
         self.inner.body.as_deref()
     }
 
-    /// Whether the key is missing, invalid, or lacks a permission.
+    /// Returns whether the key is missing, invalid, or lacks a permission.
     pub fn is_auth(&self) -> bool {
         self.kind() == ModelErrorKind::Auth
     }
 
-    /// Whether there were too many requests or tokens.
+    /// Returns whether there were too many requests or tokens.
     pub fn is_rate_limit(&self) -> bool {
         self.kind() == ModelErrorKind::RateLimit
     }
 
-    /// Whether the provider had no capacity.
+    /// Returns whether the provider had no capacity.
     pub fn is_overloaded(&self) -> bool {
         self.kind() == ModelErrorKind::Overloaded
     }
 
-    /// Whether the request itself is invalid.
+    /// Returns whether the request itself is invalid.
     pub fn is_invalid_request(&self) -> bool {
         self.kind() == ModelErrorKind::InvalidRequest
     }
 
-    /// Whether the conversation does not fit into the model's context.
+    /// Returns whether the conversation does not fit into the model's context.
     pub fn is_context_too_long(&self) -> bool {
         self.kind() == ModelErrorKind::ContextTooLong
     }
 
-    /// Whether the provider withheld the reply.
+    /// Returns whether the provider withheld the reply.
     pub fn is_content_filter(&self) -> bool {
         self.kind() == ModelErrorKind::ContentFilter
     }
 
-    /// Whether the provider could not be reached, or the connection broke.
+    /// Returns whether the provider could not be reached, or the connection broke.
     pub fn is_connection(&self) -> bool {
         self.kind() == ModelErrorKind::Connection
     }
 
-    /// Whether the provider did not answer in time.
+    /// Returns whether the provider did not answer in time.
     pub fn is_timeout(&self) -> bool {
         self.kind() == ModelErrorKind::Timeout
     }
 
-    /// Whether the request was cancelled.
+    /// Returns whether the request was cancelled.
     pub fn is_aborted(&self) -> bool {
         self.kind() == ModelErrorKind::Aborted
     }
 
-    /// Whether the same request may succeed later: as set by [`with_retryable`](Self::with_retryable), or else by the kind. Rate
+    /// Returns whether the same request may succeed later: as set by [`with_retryable`](Self::with_retryable), or else by the kind. Rate
     /// limits, overloaded or failing providers, broken connections and timeouts are retryable.
     ///
     /// ```
@@ -448,8 +448,8 @@ impl ModelError {
 
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, status, code, request_id, retry_after, .. } = &*self.inner;
-        write!(f, "{}: {message}", kind.words())?;
+        let ErrorDetails { kind, message, status, code, request_id, retry_after, .. } = &*self.inner;
+        write!(f, "{}: {message}", kind.description())?;
         let details = [
             status.map(|status| format!("status {status}")),
             code.as_ref().map(|code| format!("code {code}")),

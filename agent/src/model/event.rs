@@ -47,7 +47,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 #[serde(tag = "update", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The provider started to answer. The event has data about the whole reply and may occur again.
+    /// The reply starts. The event has data about the whole reply and may occur again.
     ReplyStart {
         /// The provider's id of the reply.
         response_id: Option<String>,
@@ -110,7 +110,7 @@ pub enum ModelEvent {
     ToolCallArgument {
         /// The index of the part.
         content_index: usize,
-        /// What changed.
+        /// The change.
         argument: ArgumentUpdate,
     },
     /// The call is complete.

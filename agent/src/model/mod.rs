@@ -42,7 +42,9 @@ use std::sync::{Arc, LazyLock};
 use crate::message::AssistantMessage;
 #[cfg(feature = "runtime")]
 use crate::message::Recipient;
-use crate::{BoxFuture, CancelToken, StepKey};
+use crate::step_key::StepKey;
+use crate::tool::BoxFuture;
+use crate::tool::cancel::CancelToken;
 
 #[cfg(test)]
 mod tests;
@@ -149,12 +151,12 @@ pub struct ModelInfo {
     pub api: String,
     /// The provider's name of the model.
     pub model: String,
-    /// What the model can do.
+    /// The capabilities of the model.
     pub capabilities: Capabilities,
 }
 
-/// What a model can do, as far as it is known. Unknown abilities are assumed where a wrong guess causes a clear error (images),
-/// and not assumed where it would go unnoticed (keeping to a schema).
+/// The capabilities of a model, as far as they are known. Unknown ones are assumed where a wrong guess causes a clear error (images),
+/// and not assumed where it would go unnoticed (following a schema).
 ///
 /// ```
 /// use agent::model::{Capabilities, ModelInfo};
@@ -174,7 +176,7 @@ pub struct Capabilities {
     pub documents: bool,
     /// Whether it accepts audio.
     pub audio: bool,
-    /// Whether it keeps to a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
+    /// Whether it follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
     pub native_output: bool,
     /// Whether its provider can search the web for it, beside your own tools; the same applies to the next three fields.
     pub web_search: bool,
@@ -208,7 +210,7 @@ impl ModelInfo {
         Self { provider, api, model, capabilities: Capabilities::default() }
     }
 
-    /// Sets what the model can do.
+    /// Sets the capabilities of the model.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
@@ -287,7 +289,7 @@ pub struct StepCx {
 }
 
 impl StepCx {
-    /// Creates the context of a first attempt, without a key, whose token nobody cancels.
+    /// Creates the context of a first attempt, without a key, whose token is never cancelled.
     pub fn new() -> Self {
         Self { key: None, attempt: 1, cancel: CancelToken::new(), is_retried: false }
     }
@@ -304,7 +306,7 @@ impl StepCx {
         self
     }
 
-    /// Sets the token that cancels the reply. By default nobody cancels it.
+    /// Sets the token that cancels the reply. By default it is never cancelled.
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
         self

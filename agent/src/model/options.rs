@@ -22,7 +22,7 @@ pub struct PromptCache {
     pub system: Option<CacheMark>,
     /// Caches the tools.
     pub tools: Option<CacheMark>,
-    /// Caches as much of the conversation as the provider can, moving on with it.
+    /// Caches as much of the conversation as the provider can, also when it grows.
     pub automatic: Option<CacheMark>,
     /// Requests with the same key share a cache, at providers that route by it.
     pub key: Option<String>,

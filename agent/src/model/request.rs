@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{ManagedTool, PromptCache, Thinking};
-use crate::ToolDefinition;
 use crate::message::{Message, MessageList};
+use crate::tool::definition::ToolDefinition;
 
 /// A request to a model. The provider decides about settings that are absent.
 ///
@@ -51,17 +51,17 @@ pub struct ModelRequest {
     pub top_p: Option<f64>,
     /// Stop sequences: texts that end the reply.
     pub stop: Vec<String>,
-    /// How much the model should think.
+    /// The level of thinking.
     pub thinking: Option<Thinking>,
     /// Whether the reply has events for arguments while they arrive, value by value
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
     /// The schema that the reply has to match.
     pub output: Option<OutputSchema>,
-    /// What the provider's prompt cache should keep.
+    /// The parts of the request that the provider's prompt cache should keep.
     pub cache: PromptCache,
-    /// Data about the request for the provider's own reports: `user_id`, and tags of the application. What a provider has no
-    /// field for is refused before the request is sent, with the code `unsupported_metadata`.
+    /// Data about the request for the provider's own reports: `user_id`, and tags of the application. Data without a
+    /// field at the provider is refused before the request is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by provider. Its adapter adds them to the request body: a key replaces what the
     /// adapter wrote there. Null removes the key; it is sent as null if the adapter wrote nothing there, or if the list `$null`
@@ -153,7 +153,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets what the provider's prompt cache should keep.
+    /// Sets the parts of the request that the provider's prompt cache should keep.
     ///
     /// ```
     /// use agent::message::CacheMark;
@@ -212,7 +212,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets how much the model should think.
+    /// Sets the level of thinking.
     pub fn with_thinking(mut self, thinking: Thinking) -> Self {
         self.thinking = Some(thinking);
         self

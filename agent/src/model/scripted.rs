@@ -36,16 +36,16 @@ use reply::{CHUNKS, Chunks};
 pub struct ScriptedModel {
     info: ModelInfo,
     chunks: Chunks,
-    state: Arc<Mutex<State>>,
-    /// Separate from the state, so that it may read the requests itself.
-    fallback: Arc<Mutex<Option<Fallback>>>,
+    state: Arc<Mutex<ScriptState>>,
+    /// Separate from the state, so that the function may read the requests.
+    fallback: Arc<Mutex<Option<FallbackReplies>>>,
 }
 
 /// Answers requests after the list is used up.
-type Fallback = Box<dyn FnMut(&ModelRequest) -> Reply + Send>;
+type FallbackReplies = Box<dyn FnMut(&ModelRequest) -> Reply + Send>;
 
 #[derive(Default)]
-struct State {
+struct ScriptState {
     replies: VecDeque<Reply>,
     /// The initial number of replies.
     given: usize,
@@ -65,7 +65,7 @@ impl ScriptedModel {
     /// ```
     pub fn new<R: Into<Reply>>(replies: impl IntoIterator<Item = R>) -> Self {
         let replies: VecDeque<Reply> = replies.into_iter().map(Into::into).collect();
-        Self::make(State { given: replies.len(), replies, ..State::default() }, None)
+        Self::make(ScriptState { given: replies.len(), replies, ..ScriptState::default() }, None)
     }
 
     /// Creates a model that answers each request with this function.
@@ -83,10 +83,10 @@ impl ScriptedModel {
     /// # Ok(()) }
     /// ```
     pub fn from_fn(answer: impl FnMut(&ModelRequest) -> Reply + Send + 'static) -> Self {
-        Self::make(State::default(), Some(Box::new(answer)))
+        Self::make(ScriptState::default(), Some(Box::new(answer)))
     }
 
-    fn make(state: State, fallback: Option<Fallback>) -> Self {
+    fn make(state: ScriptState, fallback: Option<FallbackReplies>) -> Self {
         let info = ModelInfo::new("scripted", "scripted", "scripted");
         Self { info, chunks: CHUNKS, state: Arc::new(state.into()), fallback: Arc::new(fallback.into()) }
     }
@@ -170,7 +170,7 @@ impl ScriptedModel {
         self.state().replies.len()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScriptState> {
         lock(&self.state)
     }
 
@@ -190,7 +190,7 @@ impl ScriptedModel {
                 None => Reply::from(self.used_up()),
             },
         };
-        reply.settle(request);
+        reply.resolve(request);
         reply.number_calls(&mut self.state().calls);
         reply
     }
@@ -203,7 +203,7 @@ impl ScriptedModel {
     }
 }
 
-/// Only a panic of a script's own function can poison these locks, and that leaves the data intact.
+/// Locks a mutex. Only a panic in a function of the script can poison it, and that leaves the data intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,9 +12,9 @@ use super::accumulator::Accumulator;
 use super::{CallArguments, ModelError, ModelEvent, ModelInfo, ModelRequest, StepCx};
 use crate::message::AssistantMessage;
 use crate::panics::DropsQuietly;
-use crate::{CancelToken, Cancelled};
+use crate::tool::cancel::{CancelToken, Cancelled};
 
-type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
 /// A reply that is being received: a stream of events that ends with the complete message or one error.
 ///
@@ -37,7 +37,7 @@ type Events = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>
 #[must_use = "a stream does nothing until it is read"]
 pub struct ModelStream {
     /// `None` after the stream has ended, which releases everything that it held.
-    events: Option<Events>,
+    events: Option<BoxedEvents>,
     cancel: CancelToken,
     cancelled: Cancelled,
     accumulator: Accumulator,
@@ -121,7 +121,7 @@ impl ModelStream {
         info: &ModelInfo,
         reply: impl Future<Output = Result<AssistantMessage, ModelError>> + Send + 'static,
     ) -> Self {
-        Self::new(cx, info, Whole { reply: Some(Box::pin(reply)), events: VecDeque::new() })
+        Self::new(cx, info, WholeReply { reply: Some(Box::pin(reply)), events: VecDeque::new() })
     }
 
     /// Creates a reply from known events, for example of a recording or in a test.
@@ -144,7 +144,7 @@ impl ModelStream {
         I: IntoIterator<Item = Result<ModelEvent, ModelError>>,
         I::IntoIter: Send + Unpin + 'static,
     {
-        Self::new(cx, info, Known(events.into_iter()))
+        Self::new(cx, info, ReadyEvents(events.into_iter()))
     }
 
     /// Returns the next event; `None` when the reply is complete, and after an error.
@@ -253,9 +253,9 @@ impl fmt::Debug for ModelStream {
 }
 
 /// Events that are already known.
-struct Known<I>(I);
+struct ReadyEvents<I>(I);
 
-impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Known<I> {
+impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for ReadyEvents<I> {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -264,12 +264,12 @@ impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Know
 }
 
 /// The events of a reply that arrives as a whole.
-struct Whole<F> {
+struct WholeReply<F> {
     reply: Option<Pin<Box<F>>>,
     events: VecDeque<ModelEvent>,
 }
 
-impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for Whole<F> {
+impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for WholeReply<F> {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

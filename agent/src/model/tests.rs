@@ -1,4 +1,4 @@
-//! The grammar that a stream makes of what adapters say.
+//! The grammar that a stream applies to the events of adapters.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -24,7 +24,7 @@ fn stream(events: impl IntoIterator<Item = Result<ModelEvent, ModelError>>) -> M
     ModelStream::new(&StepCx::new(), &ModelInfo::new("acme", "acme-chat", "a-1"), Given(events.into_iter()))
 }
 
-/// Everything here is ready at once.
+/// Runs a future that is always ready.
 fn now<F: Future>(future: F) -> F::Output {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -32,7 +32,7 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The events by their JSON, and how it ended.
+/// Returns the events as JSON, and the result.
 fn run(events: impl IntoIterator<Item = ModelEvent>) -> (Vec<String>, Result<AssistantMessage, ModelError>) {
     let mut stream = stream(events.into_iter().map(Ok));
     let mut told = Vec::new();
@@ -119,7 +119,7 @@ fn calls_overlap_and_have_unique_ids() {
 }
 
 #[test]
-fn whole_parts_are_told_like_streamed_ones_and_final_words_replace() {
+fn whole_parts_are_emitted_like_streamed_ones_and_final_ones_replace() {
     let signed = Part::text("hi").with_provider_data(ProviderData::new("acme", json!({"sig": "s"})));
     let (told, reply) = run([
         E::Part { content_index: 0, part: signed.clone() },
@@ -190,7 +190,7 @@ fn nothing_follows_an_error() {
 }
 
 #[test]
-fn an_error_keeps_what_had_arrived_and_ends_the_stream() {
+fn an_error_keeps_what_was_received_and_ends_the_stream() {
     let lost = ModelError::new(ModelErrorKind::Connection, "lost");
     let mut stream = stream([Ok(text(0, "The answer is")), Err(lost), Ok(text(0, " 42"))]);
     while let Some(Ok(_)) = now(stream.next()) {}
@@ -200,7 +200,7 @@ fn an_error_keeps_what_had_arrived_and_ends_the_stream() {
 }
 
 #[test]
-fn a_cancelled_stream_lets_go_of_its_events() {
+fn a_cancelled_stream_drops_its_events() {
     struct Held(#[expect(dead_code, reason = "held, not read")] Arc<()>);
     impl Stream for Held {
         type Item = Result<ModelEvent, ModelError>;
@@ -235,7 +235,7 @@ fn a_model_that_does_not_stream_loses_nothing() {
 }
 
 #[test]
-fn arguments_are_told_value_by_value_if_the_request_asks_for_it() {
+fn arguments_are_emitted_value_by_value_if_the_request_asks_for_it() {
     let call = [
         E::ToolCallStart { content_index: 0, id: "c".into(), name: "f".into() },
         E::ToolCallDelta { content_index: 0, delta: r#"{"text": "Zo"#.into() },

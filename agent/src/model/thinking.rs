@@ -1,9 +1,9 @@
-//! How much a model should think.
+//! Levels of thinking.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a model should think before it answers.
+/// The amount of thinking before a model answers.
 ///
 /// The levels are those that providers use. Providers with fewer levels use the nearest one, and a level is translated to a
 /// budget for providers that require a number of tokens.

@@ -1,9 +1,9 @@
-//! Without the feature of a provider: `agent::model` is there, and says which feature is missing.
+//! The `agent::model` of builds without a provider: its error names the missing feature.
 
 use super::UnknownModel;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};
 
-/// The model of a provider that is not compiled in: there is none.
+/// The model of builds without a provider. It has no values.
 #[derive(Clone, Debug)]
 pub(crate) enum NoModel {}
 
@@ -13,7 +13,7 @@ impl Model for NoModel {
     }
 }
 
-/// Looks for a model where no provider is compiled in.
+/// Returns the error for a model in builds without a provider.
 pub(crate) fn model(name: &str) -> Result<NoModel, UnknownModel> {
     let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
     Err(UnknownModel::no_provider(provider, &[], None))
@@ -22,7 +22,7 @@ pub(crate) fn model(name: &str) -> Result<NoModel, UnknownModel> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn each_provider_says_its_feature() {
+    fn errors_name_the_feature_of_a_provider() {
         for provider in ["anthropic", "gemini", "openai"] {
             let error = crate::model(&format!("{provider}/large-1")).map(drop).unwrap_err();
             let said =

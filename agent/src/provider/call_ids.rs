@@ -6,19 +6,19 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::{AssistantMessage, Message, MessageList};
 
-/// The ids that a request uses for calls and their results. An id always maps to the same one, and two ids never to one.
+/// The ids that a request uses for calls and their results. An id always maps to the same id, and two ids never map to one.
 ///
 /// They are assigned in the order of the conversation, so that they stay the same while the conversation grows.
 pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// How often another id is tried if one is taken.
-const MAX_TRIES: u32 = 1000;
+/// The maximum number of candidates for an id.
+const MAX_CANDIDATES: u32 = 1000;
 
 impl CallIds {
-    /// `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its arguments are the id, the
-    /// reply that has the call, and how many candidates were taken before.
+    /// Assigns the ids of a conversation. `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its
+    /// arguments are the id, the reply that has the call, and how many candidates were taken before.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
@@ -28,8 +28,8 @@ impl CallIds {
             if !known.insert(id.to_owned()) {
                 return;
             }
-            let mut tries = (0..MAX_TRIES).map(|number| fit(id, maker, number));
-            let free = tries.find(|fitting| taken.insert(fitting.clone()));
+            let mut candidates = (0..MAX_CANDIDATES).map(|number| fit(id, maker, number));
+            let free = candidates.find(|fitting| taken.insert(fitting.clone()));
             if let Some(fitting) = free.filter(|fitting| fitting != id) {
                 changed.insert(id.to_owned(), fitting);
             }
@@ -54,7 +54,7 @@ impl CallIds {
 
 /// Returns letters and digits derived from an id and a number.
 pub(super) fn digest(id: &str, number: u32, length: usize) -> String {
-    // FNV-1a: it need not be secret, only well distributed.
+    // FNV-1a suffices, because the digest must be well distributed, but not secret.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let numbered = (number > 0).then(|| number.to_le_bytes());
     for byte in id.bytes().chain(numbered.into_iter().flatten()) {

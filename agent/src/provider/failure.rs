@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::Answer;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// What a provider reports about an error, as far as it reports it.
+/// The details of an error that a provider reported.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ErrorReport {
     pub(super) message: Option<String>,
     pub(super) code: Option<String>,
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// As given in the body, not in a header.
+    /// The delay in the body; a header takes precedence.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// The kind of error that a status means when nothing else is known.
+/// Returns the kind of error for a status when nothing else is known.
 pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     use ModelErrorKind as K;
     match status {
@@ -35,23 +35,23 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// The kind of an error answer. Some servers use one word for all errors: then the status is more specific.
-fn kind_of(status: u16, said: Option<ModelErrorKind>) -> ModelErrorKind {
+/// Combines the reported kind and the status. The status takes precedence over words that some servers use for all errors.
+fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
-    match (said, by_status) {
+    match (report, by_status) {
         (Some(K::Server), _) if status < 500 => by_status,
         (Some(K::InvalidRequest), K::Auth | K::RateLimit) => by_status,
-        (said, _) => said.unwrap_or(by_status),
+        (report, _) => report.unwrap_or(by_status),
     }
 }
 
-/// Makes the error of an answer from its content, its status and its headers.
-pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
+/// Creates the error of a response from its report, status and headers.
+pub(super) fn from_response(answer: &Answer<'_>, report: ErrorReport) -> ModelError {
     let status = answer.status;
-    let kind = kind_of(status, said.kind);
+    let kind = combine_kinds(status, report.kind);
     let text = String::from_utf8_lossy(answer.body);
-    let message = said.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| {
+    let message = report.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| {
         let looks_like = if text.trim_start().starts_with('<') { "an HTML page" } else { "no error object" };
         format!("the provider answered with status {status} and {looks_like}")
     });
@@ -59,11 +59,11 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
     if !text.trim().is_empty() {
         error = error.with_body(text.trim());
     }
-    if let Some(code) = said.code {
+    if let Some(code) = report.code {
         error = error.with_code(code);
     }
     error = with_request_id(error, answer);
-    if let Some(delay) = retry_after(answer, SystemTime::now()).or(said.retry_after) {
+    if let Some(delay) = retry_after(answer, SystemTime::now()).or(report.retry_after) {
         error = error.with_retry_after(delay);
     }
     let by_header = match answer.header("x-should-retry") {
@@ -73,14 +73,14 @@ pub(super) fn of_answer(answer: &Answer<'_>, said: Said) -> ModelError {
     };
     // Otherwise the status decides, whatever the kind: timeouts, conflicts, rate limits and server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
-    match by_header.or(said.retryable).or(by_status) {
+    match by_header.or(report.retryable).or(by_status) {
         Some(retryable) => error.with_retryable(retryable),
         None => error.with_retryable(false),
     }
 }
 
-/// Parses the body of an error: JSON, the first JSON of an event stream, or plain text as a string; nothing of an HTML page.
-pub(super) fn error_body(body: &[u8]) -> Value {
+/// Parses the body of an error: JSON, the first JSON of an event stream, or plain text as a string. An HTML page becomes null.
+pub(super) fn parse_error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
     if let Ok(value) = serde_json::from_str(text) {
@@ -94,11 +94,11 @@ pub(super) fn error_body(body: &[u8]) -> Value {
     if is_words { Value::String(text.chars().take(MAX_WORDS).collect()) } else { Value::Null }
 }
 
-/// Maximum length shown of an error that is plain text, in characters.
+/// The maximum length of an error in plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
 /// Returns the error in an object, if there is one: servers also write `null`, `false`, `""` and `{}` for no error.
-pub(super) fn error_in(value: &Value) -> Option<&Value> {
+pub(super) fn find_error(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| match error {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
@@ -108,8 +108,8 @@ pub(super) fn error_in(value: &Value) -> Option<&Value> {
     })
 }
 
-/// Returns the message of an error, wherever a server put it.
-pub(super) fn message_of(body: &Value) -> Option<String> {
+/// Finds the message of an error in any of the fields that servers use.
+pub(super) fn find_message(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {
             Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
@@ -126,17 +126,20 @@ pub(super) fn message_of(body: &Value) -> Option<String> {
     find(body, 6)
 }
 
-/// The error of an event named `error` that is not JSON.
-pub(super) fn of_text(text: &str) -> ModelError {
-    let said = Said { message: Some(text.trim().chars().take(MAX_WORDS).collect()), ..Said::default() };
-    of_event(said, &Value::String(text.to_owned()))
+/// Creates the error for an event named `error` that is not JSON.
+pub(super) fn from_text(text: &str) -> ModelError {
+    let report = ErrorReport {
+        message: Some(text.trim().chars().take(MAX_WORDS).collect()),
+        ..ErrorReport::default()
+    };
+    from_event(report, &Value::String(text.to_owned()))
 }
 
-/// Headers that identify a request, the providers' own first.
+/// The headers that identify a request, those of the providers first.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
-/// Adds the provider's request id, if the error has none and the answer has one.
+/// Adds the provider's request id, if the error has none and the response has one.
 pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelError {
     let id = REQUEST_IDS.iter().find_map(|name| answer.header(name));
     match id {
@@ -145,28 +148,28 @@ pub(super) fn with_request_id(error: ModelError, answer: &Answer<'_>) -> ModelEr
     }
 }
 
-/// Makes the error of an event in a stream, or of a body whose status was a success.
-pub(super) fn of_event(said: Said, raw: &Value) -> ModelError {
-    let kind = said.kind.or(said.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
+/// Creates the error for an event in a stream, or for a body with a success status.
+pub(super) fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
+    let kind = report.kind.or(report.status.map(kind_of_status)).unwrap_or(ModelErrorKind::Other);
     let message =
-        said.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
+        report.message.unwrap_or_else(|| "the provider reported an error without a message".to_owned());
     let mut error = ModelError::new(kind, message).with_body(&raw.to_string());
-    if let Some(code) = said.code {
+    if let Some(code) = report.code {
         error = error.with_code(code);
     }
-    if let Some(status) = said.status {
+    if let Some(status) = report.status {
         error = error.with_status(status);
     }
-    if let Some(delay) = said.retry_after {
+    if let Some(delay) = report.retry_after {
         error = error.with_retry_after(delay);
     }
-    match said.retryable {
+    match report.retryable {
         Some(retryable) => error.with_retryable(retryable),
         None => error,
     }
 }
 
-/// How long the provider asks to wait: `retry-after-ms`, then `retry-after` in seconds or as a date.
+/// Returns the delay that the provider asks for: `retry-after-ms`, then `retry-after` in seconds or as a date.
 fn retry_after(answer: &Answer<'_>, now: SystemTime) -> Option<Duration> {
     let number = |text: &str, unit: f64| {
         let number: f64 = text.trim().parse().ok()?;
@@ -182,22 +185,22 @@ fn retry_after(answer: &Answer<'_>, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// The error for a body that is JSON but not a reply, or not JSON at all.
-pub(super) fn no_reply(body: &[u8], why: &str) -> ModelError {
+/// Creates the error for a body that is not a reply, whether it is JSON or not.
+pub(super) fn not_a_reply(body: &[u8], why: &str) -> ModelError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
     let message = match text.chars().next() {
-        None => "the answer is empty".to_owned(),
-        Some('<') => "the answer is an HTML page, no reply of a model".to_owned(),
-        Some(_) => format!("the answer is not a reply of a model: {why}"),
+        None => "the response is empty".to_owned(),
+        Some('<') => "the response is an HTML page, not a reply of a model".to_owned(),
+        Some(_) => format!("the response is not a reply of a model: {why}"),
     };
     let error = ModelError::protocol(message).with_body(text);
-    // Nothing was received: the connection ended before the answer began.
+    // Nothing was received: the connection ended before the response began.
     if text.is_empty() { error.with_retryable(true) } else { error }
 }
 
 /// Parses an event of a stream as JSON.
-pub(super) fn event_json(event: &super::sse::SseEvent<'_>) -> Result<Value, ModelError> {
+pub(super) fn parse_event(event: &super::sse::SseEvent<'_>) -> Result<Value, ModelError> {
     if event.is_lossy {
         return Err(ModelError::protocol("an event of the stream is not UTF-8").with_body(event.data));
     }

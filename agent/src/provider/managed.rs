@@ -45,38 +45,38 @@ pub fn managed_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     protocol(&reply.api).map(|protocol| protocol.managed_results(reply)).unwrap_or_default()
 }
 
-/// A tool that the provider ran; its call and its result may be two parts.
+/// A call of a tool that the provider ran. The call and its result may be two parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run<'a> {
+pub(super) struct ManagedCall<'a> {
     call: Option<&'a ProviderTool>,
     result: Option<&'a ProviderTool>,
 }
 
-impl<'a> Run<'a> {
-    /// Returns all runs of a reply, in the order of their calls.
+impl<'a> ManagedCall<'a> {
+    /// Returns the calls of a reply, in order.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
-        let mut runs: Vec<Self> = Vec::new();
+        let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {
             Content::ProviderTool(tool) => Some(tool),
             _ => None,
         }) {
-            let answers = |run: &&mut Self| {
-                run.result.is_none()
-                    && run.call.is_some_and(|call| call.id == tool.id && is_answer(call, tool))
+            let is_unanswered = |open: &&mut Self| {
+                open.result.is_none()
+                    && open.call.is_some_and(|call| call.id == tool.id && is_result_of(call, tool))
             };
-            let open = if tool.output.is_some() { runs.iter_mut().rev().find(answers) } else { None };
+            let open = if tool.output.is_some() { calls.iter_mut().rev().find(is_unanswered) } else { None };
             match open {
-                Some(run) => run.result = Some(tool),
+                Some(open) => open.result = Some(tool),
                 None if tool.output.is_some() && tool.input.is_none() => {
-                    runs.push(Self { call: None, result: Some(tool) });
+                    calls.push(Self { call: None, result: Some(tool) });
                 }
-                None => runs.push(Self { call: Some(tool), result: tool.output.is_some().then_some(tool) }),
+                None => calls.push(Self { call: Some(tool), result: tool.output.is_some().then_some(tool) }),
             }
         }
-        runs
+        calls
     }
 
-    /// The provider's name of the tool.
+    /// Returns the provider's name of the tool.
     pub(super) fn name(&self) -> &'a str {
         self.call.or(self.result).map_or("", |tool| tool.name.as_str())
     }
@@ -93,18 +93,18 @@ impl<'a> Run<'a> {
         self.result.or(self.call).is_some_and(|tool| tool.is_error)
     }
 
-    /// The provider's error code in this field of the output.
+    /// Returns the provider's error code from this field of the output.
     pub(super) fn error(&self, key: &str) -> Option<String> {
         self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
     }
 }
 
-/// Without ids a result follows its call.
-fn is_answer(call: &ProviderTool, result: &ProviderTool) -> bool {
+/// Returns whether a result belongs to a call. Without ids, a result follows its call.
+fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }
 
-/// Returns the list in a field; empty if there is none.
+/// Returns the list in a field, or an empty list.
 pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
@@ -114,7 +114,7 @@ pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Makes a source from the fields of a page.
+/// Creates a source from the fields of a page.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<WebSource> {
     let source = WebSource::new(some_text(page, url)?);
     Some(match some_text(page, title) {
@@ -143,8 +143,8 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
     }
 }
 
-/// Adds the images that a model drew into its reply.
-pub(super) fn add_drawn(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
+/// Adds the images that a model generated in its reply.
+pub(super) fn add_generated_images(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
     results.extend(reply.content.iter().filter_map(|part| match &part.content {
         Content::Image(image) => Some(ManagedResult::ImageGeneration(ImageGenerationResult {
             image: Some(image.clone()),

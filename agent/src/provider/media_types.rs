@@ -1,4 +1,4 @@
-//! The media types that protocols take. A part of another type is refused before the request; none is sent under a wrong name.
+//! The media types that protocols accept. A part of another type is refused before the request, and never sent under a wrong name.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -8,21 +8,21 @@ use std::fmt;
 use crate::message::{Media, MediaSource, Part};
 use crate::model::{ModelError, ModelErrorKind};
 
-/// The images of most providers.
+/// The image types that most providers accept.
 pub(super) const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// A part that a protocol does not take.
+/// A part that a protocol does not accept.
 #[derive(Debug)]
-pub(super) enum Refused {
-    /// No part of this kind.
+pub(super) enum UnsupportedPart {
+    /// The protocol accepts no part of this kind.
     Kind(Cow<'static, str>),
-    /// None of its media type.
+    /// The protocol accepts this kind of part, but not its media type.
     Type { what: &'static str, name: Option<String>, mime: Option<String>, takes: &'static [&'static str] },
 }
 
-impl Refused {
-    /// Returns the error for a protocol with this name.
-    pub(super) fn by(&self, protocol: &str) -> ModelError {
+impl UnsupportedPart {
+    /// Creates the error for a protocol with this name.
+    pub(super) fn to_error(&self, protocol: &str) -> ModelError {
         let error =
             ModelError::new(ModelErrorKind::InvalidRequest, format!("{protocol} does not take {self}"));
         match self {
@@ -32,13 +32,13 @@ impl Refused {
     }
 }
 
-impl From<&'static str> for Refused {
+impl From<&'static str> for UnsupportedPart {
     fn from(what: &'static str) -> Self {
         Self::Kind(what.into())
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for UnsupportedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, name, mime, takes) = match self {
             Self::Kind(what) => return f.write_str(what),
@@ -57,12 +57,12 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Returns the content of a result with words for what the protocol does not take: a tool returned it, so that an error would end
-/// every further run of the conversation.
-pub(super) fn shown_result<'p, W>(
+/// Replaces the parts of a result that the protocol does not accept by descriptions. An error would end every further run of the
+/// conversation.
+pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,
-    write: impl Fn(&Part) -> Result<W, Refused>,
+    write: impl Fn(&Part) -> Result<W, UnsupportedPart>,
 ) -> Cow<'p, [Part]> {
     let words = |part: &Part| {
         let refused = write(part).err()?;
@@ -96,15 +96,15 @@ pub(super) fn media_type(media: &Media) -> Option<String> {
     Some(usual.to_owned())
 }
 
-/// Returns the media with their type in its usual spelling. Media at the provider or at a URL may have none.
+/// Returns the media with the usual spelling of their type. Media at the provider or at a URL may have no type.
 ///
 /// # Errors
 /// Fails when the type is none of `takes`, which may end in `/*`.
-pub(super) fn checked<'m>(
+pub(super) fn check_media<'m>(
     media: &'m Media,
     what: &'static str,
     takes: &'static [&'static str],
-) -> Result<Cow<'m, Media>, Refused> {
+) -> Result<Cow<'m, Media>, UnsupportedPart> {
     let mime = media_type(media);
     let is_taken = match &mime {
         Some(mime) => takes.iter().any(|known| match known.strip_suffix('*') {
@@ -114,7 +114,7 @@ pub(super) fn checked<'m>(
         None => !matches!(media.source, MediaSource::Data(_)),
     };
     if !is_taken {
-        return Err(Refused::Type { what, name: media.name.clone(), mime, takes });
+        return Err(UnsupportedPart::Type { what, name: media.name.clone(), mime, takes });
     }
     if mime == media.mime_type {
         return Ok(Cow::Borrowed(media));
@@ -122,13 +122,13 @@ pub(super) fn checked<'m>(
     Ok(Cow::Owned(Media { mime_type: mime, ..media.clone() }))
 }
 
-/// Returns a document that is text, which every protocol takes; `None` for other documents, and for those that are elsewhere.
+/// Returns the text of a document, which every protocol accepts, or `None` if the document is not text or not in memory.
 pub(super) fn document_text(media: &Media) -> Option<&str> {
     let MediaSource::Data(bytes) = &media.source else { return None };
     if is_text(&media_type(media)?) { str::from_utf8(bytes).ok() } else { None }
 }
 
-/// Whether documents of this type are text.
+/// Returns whether documents of this type are text.
 fn is_text(mime: &str) -> bool {
     const TEXTS: [&str; 9] = [
         "application/json",
@@ -149,7 +149,7 @@ fn is_text(mime: &str) -> bool {
         || mime.ends_with("+yaml")
 }
 
-/// Returns the name of a document, which tells its type.
+/// Returns the name of a document, or a default name with the ending of its type.
 pub(super) fn file_name(media: &Media) -> Cow<'_, str> {
     if let Some(name) = &media.name {
         return name.into();
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_part_its_type_and_what_is_taken() {
         let scan = Media::data(b"II*", "image/tiff").with_name("scan.tiff");
-        let error = checked(&scan, "an image", IMAGES).unwrap_err().by("Anthropic");
+        let error = check_media(&scan, "an image", IMAGES).unwrap_err().to_error("Anthropic");
         assert_eq!(
             error.message(),
             "Anthropic does not take an image (\"scan.tiff\") of type `image/tiff`: it takes `image/jpeg`, `image/png`, \
@@ -206,9 +206,12 @@ mod tests {
         assert_eq!(error.code(), Some("unsupported_media_type"));
         let unnamed = Media { mime_type: None, ..Media::data(b"x", "") };
         assert!(
-            checked(&unnamed, "an image", IMAGES).unwrap_err().to_string().contains("without a media type")
+            check_media(&unnamed, "an image", IMAGES)
+                .unwrap_err()
+                .to_string()
+                .contains("without a media type")
         );
-        assert!(checked(&Media::url("https://a.example/i"), "an image", IMAGES).is_ok());
+        assert!(check_media(&Media::url("https://a.example/i"), "an image", IMAGES).is_ok());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The metadata of a request: sent, or refused, never dropped.
+//! Sends or refuses the metadata of a request. Nothing of it is dropped.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 
-/// The key that every provider but Gemini has a field for.
+/// The key for which every provider except Gemini has a field.
 const USER_ID: &str = "user_id";
 
 /// OpenAI's limits of metadata.
@@ -32,10 +32,10 @@ pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError
     }
 }
 
-/// Returns the metadata beside the id of the user, as OpenAI takes them.
+/// Returns the metadata other than the id of the user, for OpenAI.
 ///
 /// # Errors
-/// Fails when they are beyond its limits.
+/// Fails when they exceed OpenAI's limits.
 pub(super) fn tags(request: &ModelRequest) -> Result<Map<String, Value>, ModelError> {
     let tags: Map<String, Value> = others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
     if tags.len() > MAX_TAGS {
@@ -60,23 +60,23 @@ fn others(request: &ModelRequest) -> impl Iterator<Item = (&String, &Value)> {
     request.metadata.iter().filter(|(key, _)| *key != USER_ID)
 }
 
-/// The error of metadata that a protocol does not take, and why.
-pub(super) fn refused(tags: &Map<String, Value>, protocol: &str, why: &str) -> ModelError {
+/// Creates the error for metadata that a protocol does not accept.
+pub(super) fn refusal(tags: &Map<String, Value>, protocol: &str, why: &str) -> ModelError {
     let keys: Vec<String> = tags.keys().map(|key| format!("`{key}`")).collect();
     invalid(format!("{protocol} does not take the metadata {}: {why}", keys.join(", ")))
 }
 
-/// Refuses others than the id of the user.
-pub(super) fn only_user_id(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
+/// Refuses metadata other than the id of the user.
+pub(super) fn refuse_others(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
     let others: Map<String, Value> =
         others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
-    if others.is_empty() { Ok(()) } else { Err(refused(&others, protocol, "it takes only `user_id`")) }
+    if others.is_empty() { Ok(()) } else { Err(refusal(&others, protocol, "it takes only `user_id`")) }
 }
 
-/// Refuses any.
-pub(super) fn none(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
+/// Refuses all metadata.
+pub(super) fn refuse_all(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
     if request.metadata.is_empty() {
         return Ok(());
     }
-    Err(refused(&request.metadata, protocol, "it takes none; Vertex AI has the provider option `labels`"))
+    Err(refusal(&request.metadata, protocol, "it takes none; Vertex AI has the provider option `labels`"))
 }

@@ -2,7 +2,7 @@
 //!
 //! Most programs need only [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] to set keys, addresses and
 //! timeouts. The rest is for a closer look: a [`Protocol`] is a pure encoder and a pure decoder, and a [`ReplyReader`] reads a
-//! recorded answer without a network.
+//! recorded response without a network.
 //! ```
 //! # #[cfg(feature = "anthropic")] {
 //! use agent::message::Message;

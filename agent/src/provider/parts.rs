@@ -9,13 +9,13 @@ use crate::message::{
     ResourceBody, ResourceLink,
 };
 
-pub(super) type Object = Map<String, Value>;
+pub(super) type JsonObject = Map<String, Value>;
 
 /// The user message before a conversation that begins with the assistant, where a protocol requires one.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
-/// Removes a string field; a field that is not a string stays.
-pub(super) fn take_text(object: &mut Object, key: &str) -> Option<String> {
+/// Removes and returns a string field. A field that is not a string stays.
+pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
     match object.get_mut(key) {
         Some(Value::String(text)) => {
             let text = std::mem::take(text);
@@ -64,17 +64,17 @@ pub(super) fn cost(usage: &Value) -> Option<Cost> {
     Some(Cost { total, ..Cost::default() })
 }
 
-/// Whether JSON is read from a request, to be encoded again, or from a reply. In a request empty provider data also has a
-/// meaning: it says that the part stood in a list of its own.
+/// The origin of JSON: a request that will be encoded again, or a reply. In a request, empty provider data has a meaning, too: the
+/// part was in a list, and not a plain string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum JsonSource {
     Reply,
     Request,
 }
 
 /// Adds the remaining fields of the object that the part was read from as provider data.
-pub(super) fn with_rest(part: Part, provider: &str, rest: Object, source: Source) -> Part {
-    if rest.is_empty() && source == Source::Reply {
+pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
+    if rest.is_empty() && source == JsonSource::Reply {
         part
     } else {
         part.with_provider_data(ProviderData::new(provider, rest))
@@ -82,7 +82,7 @@ pub(super) fn with_rest(part: Part, provider: &str, rest: Object, source: Source
 }
 
 /// Adds a part's provider data to the object that is sent to the provider.
-pub(super) fn add_rest(object: &mut Object, rest: Option<&Value>) {
+pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     let Some(rest) = rest.and_then(Value::as_object) else { return };
     for (key, value) in rest {
         match (object.get_mut(key), value) {
@@ -94,28 +94,28 @@ pub(super) fn add_rest(object: &mut Object, rest: Option<&Value>) {
     }
 }
 
-/// The key of provider data that says that a request began with this message of the assistant.
+/// The key of provider data that marks a message of the assistant with which a request began.
 const FIRST: &str = "first";
 
-/// Records that a request begins with the assistant: it is written as it was read.
-pub(super) fn mark_first(messages: &mut [Message], provider: &str) {
+/// Records that a request begins with the assistant, so that it is written back unchanged.
+pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     if let Some(Message::Assistant(reply)) = messages.first_mut() {
-        let data = reply.provider_data.get_or_insert_with(|| ProviderData::new(provider, Object::new()));
+        let data = reply.provider_data.get_or_insert_with(|| ProviderData::new(provider, JsonObject::new()));
         if let Value::Object(data) = &mut data.data {
             data.insert(FIRST.to_owned(), true.into());
         }
     }
 }
 
-/// Whether a request that begins with the assistant was read so.
-pub(super) fn is_first(messages: &MessageList, provider: &str) -> bool {
+/// Returns whether the messages were read from a request that begins with the assistant.
+pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool {
     let reply = messages.first().and_then(|message| message.as_assistant());
     let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_ref()));
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Names the protocol, and the model if it is known, in what was read from a request: another protocol of the same provider must
-/// not get its state.
+/// Sets the protocol, and the model if it is known, of messages that were read from a request. Another protocol of the same
+/// provider must not get their state.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<ProviderData>, api: &str) {
         if let Some(data) = data {
@@ -202,7 +202,7 @@ const NULLS: &str = "$null";
 
 /// Adds the caller's options for this provider to a body; they replace existing keys. A null removes an existing key. It is sent
 /// if the key does not exist, or if `$null` lists it.
-pub(super) fn add_options(body: &mut Object, options: Option<&Value>) {
+pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
         if !(value.is_null() && body.shift_remove(key).is_some()) {
@@ -212,12 +212,12 @@ pub(super) fn add_options(body: &mut Object, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Whether the options say that a key is sent as null.
+/// Returns whether the options send a key as null.
 pub(super) fn is_null(options: &Value, key: &str) -> bool {
     options.get(NULLS).and_then(Value::as_array).is_some_and(|nulls| nulls.iter().any(|null| null == key))
 }
 
-fn set_nulls(body: &mut Object, options: &Object) {
+fn set_nulls(body: &mut JsonObject, options: &JsonObject) {
     let nulls = options.get(NULLS).and_then(Value::as_array).into_iter().flatten();
     for key in nulls.filter_map(Value::as_str) {
         body.insert(key.to_owned(), Value::Null);
@@ -225,7 +225,7 @@ fn set_nulls(body: &mut Object, options: &Object) {
 }
 
 /// Records that a key is null where another value would be written.
-fn note_null(options: &mut Object, key: &str) {
+fn record_null(options: &mut JsonObject, key: &str) {
     match options.get_mut(NULLS) {
         Some(Value::Array(nulls)) => nulls.push(key.into()),
         _ => {
@@ -236,12 +236,12 @@ fn note_null(options: &mut Object, key: &str) {
 
 /// Returns the options that turn `encoded` into `given`, key by key. The key of the messages is never included: messages have a
 /// neutral form, or are lost.
-pub(super) fn options_for(given: &Object, encoded: &Object, messages: &str) -> Option<Value> {
-    let mut options = Object::new();
+pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
+    let mut options = JsonObject::new();
     for (key, value) in given {
         match encoded.get(key) {
             Some(known) if known == value => {}
-            Some(_) if value.is_null() => note_null(&mut options, key),
+            Some(_) if value.is_null() => record_null(&mut options, key),
             _ if key == messages => {}
             _ => {
                 options.insert(key.clone(), value.clone());
@@ -255,7 +255,7 @@ pub(super) fn options_for(given: &Object, encoded: &Object, messages: &str) -> O
 }
 
 /// Like [`add_options`], but objects are merged key by key, at every depth.
-pub(super) fn merge_options(body: &mut Object, options: Option<&Value>) {
+pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
         match (body.get_mut(key), value) {
@@ -272,12 +272,12 @@ pub(super) fn merge_options(body: &mut Object, options: Option<&Value>) {
 }
 
 /// Like [`options_for`], for [`merge_options`].
-pub(super) fn merge_options_for(given: &Object, encoded: &Object, messages: &str) -> Option<Value> {
-    let mut options = Object::new();
+pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
+    let mut options = JsonObject::new();
     for (key, value) in given.iter().filter(|(key, _)| *key != messages) {
         match (encoded.get(key), value) {
             (Some(known), value) if known == value => {}
-            (Some(_), Value::Null) => note_null(&mut options, key),
+            (Some(_), Value::Null) => record_null(&mut options, key),
             (Some(Value::Object(known)), Value::Object(inner)) => {
                 options.extend(merge_options_for(inner, known, "").map(|inner| (key.clone(), inner)));
             }
@@ -293,7 +293,7 @@ pub(super) fn merge_options_for(given: &Object, encoded: &Object, messages: &str
 }
 
 /// Returns the arguments of a call as an object, which the protocol requires. Text that is not an object is sent as the model
-/// wrote it, under a key that says so.
+/// wrote it, under the key `invalid_json`.
 pub(super) fn arguments_object(arguments: &crate::message::ToolArguments) -> Value {
     match arguments.value() {
         Some(value @ Value::Object(_)) => value,
@@ -307,7 +307,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn options_say_what_differs_and_nothing_of_messages() {
+    fn options_contain_the_differences_without_messages() {
         let object = |value: Value| value.as_object().unwrap().clone();
         let given = object(json!({"a": 1, "b": {"c": 2}, "e": null, "f": null, "messages": [1]}));
         let encoded = object(json!({"a": 1, "b": 3, "d": 4, "e": 5, "messages": []}));

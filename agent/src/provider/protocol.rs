@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::schema::Dialect;
 
-/// A provider's protocol: encodes requests and decodes answers, without a network.
+/// A provider's protocol: encodes requests and decodes responses, without a network.
 ///
 /// Anything that a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept; it is never an error.
 ///
@@ -30,7 +30,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for a request that the protocol cannot express.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
 
-    /// Returns what a model of this name can do, as far as the name tells. The default is that of [`Capabilities`].
+    /// Returns the capabilities of a model, as far as its name tells. The default is that of [`Capabilities`].
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -45,7 +45,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
-    /// Returns a new decoder for one answer.
+    /// Returns a new decoder for one response.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
 
     /// Returns the dialect of the schemas of strict tools. By default schemas are sent unchanged.
@@ -63,7 +63,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Dialect::Plain
     }
 
-    /// Converts an answer with an error status to an error. The default uses the status and the usual headers, and keeps the body.
+    /// Converts a response with an error status to an error. The default uses the status and the usual headers, and keeps the body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -76,7 +76,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// # }
     /// ```
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        failure::of_answer(answer, failure::Said::default())
+        failure::from_response(answer, failure::ErrorReport::default())
     }
 
     /// Returns the header that carries a key, and its value. By default it is a bearer token.
@@ -115,8 +115,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 
     /// Parses a request body of this protocol into the model's name and a neutral request. [`encode`](Self::encode) produces the
-    /// same body again; what has no neutral form is in the provider options, under `provider`. It serves to inspect recorded
-    /// requests: no run needs it.
+    /// same body again: keys without a neutral form are in the provider options, under `provider`. It serves to inspect recorded
+    /// requests. No run needs it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -137,12 +137,12 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         let _ = (provider, body);
         Err(ModelError::new(
             ModelErrorKind::InvalidRequest,
-            format!("requests of `{}` are not read", self.api()),
+            format!("requests of `{}` cannot be parsed", self.api()),
         ))
     }
 }
 
-/// Decodes one answer of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of
+/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of
 /// the other methods suit a protocol that streams and emits everything at once.
 ///
 /// ```
@@ -184,7 +184,7 @@ pub trait Decoder: Send {
     /// Handles the regular end of the stream.
     ///
     /// # Errors
-    /// Fails when the stream ended too early: by default, when the reply has not [said how it ended](Self::has_ended).
+    /// Fails when the stream ended too early: by default, when the reply has not [reported how it ended](Self::has_ended).
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let _ = out;
         if self.has_ended() {
@@ -194,8 +194,8 @@ pub trait Decoder: Send {
         }
     }
 
-    /// Handles a stream that broke off or reported a failure: emits what was read and held back, such as usage, but no end. By
-    /// default nothing is held back.
+    /// Handles a stream that broke off or reported a failure: emits what was held back, such as usage, but no end. By default nothing
+    /// is held back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -216,10 +216,10 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Whether the reply said how it ended. After that only usage may be missing, so the reply stays complete if the connection breaks.
+    /// Returns whether the reply reported how it ended. After that only usage may be missing, so the reply stays complete if the connection breaks.
     fn has_ended(&self) -> bool;
 
-    /// Whether the stream is complete, so that nothing more has to be awaited. By default it is complete only at its end.
+    /// Returns whether the stream is complete, so that nothing more has to be awaited. By default it is complete only at its end.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -240,7 +240,7 @@ pub trait Decoder: Send {
         false
     }
 
-    /// Decodes an answer that is one JSON body.
+    /// Decodes a response that is one JSON body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -260,7 +260,7 @@ pub trait Decoder: Send {
     /// Fails when the body reports a failure of the provider, or is not a reply; by default, always.
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let _ = (body, out);
-        Err(ModelError::protocol("the answer is one body, and no stream of events"))
+        Err(ModelError::protocol("the response is one body, not a stream of events"))
     }
 }
 
@@ -325,7 +325,7 @@ impl HttpRequest {
     }
 }
 
-/// An answer that was received completely.
+/// A response that was received completely.
 ///
 /// ```
 /// use agent::provider::Answer;
@@ -346,7 +346,7 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// Creates an answer.
+    /// Creates a response.
     pub fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
     }

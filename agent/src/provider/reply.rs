@@ -1,4 +1,4 @@
-//! Reads one answer of a provider, from bytes to events.
+//! Reads one response of a provider, from bytes to events.
 
 use serde::de::IgnoredAny;
 
@@ -7,7 +7,7 @@ use super::sse::{SseEvent, SseParser};
 use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
-/// Reads an answer in chunks of any size: a stream, a JSON body, or an error, which it detects.
+/// Reads a response in chunks of any size: a stream, a JSON body, or an error, which it detects.
 ///
 /// It uses no network: the transport feeds it, and so can a program that inspects a recording.
 ///
@@ -29,16 +29,16 @@ pub struct ReplyReader {
     decoder: Box<dyn Decoder>,
     status: u16,
     headers: Vec<(String, String)>,
-    form: Form,
+    form: BodyForm,
     /// The bytes received so far of a body that is not a stream.
     body: Vec<u8>,
-    /// How many bytes at its start were examined and do not decide its form.
+    /// The number of bytes at its start that were examined and do not decide its form.
     blanks: usize,
     limits: ReplyLimits,
     read: usize,
 }
 
-/// Limits on how much of an answer is read.
+/// Limits on how much of a response is read.
 ///
 /// ```
 /// use agent::provider::ReplyLimits;
@@ -58,7 +58,7 @@ pub struct ReplyLimits {
     pub body: usize,
     /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub event: usize,
-    /// Maximum length of an answer that is one JSON document instead of a stream, in bytes. Default: 32 MiB. An answer within its
+    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A response within its
     /// limit is refused if it consists of so many small values that they need a multiple of it in memory; so is an event.
     pub document: usize,
 }
@@ -69,8 +69,8 @@ impl Default for ReplyLimits {
     }
 }
 
-enum Form {
-    /// No byte that decides it was received yet.
+enum BodyForm {
+    /// No byte that decides the form was received yet.
     Unknown,
     Stream(SseParser),
     Body,
@@ -79,14 +79,14 @@ enum Form {
 /// The byte order mark.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Maximum number of blank bytes before an answer: some proxies send them to keep a connection open.
+/// Maximum number of blank bytes before a response: some proxies send them to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
-/// Maximum number of bytes kept of an error's body; far more than is shown.
+/// Maximum number of bytes kept of an error's body, far more than is shown.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 impl ReplyReader {
-    /// Creates a reader for an answer with this status and these headers.
+    /// Creates a reader for a response with this status and these headers.
     pub fn new(
         protocol: &dyn Protocol,
         model: &ModelInfo,
@@ -95,7 +95,7 @@ impl ReplyReader {
     ) -> Self {
         let decoder = protocol.decoder(model);
         let limits = ReplyLimits::default();
-        let form = if is_success(status) { Form::Unknown } else { Form::Body };
+        let form = if is_success(status) { BodyForm::Unknown } else { BodyForm::Body };
         Self { decoder, status, headers, form, body: Vec::new(), blanks: 0, limits, read: 0 }
     }
 
@@ -111,7 +111,7 @@ impl ReplyReader {
     /// let model = ModelInfo::new("openai", "openai-chat", "gpt-5");
     /// let mut reader = ReplyReader::new(&OpenAiChat::default(), &model, 200, Vec::new()).with_limits(limits);
     /// let error = reader.push(&[b' '; 2 << 10], &mut Vec::new()).unwrap_err();
-    /// assert_eq!(error.message(), "the answer is longer than 1024 bytes");
+    /// assert_eq!(error.message(), "the response is longer than 1024 bytes");
     /// # }
     /// ```
     pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
@@ -122,16 +122,16 @@ impl ReplyReader {
     /// Reads the next bytes. Events from before an error are in `out`, too.
     ///
     /// # Errors
-    /// Fails when the provider failed in the middle of its answer, or when the answer violates the protocol.
+    /// Fails when the provider failed in the middle of its response, or when the response violates the protocol.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if chunk.is_empty() {
             return Ok(());
         }
         self.read = self.read.saturating_add(chunk.len());
         if self.read > self.limits.body {
-            return Err(self.too_long(self.limits.body, out));
+            return Err(self.fail_too_long(self.limits.body, out));
         }
-        let chunk = if matches!(self.form, Form::Unknown) {
+        let chunk = if matches!(self.form, BodyForm::Unknown) {
             self.body.extend_from_slice(chunk);
             if BOM.starts_with(&self.body) {
                 return Ok(());
@@ -142,19 +142,19 @@ impl ReplyReader {
             let new = self.body.get(self.blanks..).unwrap_or_default();
             self.blanks += new.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             if self.blanks > MAX_BLANKS {
-                let error = format!("the answer begins with more than {MAX_BLANKS} blank bytes");
-                return Err(self.failed(ModelError::protocol(error), out));
+                let error = format!("the response begins with more than {MAX_BLANKS} blank bytes");
+                return Err(self.fail(ModelError::protocol(error), out));
             }
             match self.body.get(self.blanks) {
                 None => return Ok(()),
                 Some(b'{' | b'[' | b'<') => {
                     self.body.drain(..begin);
-                    self.form = Form::Body;
+                    self.form = BodyForm::Body;
                     &[]
                 }
                 Some(_) => {
                     let parser = SseParser::new().with_max_event(self.limits.event).with_stray_json();
-                    self.form = Form::Stream(parser);
+                    self.form = BodyForm::Stream(parser);
                     &*std::mem::take(&mut self.body)
                 }
             }
@@ -162,17 +162,18 @@ impl ReplyReader {
             chunk
         };
         match &mut self.form {
-            Form::Stream(parser) => {
+            BodyForm::Stream(parser) => {
                 let mut outcome = Ok(());
                 let (decoder, max) = (&mut self.decoder, self.limits.event);
-                let parsed = parser.push(chunk, |event| decode(decoder, max, &mut outcome, &event, out));
+                let parsed =
+                    parser.push(chunk, |event| decode_event(decoder, max, &mut outcome, &event, out));
                 outcome
                     .and(parsed.map_err(|error| ModelError::protocol(error.to_string()).with_source(error)))
-                    .map_err(|error| self.failed(error, out))
+                    .map_err(|error| self.fail(error, out))
             }
             _ if is_success(self.status) => {
                 if self.body.len().saturating_add(chunk.len()) > self.limits.document {
-                    return Err(self.too_long(self.limits.document, out));
+                    return Err(self.fail_too_long(self.limits.document, out));
                 }
                 self.body.extend_from_slice(chunk);
                 Ok(())
@@ -185,7 +186,7 @@ impl ReplyReader {
         }
     }
 
-    /// Whether the answer is complete: [`finish`](Self::finish) may be called now, whatever happens to the connection.
+    /// Returns whether the response is complete: [`finish`](Self::finish) may be called now, whatever happens to the connection.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -201,31 +202,30 @@ impl ReplyReader {
     /// # }
     /// ```
     pub fn is_complete(&self) -> bool {
-        matches!(self.form, Form::Stream(_)) && self.decoder.is_complete()
+        matches!(self.form, BodyForm::Stream(_)) && self.decoder.is_complete()
     }
 
-    /// Handles the end of the answer.
+    /// Handles the end of the response.
     ///
     /// # Errors
-    /// Fails when the answer is an error, ended too early, or is not a reply.
+    /// Fails when the response is an error, ended too early, or is not a reply.
     pub fn finish(mut self, protocol: &dyn Protocol, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !is_success(self.status) {
             return Err(protocol.error(&Answer::new(self.status, &self.headers, &self.body)));
         }
-        let last = self.last_event(out);
+        let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
             // An event at the end of the stream that cannot be parsed was cut: a retry may receive it whole.
-            (Form::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
+            (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
-            (Form::Stream(_), last) => last.and_then(|()| self.decoder.finish(out)),
-            _ => self.document(out),
+            (BodyForm::Stream(_), last) => last.and_then(|()| self.decoder.finish(out)),
+            _ => self.decode_document(out),
         };
-        result.map_err(|error| self.failed(error, out))
+        result.map_err(|error| self.fail(error, out))
     }
 
-    /// Handles an answer that broke off: the connection was reset, or nothing arrived for too long. What was read and held back
-    /// is emitted.
+    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. It emits what was held back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -245,8 +245,8 @@ impl ReplyReader {
     /// ```
     ///
     /// # Errors
-    /// Returns `reason`, unless the reply had said how it ended, which makes it complete. For an answer with an error status the
-    /// error is what the status and the start of the body say.
+    /// Returns `reason`, unless the reply had reported how it ended, which makes it complete. For a response with an error status,
+    /// returns the error that its status and the start of its body describe.
     pub fn break_off(
         mut self,
         protocol: &dyn Protocol,
@@ -256,50 +256,51 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // An event that was cut cannot be parsed; an error reported by the provider is more important than how the connection ended.
-        let said = self.last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
-        let result = match (&self.form, said) {
+        // An event that cannot be parsed was cut. An error that the provider reported takes precedence over the end of the connection.
+        let reported =
+            self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
+        let result = match (&self.form, reported) {
             (_, Some(error)) => Err(error),
-            (Form::Stream(_), None) if self.decoder.has_ended() => self.decoder.finish(out),
-            (Form::Body, None) if serde_json::from_slice::<IgnoredAny>(&self.body).is_ok() => {
-                self.document(out)
+            (BodyForm::Stream(_), None) if self.decoder.has_ended() => self.decoder.finish(out),
+            (BodyForm::Body, None) if serde_json::from_slice::<IgnoredAny>(&self.body).is_ok() => {
+                self.decode_document(out)
             }
             _ => Err(reason),
         };
-        result.map_err(|error| self.failed(error, out))
+        result.map_err(|error| self.fail(error, out))
     }
 
-    /// The last event of a stream that ended without a blank line.
-    fn last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    /// Decodes the last event of a stream that ended without a blank line.
+    fn decode_last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut outcome = Ok(());
-        if let Form::Stream(parser) = &mut self.form {
+        if let BodyForm::Stream(parser) = &mut self.form {
             let (decoder, max) = (&mut self.decoder, self.limits.event);
-            parser.finish(|event| decode(decoder, max, &mut outcome, &event, out));
+            parser.finish(|event| decode_event(decoder, max, &mut outcome, &event, out));
         }
         outcome
     }
 
-    /// Decodes an answer that is one JSON document.
-    fn document(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    /// Decodes a response that is one JSON document.
+    fn decode_document(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !weight::fits(&self.body, self.limits.document) {
-            return Err(ModelError::protocol("the answer consists of too many small values"));
+            return Err(ModelError::protocol("the response consists of too many small values"));
         }
         self.decoder.body(&self.body, out)
     }
 
-    fn too_long(&mut self, max: usize, out: &mut Vec<ModelEvent>) -> ModelError {
-        self.failed(ModelError::protocol(format!("the answer is longer than {max} bytes")), out)
+    fn fail_too_long(&mut self, max: usize, out: &mut Vec<ModelEvent>) -> ModelError {
+        self.fail(ModelError::protocol(format!("the response is longer than {max} bytes")), out)
     }
 
-    /// Adds the provider's request id to the error if it has none, after emitting what the decoder held back.
-    fn failed(&mut self, error: ModelError, out: &mut Vec<ModelEvent>) -> ModelError {
+    /// Emits what the decoder held back, and adds the provider's request id to the error.
+    fn fail(&mut self, error: ModelError, out: &mut Vec<ModelEvent>) -> ModelError {
         self.decoder.abandon(out);
         failure::with_request_id(error, &Answer::new(self.status, &self.headers, b""))
     }
 }
 
 /// Decodes one event, unless an earlier one failed.
-fn decode(
+fn decode_event(
     decoder: &mut Box<dyn Decoder>,
     max: usize,
     outcome: &mut Result<(), ModelError>,
@@ -315,7 +316,7 @@ fn decode(
         return;
     }
     *outcome = decoder.event(event, out);
-    // An error event that is plain text is an error, too.
+    // An error event in plain text is an error, too.
     if event.event == "error"
         && !decoder.is_complete()
         && !text.is_empty()
@@ -323,7 +324,7 @@ fn decode(
         && error.kind() == ModelErrorKind::Protocol
         && serde_json::from_str::<IgnoredAny>(text).is_err()
     {
-        *outcome = Err(failure::of_text(text));
+        *outcome = Err(failure::from_text(text));
     }
 }
 
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn each_blank_byte_before_an_answer_is_examined_once() {
+    fn each_blank_byte_before_a_response_is_examined_once() {
         let mut out = Vec::new();
         for (answer, is_stream) in [("{}", false), ("data: {}\n\n", true)] {
             for bom in ["", "\u{feff}"] {
@@ -398,18 +399,18 @@ mod tests {
                     assert_eq!(reader.blanks, bom.len() + count, "the next piece is examined from here");
                 }
                 reader.push(answer.as_bytes(), &mut out).unwrap();
-                assert_eq!(matches!(reader.form, Form::Stream(_)), is_stream, "{answer}");
+                assert_eq!(matches!(reader.form, BodyForm::Stream(_)), is_stream, "{answer}");
                 reader.finish(&Anything, &mut out).unwrap();
             }
         }
         let mut reader = reader(200);
         reader.push(&vec![b' '; MAX_BLANKS], &mut out).unwrap();
         let error = reader.push(b" ", &mut out).unwrap_err();
-        assert_eq!(error.message(), "the answer begins with more than 65536 blank bytes");
+        assert_eq!(error.message(), "the response begins with more than 65536 blank bytes");
     }
 
     #[test]
-    fn documents_have_a_limit_of_their_own_and_so_has_what_they_need_in_memory() {
+    fn documents_have_limits_of_length_and_memory() {
         let (mut out, mut limits) = (Vec::new(), ReplyLimits::default());
         (limits.document, limits.event) = (1 << 20, 1 << 20);
         let read = |text: &str, out: &mut Vec<ModelEvent>| {
@@ -421,19 +422,19 @@ mod tests {
         let long = |length: usize| format!("[\"{}\"]", "x".repeat(length - 4));
         assert_eq!(words(read(&long(1 << 20), &mut out)), Ok(()));
         let too_long = words(read(&long((1 << 20) + 1), &mut out));
-        assert_eq!(too_long, Err("the answer is longer than 1048576 bytes".to_owned()));
+        assert_eq!(too_long, Err("the response is longer than 1048576 bytes".to_owned()));
         let dense = format!("[{}0]", "{\"\":[]},".repeat(100_000));
         let too_many = words(read(&dense, &mut out));
-        assert_eq!(too_many, Err("the answer consists of too many small values".to_owned()));
+        assert_eq!(too_many, Err("the response consists of too many small values".to_owned()));
         let too_many = words(read(&format!("data: {dense}\n\n"), &mut out));
         assert_eq!(too_many, Err("an event of the stream consists of too many small values".to_owned()));
-        // A stream has no such limit as a whole.
+        // A whole stream has no such limit.
         let events = format!("data: {}\n\n", long(1_000)).repeat(2_000);
         assert_eq!(words(read(&events, &mut out)), Ok(()));
     }
 
     #[test]
-    fn of_an_error_at_most_its_limit_is_kept() {
+    fn error_bodies_are_cut_at_their_limit() {
         let mut reader = reader(500);
         for _ in 0..3 {
             reader.push(&vec![b'x'; MAX_ERROR_BODY - 1], &mut Vec::new()).unwrap();

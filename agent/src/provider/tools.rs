@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::parts::text;
-use crate::ToolDefinition;
 use crate::args::{CoercionPolicy, Plan, PlanOptions, withheld};
 use crate::model::ModelRequest;
+use crate::tool::definition::ToolDefinition;
 
-/// Reads the definition from an object with `name`, `description` and a schema. `None` if it is not a function tool, or one that
-/// this library would not define.
+/// Reads a definition from an object with `name`, `description` and a schema. Returns `None` if it is not a function tool, or not one
+/// that this library accepts.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
@@ -22,7 +22,7 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
 }
 
 /// Returns the examples of a tool that a model may see: calls that would run, without secrets. An example that is refused without
-/// its secrets is left out, like one that is refused anyway, which is a finding of the lint.
+/// its secrets is left out. So is one that is refused in any case, which the lint reports.
 pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     let shown = |example: &Value| {
         let example = without_secrets(tool, example)?;
@@ -32,16 +32,16 @@ pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     tool.examples().iter().filter_map(shown).collect()
 }
 
-/// Returns an example without its secret parameters; `None` if one is not a parameter of the whole call.
+/// Returns an example without its secret parameters, or `None` if a secret is not a parameter of the whole call.
 fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
     let Some((shown, true)) = withheld(tool.plan(), example) else { return Some(example.clone()) };
     let (shown, mut kept) = (shown.as_object()?, example.as_object()?.clone());
-    // What was changed in a parameter was a secret in it.
+    // A parameter that `withheld` changed contains a secret.
     kept.retain(|key, value| shown.get(key) == Some(value));
     Some(Value::Object(kept))
 }
 
-/// Returns the description of a tool, with its examples if the request asks for it. For protocols without a field for examples.
+/// Returns the description of a tool, with its examples if the request asks for it. It serves protocols without a field for examples.
 pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) -> Cow<'t, str> {
     let description = tool.description();
     if !request.examples_in_descriptions {
@@ -65,7 +65,7 @@ pub(super) fn set_examples(wire: &mut Value, tool: &ToolDefinition, schema: &Val
     }
 }
 
-/// Whether the schema allows the arguments. The provider refuses a request with an example that it does not allow.
+/// Returns whether the schema allows the arguments. The provider refuses a request with an example that it does not allow.
 fn is_allowed(schema: &Value, example: &Value) -> bool {
     Plan::compile("example", schema, PlanOptions::default().coercion(CoercionPolicy::exact()))
         .is_ok_and(|plan| plan.parse::<Value>(&example.to_string()).is_ok())

@@ -1,6 +1,6 @@
-//! Names of models that nobody knows, and what is to be done about them.
+//! The error for unknown names of models, with advice.
 
-/// A model whose provider nobody knows, or whose provider is not compiled in.
+/// The error for a model whose provider is unknown or not compiled in.
 ///
 /// ```
 /// # #[cfg(feature = "http")] {
@@ -21,16 +21,16 @@ pub struct UnknownModel {
 crate::error_text::debug_is_the_sentence!(UnknownModel);
 
 impl UnknownModel {
-    /// There is no such provider among these.
+    /// Creates the error for a provider that is not one of `known`.
     pub(super) fn no_provider(name: &str, known: &[&str], suggestion: Option<String>) -> Self {
         Self {
-            problem: format!("there is no provider `{name}`{}", lacks(name)),
+            problem: format!("there is no provider `{name}`{}", feature_advice(name)),
             known: known.join(", "),
             suggestion,
         }
     }
 
-    /// There is the provider, but no model is named.
+    /// Creates the error for a name without a model.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
         Self {
@@ -52,8 +52,8 @@ fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// What is to be done about a provider that is not compiled in.
-fn lacks(name: &str) -> &'static str {
+/// Returns advice for a provider that is not compiled in.
+fn feature_advice(name: &str) -> &'static str {
     match name {
         "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",
         "gemini" if cfg!(not(feature = "gemini")) => ": switch on the feature `gemini` of `agent`",

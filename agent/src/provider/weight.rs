@@ -1,4 +1,4 @@
-//! How much memory a JSON text needs as a value, before it is parsed.
+//! Estimates the memory that a JSON text needs as a value, before it is parsed.
 
 /// Estimates of `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its first items, and a
 /// further item. A short text can need 70 times its length.
@@ -6,13 +6,13 @@ const OBJECT: usize = 512;
 const LIST: usize = 320;
 const ITEM: usize = 224;
 
-/// How many times its maximum length a text may need.
+/// The maximum memory of a text, as a multiple of its maximum length.
 const FACTOR: usize = 16;
 
-/// Up to this length a text is not examined: it needs 20 MiB at most.
+/// The length up to which a text is not examined: such a text needs 20 MiB at most.
 const SHORT: usize = 64 << 10;
 
-/// Whether a text needs at most a fixed multiple of `max`, its maximum length.
+/// Returns whether a text needs at most a fixed multiple of `max`, its maximum length.
 pub(super) fn fits(text: &[u8], max: usize) -> bool {
     text.len() <= SHORT || weight(text) <= max.saturating_mul(FACTOR)
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_texts_weighs_its_length_alone() {
+    fn texts_weigh_only_their_length() {
         assert_eq!(weight(br#""{[,{[,\"{\\""#), 13);
         assert_eq!(weight(br#"{"a":[1,"\\"],"b":{}}"#), 21 + 2 * OBJECT + LIST + 2 * ITEM);
     }

@@ -2,30 +2,30 @@
 //!
 //! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations";
 //! Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
-//! `common/json-schema-to-grammar.cpp`. Anthropic's rule for names of properties is in no page of theirs; its error says it:
+//! `common/json-schema-to-grammar.cpp`. Anthropic documents its rule for names of properties only by an error:
 //! "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). No such rule
 //! of another provider is known. A keyword that a source does not mention goes into the description.
 
 use super::Dialect;
 
-/// Stands for all extension keywords in the list of a dialect.
+/// The entry for all extension keywords in the list of a dialect.
 pub(super) const EXTENSIONS: &str = "x-";
 
 pub(super) struct Abilities {
     /// Keywords and annotations beyond `type`, `properties`, `required`, `items`, `enum`, `anyOf` and `description`.
     pub(super) keywords: &'static [&'static str],
-    pub(super) formats: Formats,
-    pub(super) patterns: Patterns,
-    pub(super) optional: Optional,
-    pub(super) null: Null,
-    pub(super) members: Members,
-    pub(super) references: References,
+    pub(super) formats: FormatSupport,
+    pub(super) patterns: PatternSupport,
+    pub(super) optional: OptionalMarking,
+    pub(super) null: NullForm,
+    pub(super) members: EnumMembers,
+    pub(super) references: ReferenceSupport,
     pub(super) rest: RestKeyword,
     /// Whether a schema that accepts any value can be written.
     pub(super) any: bool,
     /// The maximum value of `minItems`.
     pub(super) min_items: u64,
-    pub(super) names: Names,
+    pub(super) names: NameRule,
     /// Whether `propertyOrdering` gives the order of keys.
     pub(super) ordering: bool,
 }
@@ -38,20 +38,20 @@ impl Abilities {
 
 /// The names that properties may have.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Names {
+pub(super) enum NameRule {
     All,
     /// `^[a-zA-Z0-9_.-]{1,64}$`
     Plain,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Formats {
+pub(super) enum FormatSupport {
     All,
     Only(&'static [&'static str]),
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Patterns {
+pub(super) enum PatternSupport {
     All,
     NoLookaround,
     /// Whole matches, of the syntax that a grammar can express.
@@ -61,7 +61,7 @@ pub(super) enum Patterns {
 
 /// How a property is marked as optional.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Optional {
+pub(super) enum OptionalMarking {
     /// `required` does not list it.
     LeftOut,
     /// It is required, and may be null.
@@ -70,7 +70,7 @@ pub(super) enum Optional {
 
 /// How a schema accepts null.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Null {
+pub(super) enum NullForm {
     /// A list of types if there is a type, else `anyOf`.
     Types,
     /// A list of types for scalars, else `anyOf`.
@@ -81,7 +81,7 @@ pub(super) enum Null {
 
 /// The values that `enum` may contain.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Members {
+pub(super) enum EnumMembers {
     All,
     Scalars,
     StringsAndNumbers,
@@ -89,7 +89,7 @@ pub(super) enum Members {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum References {
+pub(super) enum ReferenceSupport {
     /// `#` for the root, `#/$defs/…` elsewhere; other keywords may be beside them.
     Full,
     /// `#/$defs/…` only, because the root may be another schema than the plan's; other keywords may be beside them.
@@ -137,21 +137,21 @@ static CANONICAL: Abilities = Abilities {
         "deprecated",
         EXTENSIONS,
     ],
-    formats: Formats::All,
-    patterns: Patterns::All,
-    optional: Optional::LeftOut,
-    null: Null::Types,
-    members: Members::All,
-    references: References::Full,
+    formats: FormatSupport::All,
+    patterns: PatternSupport::All,
+    optional: OptionalMarking::LeftOut,
+    null: NullForm::Types,
+    members: EnumMembers::All,
+    references: ReferenceSupport::Full,
     rest: RestKeyword::Schema,
     any: true,
     min_items: u64::MAX,
-    names: Names::All,
+    names: NameRule::All,
     ordering: false,
 };
 
 /// No keyword is refused here; only the root differs.
-static PLAIN: Abilities = Abilities { references: References::Definitions, ..CANONICAL };
+static PLAIN: Abilities = Abilities { references: ReferenceSupport::Definitions, ..CANONICAL };
 
 static OPENAI: Abilities = Abilities {
     keywords: &[
@@ -163,57 +163,57 @@ static OPENAI: Abilities = Abilities {
         "minItems",
         "maxItems",
     ],
-    formats: Formats::Only(OPENAI_FORMATS),
-    patterns: Patterns::NoLookaround,
-    optional: Optional::Null,
-    null: Null::ScalarTypes,
-    members: Members::Scalars,
-    references: References::Alone,
+    formats: FormatSupport::Only(OPENAI_FORMATS),
+    patterns: PatternSupport::NoLookaround,
+    optional: OptionalMarking::Null,
+    null: NullForm::ScalarTypes,
+    members: EnumMembers::Scalars,
+    references: ReferenceSupport::Alone,
     rest: RestKeyword::False,
     any: false,
     min_items: u64::MAX,
-    names: Names::All,
+    names: NameRule::All,
     ordering: false,
 };
 
 static ANTHROPIC: Abilities = Abilities {
     keywords: &["minItems"],
-    formats: Formats::Only(ANTHROPIC_FORMATS),
-    patterns: Patterns::None,
-    optional: Optional::LeftOut,
-    references: References::None,
+    formats: FormatSupport::Only(ANTHROPIC_FORMATS),
+    patterns: PatternSupport::None,
+    optional: OptionalMarking::LeftOut,
+    references: ReferenceSupport::None,
     min_items: 1,
-    names: Names::Plain,
+    names: NameRule::Plain,
     ..OPENAI
 };
 
 static GEMINI: Abilities = Abilities {
     keywords: &["minimum", "maximum", "minItems", "maxItems", "prefixItems"],
-    formats: Formats::All,
-    patterns: Patterns::None,
-    optional: Optional::LeftOut,
-    null: Null::ScalarTypes,
-    members: Members::StringsAndNumbers,
-    references: References::Optional,
+    formats: FormatSupport::All,
+    patterns: PatternSupport::None,
+    optional: OptionalMarking::LeftOut,
+    null: NullForm::ScalarTypes,
+    members: EnumMembers::StringsAndNumbers,
+    references: ReferenceSupport::Optional,
     rest: RestKeyword::Schema,
     any: true,
     min_items: u64::MAX,
-    names: Names::All,
+    names: NameRule::All,
     ordering: false,
 };
 
 static GEMINI_LEGACY: Abilities = Abilities {
     keywords: &["minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"],
-    formats: Formats::Only(&["date-time"]),
-    patterns: Patterns::All,
-    optional: Optional::LeftOut,
-    null: Null::Keyword,
-    members: Members::Strings,
-    references: References::None,
+    formats: FormatSupport::Only(&["date-time"]),
+    patterns: PatternSupport::All,
+    optional: OptionalMarking::LeftOut,
+    null: NullForm::Keyword,
+    members: EnumMembers::Strings,
+    references: ReferenceSupport::None,
     rest: RestKeyword::Absent,
     any: false,
     min_items: u64::MAX,
-    names: Names::All,
+    names: NameRule::All,
     ordering: true,
 };
 
@@ -230,16 +230,16 @@ static LLAMA_CPP: Abilities = Abilities {
         "default",
         "examples",
     ],
-    formats: Formats::Only(&["date-time", "date", "time", "uuid"]),
-    patterns: Patterns::Grammar,
-    optional: Optional::LeftOut,
-    null: Null::ScalarTypes,
-    members: Members::All,
-    references: References::Alone,
+    formats: FormatSupport::Only(&["date-time", "date", "time", "uuid"]),
+    patterns: PatternSupport::Grammar,
+    optional: OptionalMarking::LeftOut,
+    null: NullForm::ScalarTypes,
+    members: EnumMembers::All,
+    references: ReferenceSupport::Alone,
     rest: RestKeyword::Schema,
     any: true,
     min_items: u64::MAX,
-    names: Names::All,
+    names: NameRule::All,
     ordering: false,
 };
 

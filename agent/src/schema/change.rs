@@ -24,7 +24,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON pointer to the place in the rendered schema; for [`Unsaid`](ChangeKind::Unsaid) in the given schema. Empty for the whole.
+    /// JSON pointer into the rendered schema; for [`Unsaid`](ChangeKind::Unsaid) in the given schema. Empty for the whole.
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
@@ -33,7 +33,7 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
-/// What happened to a keyword that a dialect does not have.
+/// The way in which a keyword that a dialect does not have was changed.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -75,7 +75,7 @@ pub enum ChangeKind {
 }
 
 impl Change {
-    /// Whether the dialect cannot express this in any way.
+    /// Returns whether the dialect cannot express this in any way.
     pub fn is_not_expressible(&self) -> bool {
         matches!(self.kind, ChangeKind::NotExpressible { .. })
     }

@@ -2,8 +2,8 @@
 
 use crate::args::{Graph, Kind, NodeId};
 
-/// The nodes below a node that its schema shows.
-fn rendered(graph: &Graph, id: NodeId) -> Vec<NodeId> {
+/// Returns the nodes below a node that its schema shows.
+fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
         // Checks are not written into the schema.
         Kind::Checked(checked) => vec![checked.base],
@@ -14,13 +14,13 @@ fn rendered(graph: &Graph, id: NodeId) -> Vec<NodeId> {
 /// Groups of nodes that lead to each other.
 pub(super) struct Cycles {
     group: Vec<u32>,
-    /// Whether a group is a cycle: several nodes, or one that leads to itself.
+    /// For each group, whether it is a cycle: several nodes, or one that leads to itself.
     closed: Vec<bool>,
 }
 
 impl Cycles {
     pub(super) fn of(graph: &Graph) -> Cycles {
-        Cycles::along(graph, rendered)
+        Cycles::along(graph, rendered_children)
     }
 
     /// Finds the cycles that go through no named property.
@@ -30,11 +30,11 @@ impl Cycles {
                 let named: Vec<NodeId> = object.props.iter().map(|p| p.node).collect();
                 graph.children(id).split_off(named.len())
             }
-            _ => rendered(graph, id),
+            _ => rendered_children(graph, id),
         })
     }
 
-    /// Tarjan's strongly connected components, without recursion.
+    /// Finds strongly connected components by Tarjan's algorithm, without recursion.
     fn along(graph: &Graph, children: impl Fn(&Graph, NodeId) -> Vec<NodeId>) -> Cycles {
         const NEW: u32 = u32::MAX;
         let count = graph.nodes.len();
@@ -88,16 +88,16 @@ impl Cycles {
         Cycles { group, closed }
     }
 
-    pub(super) fn leads_back(&self, id: NodeId) -> bool {
+    pub(super) fn is_recursive(&self, id: NodeId) -> bool {
         self.closed[self.group[id.at()] as usize]
     }
 
-    /// Whether each of the two nodes leads to the other.
+    /// Returns whether each of the two nodes leads to the other.
     pub(super) fn share_one(&self, a: NodeId, b: NodeId) -> bool {
-        self.group[a.at()] == self.group[b.at()] && self.leads_back(a)
+        self.group[a.at()] == self.group[b.at()] && self.is_recursive(a)
     }
 
-    pub(super) fn any(&self) -> bool {
+    pub(super) fn has_any(&self) -> bool {
         self.closed.contains(&true)
     }
 }

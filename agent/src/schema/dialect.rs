@@ -58,7 +58,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the provider guarantees that replies fit the schema, and refuses schemas for which it cannot.
+    /// Returns whether the provider guarantees that replies fit the schema, and refuses schemas for which it cannot.
     pub const fn is_strict(self) -> bool {
         matches!(self, Dialect::OpenAiStrict | Dialect::AnthropicStrict)
     }

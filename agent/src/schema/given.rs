@@ -1,4 +1,4 @@
-//! Schemas that were given by the application, in their original form.
+//! Schemas of the application that are sent in their original form.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Keywords that restrict what is accepted and that no rendering writes.
-const UNSAID: [&str; 14] = [
+const UNRENDERED: [&str; 14] = [
     "not",
     "if",
     "then",
@@ -22,30 +22,30 @@ const UNSAID: [&str; 14] = [
     "$dynamicRef",
     "$recursiveRef",
 ];
-/// What providers refuse at the root, apart from a wrong `type`.
-const NOT_AT_THE_ROOT: [&str; 3] = ["not", "enum", "const"];
+/// The keywords that providers refuse at the root.
+const REFUSED_AT_ROOT: [&str; 3] = ["not", "enum", "const"];
 const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
 
-/// Returns the schema with a root that every provider accepts; `None` if it has to be rendered.
+/// Returns the schema with a root that every provider accepts, or `None` if it has to be rendered.
 pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     let map = schema.as_object()?;
     if ALTERNATIVES.iter().any(|keyword| map.contains_key(*keyword)) {
         return None;
     }
     let mut changes = Vec::new();
-    let mut note =
+    let mut record =
         |keyword: &str, kind| changes.push(Change { path: String::new(), keyword: keyword.into(), kind });
     let mut out = Cow::Borrowed(map);
     if map.get("type") != Some(&json!("object")) {
-        note("type", ChangeKind::Rewritten);
+        record("type", ChangeKind::Rewritten);
         let mut typed = Map::new();
         typed.insert("type".into(), "object".into());
         typed.extend(map.iter().filter(|(k, _)| *k != "type").map(|(k, v)| (k.clone(), v.clone())));
         out = Cow::Owned(typed);
     }
-    for keyword in NOT_AT_THE_ROOT {
+    for keyword in REFUSED_AT_ROOT {
         if map.contains_key(keyword) {
-            note(keyword, ChangeKind::Dropped);
+            record(keyword, ChangeKind::Dropped);
             out.to_mut().shift_remove(keyword);
         }
     }
@@ -53,14 +53,14 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
 }
 
 /// Returns the restrictions of a schema that no rendering writes; arguments are still checked for them.
-pub(super) fn unsaid(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
+pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];
     while let Some((schema, path)) = open.pop() {
         let Value::Object(map) = schema else { continue };
         let from = open.len();
         for (keyword, value) in map {
-            if UNSAID.contains(&keyword.as_str()) || unmodelled.contains(&keyword.as_str()) {
+            if UNRENDERED.contains(&keyword.as_str()) || unmodelled.contains(&keyword.as_str()) {
                 let kind = ChangeKind::Unsaid;
                 out.push(Change { path: path.clone(), keyword: keyword.clone(), kind });
                 continue;

@@ -81,8 +81,8 @@ fn characters(member: &Value) -> usize {
     member.as_str().map_or_else(|| member.to_string().len(), |text| text.chars().count())
 }
 
-/// Returns what exceeds the limits for one schema.
-pub(super) fn excess(dialect: Dialect, schema: &Value) -> Vec<Change> {
+/// Returns the quantities of a schema that exceed the limits.
+pub(super) fn exceeded(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let size = Size::of(schema);
     let limits: &[(&str, usize, usize, &str)] = match dialect {
         Dialect::OpenAiStrict => &[

@@ -1,8 +1,8 @@
 //! The schema that a model sees, in the dialect of its provider.
 //!
 //! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked
-//! against it. A less expressive dialect therefore only gives the model less guidance: what a provider cannot enforce, the
-//! [engine](crate::args) refuses with a report, or coerces. [`render`] lists what was lost, and
+//! against it. A less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args) checks and
+//! coerces everything that a provider cannot enforce. [`render`] lists what was lost, and
 //! [`Registry::check_dialect`](crate::Registry::check_dialect) does so for all tools, so that a test can fail.
 //! ```
 //! use agent::args::{Plan, PlanOptions};
@@ -65,7 +65,7 @@ pub(crate) use names::is_accepted_everywhere;
 use crate::args::{Graph, Plan, SchemaError};
 use serde_json::{Value, json};
 
-/// Renders the schema that the model sees into a plan.
+/// Stores the canonical schema in a plan.
 pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     let schema = render::canonical(&graph)?;
     graph.set_schema(schema);
@@ -97,17 +97,17 @@ pub struct Rendered {
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// How the schema differs from the plan, in the order of the schema, and what the requested dialect cannot express.
+    /// The differences of the schema from the plan, in the order of the schema, and those that the requested dialect cannot express.
     pub changes: Vec<Change>,
 }
 
 impl Rendered {
-    /// Whether the requested dialect can express the plan, or a superset of it.
+    /// Returns whether the requested dialect can express the plan, or a superset of it.
     pub fn is_expressible(&self) -> bool {
         self.not_expressible().next().is_none()
     }
 
-    /// Returns what the requested dialect cannot express.
+    /// Returns the changes that the requested dialect cannot express.
     pub fn not_expressible(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.is_not_expressible())
     }
@@ -148,43 +148,46 @@ impl Rendered {
 pub fn render(plan: &Plan, dialect: Dialect) -> Rendered {
     match dialect {
         Dialect::Canonical => Rendered { dialect, schema: plan.schema().clone(), changes: Vec::new() },
-        Dialect::Plain => plain(plan),
-        _ => lowered(plan, dialect),
+        Dialect::Plain => render_plain(plan),
+        _ => render_lowered(plan, dialect),
     }
 }
 
-fn plain(plan: &Plan) -> Rendered {
+fn render_plain(plan: &Plan) -> Rendered {
     let dialect = Dialect::Plain;
     if let Some((schema, changes)) = given::as_plain_object(plan.schema()) {
         return Rendered { dialect, schema, changes };
     }
-    let (schema, mut changes) = rendered(plan, dialect);
-    changes.extend(unsaid(plan));
+    let (schema, mut changes) = render_or_fallback(plan, dialect);
+    changes.extend(unrendered_restrictions(plan));
     Rendered { dialect, schema, changes }
 }
 
-fn lowered(plan: &Plan, dialect: Dialect) -> Rendered {
-    let (schema, mut changes) = rendered(plan, dialect);
-    changes.extend(limits::excess(dialect, &schema));
-    changes.extend(names::refused(dialect, &schema));
+fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
+    let (schema, mut changes) = render_or_fallback(plan, dialect);
+    changes.extend(limits::exceeded(dialect, &schema));
+    changes.extend(names::refused_names(dialect, &schema));
     if dialect.is_strict() && changes.iter().any(Change::is_not_expressible) {
         changes.retain(Change::is_not_expressible);
-        let fallback = plain(plan);
+        let fallback = render_plain(plan);
         changes.extend(fallback.changes);
         return Rendered { changes, ..fallback };
     }
-    changes.extend(unsaid(plan));
+    changes.extend(unrendered_restrictions(plan));
     Rendered { dialect, schema, changes }
 }
 
-/// Renders the plan; any object if the plan is too large to be written out.
-fn rendered(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
-    render::lowered(plan.graph(), dialect).unwrap_or_else(|error| {
+/// Renders the plan, or any object if the plan is too large.
+fn render_or_fallback(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
+    render::render_lowered(plan.graph(), dialect).unwrap_or_else(|error| {
         let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };
         (json!({"type": "object"}), vec![Change { path: String::new(), keyword: "$ref".into(), kind }])
     })
 }
 
-fn unsaid(plan: &Plan) -> Vec<Change> {
-    plan.graph().whole.as_ref().map_or_else(Vec::new, |whole| given::unsaid(plan.schema(), whole.keywords()))
+fn unrendered_restrictions(plan: &Plan) -> Vec<Change> {
+    plan.graph()
+        .whole
+        .as_ref()
+        .map_or_else(Vec::new, |whole| given::unrendered_restrictions(plan.schema(), whole.keywords()))
 }

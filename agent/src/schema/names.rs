@@ -1,33 +1,33 @@
 //! Names of properties that a provider does not accept.
 
-use super::abilities::{Names, abilities};
+use super::abilities::{NameRule, abilities};
 use super::change::{Change, ChangeKind};
 use super::dialect::Dialect;
 use crate::args::push_segment;
 use serde_json::Value;
 
-/// Whether every provider accepts this name of a property.
+/// Returns whether every provider accepts this name of a property.
 pub(crate) fn is_accepted_everywhere(name: &str) -> bool {
     is_plain(name)
 }
 
-/// `^[a-zA-Z0-9_.-]{1,64}$`
+/// Returns whether a name matches `^[a-zA-Z0-9_.-]{1,64}$`.
 fn is_plain(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
 /// Returns the properties of a rendered schema whose names its provider refuses.
-pub(super) fn refused(dialect: Dialect, schema: &Value) -> Vec<Change> {
+pub(super) fn refused_names(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let mut found = Vec::new();
-    if abilities(dialect).names == Names::Plain {
-        visit(schema, &mut String::new(), &mut found);
+    if abilities(dialect).names == NameRule::Plain {
+        collect_refused(schema, &mut String::new(), &mut found);
     }
     found
 }
 
-/// The recursion is at most as deep as the rendered schema.
-fn visit(schema: &Value, path: &mut String, found: &mut Vec<Change>) {
+/// Collects refused names. The recursion is at most as deep as the rendered schema.
+fn collect_refused(schema: &Value, path: &mut String, found: &mut Vec<Change>) {
     let Value::Object(map) = schema else { return };
     let length = path.len();
     for keyword in ["properties", "$defs"] {
@@ -40,19 +40,19 @@ fn visit(schema: &Value, path: &mut String, found: &mut Vec<Change>) {
                         .to_owned(),
                 } });
             }
-            visit(inner, path, found);
+            collect_refused(inner, path, found);
             path.truncate(length);
         }
     }
     if let Some(items) = map.get("items") {
         push_segment(path, "items");
-        visit(items, path, found);
+        collect_refused(items, path, found);
         path.truncate(length);
     }
     for (at, branch) in map.get("anyOf").and_then(Value::as_array).into_iter().flatten().enumerate() {
         push_segment(path, "anyOf");
         push_segment(path, &at.to_string());
-        visit(branch, path, found);
+        collect_refused(branch, path, found);
         path.truncate(length);
     }
 }

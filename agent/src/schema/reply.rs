@@ -1,7 +1,7 @@
 //! Converts replies to a lowered schema back to the form of the plan.
 
 use super::dialect::Dialect;
-use super::render::{takes_null, variants};
+use super::render::{can_be_null, variants};
 use crate::args::{Child, Doc, Document, Graph, Kind, NodeId, ObjectSpec, Plan, Shape, fits};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -50,10 +50,10 @@ struct Restorer<'g> {
     trials: usize,
 }
 
-type Entries<'t> = [(Cow<'t, str>, Doc<'t>)];
+type ObjectEntries<'t> = [(Cow<'t, str>, Doc<'t>)];
 
 impl Restorer<'_> {
-    /// The root was sent as one plain object, whatever the plan has there.
+    /// Restores the root, which was sent as one plain object.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
         if self.graph.root_object().is_some() {
@@ -75,18 +75,18 @@ impl Restorer<'_> {
                 None => self.object(variant.object, entries, Some(&known)),
             };
             if variants.len() == 1
-                || self.takes(self.graph.root, restored.as_deref().unwrap_or(doc.raw), true)?
+                || self.is_match(self.graph.root, restored.as_deref().unwrap_or(doc.raw), true)?
             {
                 return restored;
             }
             first.get_or_insert(restored);
         }
-        // If none fits, the report is about the first one.
+        // If no variant fits, the report is about the first one.
         first.flatten()
     }
 
     /// Returns `None` when the trials are used up.
-    fn takes(&mut self, id: NodeId, text: &str, root: bool) -> Option<bool> {
+    fn is_match(&mut self, id: NodeId, text: &str, root: bool) -> Option<bool> {
         self.trials = self.trials.checked_sub(1)?;
         Some(fits(self.graph, id, text, root))
     }
@@ -115,7 +115,7 @@ impl Restorer<'_> {
             (Kind::Union { branches, .. }, Shape::Object(_) | Shape::Array(_)) => {
                 for branch in branches {
                     let restored = self.node(*branch, doc);
-                    if self.takes(*branch, restored.as_deref().unwrap_or(doc.raw), false)? {
+                    if self.is_match(*branch, restored.as_deref().unwrap_or(doc.raw), false)? {
                         return restored;
                     }
                 }
@@ -125,11 +125,11 @@ impl Restorer<'_> {
         }
     }
 
-    /// `known`: at the root, the properties of all variants.
+    /// Restores an object. At the root, `known` has the properties of all variants.
     fn object(
         &mut self,
         object: &ObjectSpec,
-        entries: &Entries<'_>,
+        entries: &ObjectEntries<'_>,
         known: Option<&HashSet<&str>>,
     ) -> Option<String> {
         let prop = |key: &str| object.find(key, 0).map(|i| &object.props[i]);
@@ -164,8 +164,8 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Exactly one entry counts: the one that is not null, or the one that accepts null.
-    fn external(&mut self, object: &ObjectSpec, entries: &Entries<'_>) -> Option<String> {
+    /// Restores an externally tagged enum. Exactly one entry counts: the one that is not null, or the one that accepts null.
+    fn external(&mut self, object: &ObjectSpec, entries: &ObjectEntries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
         if distinct.len() < entries.len() {
@@ -177,8 +177,8 @@ impl Restorer<'_> {
         for (key, value) in entries {
             let kept = match node(key) {
                 _ if !value.is_null() => true,
-                Some(id) => !some && takes_null(self.graph, id),
-                // No variant at all: the report will say so.
+                Some(id) => !some && can_be_null(self.graph, id),
+                // The report will name the unknown variant.
                 None => true,
             };
             if kept {

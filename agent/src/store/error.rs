@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// ```
 /// use agent::store::{StoreError, StoreErrorKind};
 ///
-/// let error = StoreError::new(StoreErrorKind::Busy, "somebody else writes");
+/// let error = StoreError::new(StoreErrorKind::Busy, "another process writes");
 /// assert!(error.is_transient());
-/// assert_eq!(error.to_string(), "the store is busy: somebody else writes");
+/// assert_eq!(error.to_string(), "the store is busy: another process writes");
 /// ```
 ///
 /// An implementation of your own can map its errors to these kinds:
@@ -85,14 +85,14 @@ impl StoreErrorKind {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Unavailable => "the store cannot be reached",
             Self::Busy => "the store is busy",
             Self::ReadOnly => "the store is read-only",
             Self::Full => "the store is full",
-            Self::Conflict => "somebody else went on with the session",
-            Self::Corrupt => "the store holds what cannot be read",
+            Self::Conflict => "another writer continued the session",
+            Self::Corrupt => "stored data cannot be read",
             Self::Timeout => "the store did not answer in time",
             Self::Other => "the store failed",
         }
@@ -106,9 +106,9 @@ impl fmt::Display for StoreErrorKind {
 }
 
 impl StoreError {
-    /// The same error, with the file that it is about.
+    /// Prepends the path of the file that could not be opened.
     #[cfg(feature = "store-sql")]
-    pub(super) fn of_file(mut self, path: &str) -> Self {
+    pub(super) fn with_path(mut self, path: &str) -> Self {
         self.message = format!("{path}: {}", self.message);
         self
     }
@@ -126,10 +126,7 @@ impl StoreError {
 
     /// Creates a conflict: the session has moved on from the entry that its writer expected.
     pub fn conflict(session: &str, expected: u64) -> Self {
-        Self::new(
-            StoreErrorKind::Conflict,
-            format!("session `{session}` is not at entry {expected} any more"),
-        )
+        Self::new(StoreErrorKind::Conflict, format!("session `{session}` is no longer at entry {expected}"))
     }
 
     /// Creates an error for stored data that cannot be read. `what` names the data, the source says why.
@@ -160,7 +157,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.words())?;
+        f.write_str(self.kind.description())?;
         if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
     }
 }

@@ -1,4 +1,4 @@
-//! A store in memory.
+//! The in-memory store.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::ready;
@@ -10,7 +10,8 @@ use super::{
     InvocationStore, NewInvocation, SessionEntry, SessionStore, StoreError, StoreErrorKind, StoredEntry,
 };
 use crate::message::UserMessage;
-use crate::{BoxFuture, StepKey};
+use crate::step_key::StepKey;
+use crate::tool::BoxFuture;
 
 /// A store in memory, for tests and for records that need not outlive their process. Clones share their contents.
 ///
@@ -27,28 +28,28 @@ use crate::{BoxFuture, StepKey};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<MemoryContents>>,
     /// The maximum number of records and entries.
     room: Option<usize>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct MemoryContents {
     records: HashMap<StepKey, InvocationRecord>,
-    sessions: HashMap<String, Session>,
+    sessions: HashMap<String, MemorySession>,
     /// The number of entries in all sessions.
     entries: usize,
 }
 
 #[derive(Debug, Default)]
-struct Session {
+struct MemorySession {
     entries: Vec<SessionEntry>,
     inbox: Vec<UserMessage>,
-    /// How many messages of the inbox were taken.
+    /// The number of messages that were taken from the inbox.
     taken: usize,
     ids: HashSet<String>,
-    /// The part of the inbox that each key was given.
-    given: HashMap<StepKey, std::ops::Range<usize>>,
+    /// The part of the inbox that each key took.
+    batches: HashMap<StepKey, std::ops::Range<usize>>,
 }
 
 impl MemoryStore {
@@ -73,16 +74,16 @@ impl MemoryStore {
         Self { inner: Arc::default(), room: Some(count) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, MemoryContents> {
         // Nothing that can panic runs while the lock is held.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_room(&self, inner: &Inner, more: usize) -> Result<(), StoreError> {
+    fn check_room(&self, inner: &MemoryContents, more: usize) -> Result<(), StoreError> {
         let used = inner.records.len() + inner.entries;
         match self.room {
             Some(room) if used + more > room => {
-                Err(StoreError::new(StoreErrorKind::Full, format!("it holds {used} of {room} rows")))
+                Err(StoreError::new(StoreErrorKind::Full, format!("it has {used} of {room} rows")))
             }
             _ => Ok(()),
         }
@@ -101,16 +102,18 @@ impl MemoryStore {
         Ok(Begin::Fresh)
     }
 
-    fn pending<T>(&self, key: &StepKey, then: impl FnOnce(&mut InvocationRecord) -> T) -> bool {
+    /// Updates the record with this key, and returns whether there was a pending one.
+    fn update_pending<T>(&self, key: &StepKey, update: impl FnOnce(&mut InvocationRecord) -> T) -> bool {
         let mut inner = self.lock();
         let record = inner.records.get_mut(key);
-        record.filter(|record| record.status == InvocationStatus::Pending).map(then).is_some()
+        record.filter(|record| record.status == InvocationStatus::Pending).map(update).is_some()
     }
 
-    fn select(&self, mut is_wanted: impl FnMut(&InvocationRecord) -> bool) -> Vec<InvocationRecord> {
+    /// Returns the records that match, oldest first.
+    fn select(&self, mut matches: impl FnMut(&InvocationRecord) -> bool) -> Vec<InvocationRecord> {
         let inner = self.lock();
-        let wanted = inner.records.values().filter(|record| is_wanted(record));
-        let sorted: BTreeMap<_, _> = wanted.map(|record| (Position::of(record), record.clone())).collect();
+        let matching = inner.records.values().filter(|record| matches(record));
+        let sorted: BTreeMap<_, _> = matching.map(|record| (Position::of(record), record.clone())).collect();
         sorted.into_values().collect()
     }
 
@@ -133,10 +136,10 @@ impl MemoryStore {
         let mut inner = self.lock();
         let session = inner.sessions.entry(session.to_owned()).or_default();
         let (from, all) = (session.taken, session.inbox.len());
-        let given =
-            session.given.entry(key.clone()).or_insert_with(|| from..all.min(from.saturating_add(limit)));
-        session.taken = session.taken.max(given.end);
-        session.inbox.get(given.clone()).unwrap_or_default().to_vec()
+        let batch =
+            session.batches.entry(key.clone()).or_insert_with(|| from..all.min(from.saturating_add(limit)));
+        session.taken = session.taken.max(batch.end);
+        session.inbox.get(batch.clone()).unwrap_or_default().to_vec()
     }
 }
 
@@ -151,7 +154,7 @@ impl InvocationStore for MemoryStore {
 
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
-            Ok(self.pending(key, |record| {
+            Ok(self.update_pending(key, |record| {
                 record.status = end.status();
                 record.end = Some(end);
             }))
@@ -159,7 +162,9 @@ impl InvocationStore for MemoryStore {
     }
 
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { Ok(self.pending(key, |record| record.handle = Some(handle.to_owned()))) })
+        Box::pin(
+            async move { Ok(self.update_pending(key, |record| record.handle = Some(handle.to_owned()))) },
+        )
     }
 
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
@@ -241,7 +246,7 @@ impl SessionStore for MemoryStore {
         session: &'a str,
         message: UserMessage,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let Some(id) = message.id.clone() else { return Box::pin(ready(Err(no_id()))) };
+        let Some(id) = message.id.clone() else { return Box::pin(ready(Err(missing_id()))) };
         Box::pin(async move {
             let mut inner = self.lock();
             let session = inner.sessions.entry(session.to_owned()).or_default();
@@ -279,11 +284,12 @@ impl SessionStore for MemoryStore {
 /// The capacity of an inbox. Further messages are refused.
 pub(super) const MAX_INBOX: usize = 1024;
 
+/// The error for a message to an inbox that has no room.
 pub(super) fn full_inbox() -> StoreError {
-    StoreError::new(StoreErrorKind::Full, format!("{MAX_INBOX} messages wait in the inbox"))
+    StoreError::new(StoreErrorKind::Full, format!("the inbox already has {MAX_INBOX} messages"))
 }
 
-/// Without an id, a message cannot be distinguished from others.
-pub(super) fn no_id() -> StoreError {
+/// The error for a message without an id, which cannot be distinguished from other messages.
+pub(super) fn missing_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
 }

@@ -90,7 +90,8 @@ pub use session::{EntryKind, SessionEntry, StoredEntry};
 pub use sql::SqlStore;
 
 use crate::message::UserMessage;
-use crate::{BoxFuture, StepKey};
+use crate::step_key::StepKey;
+use crate::tool::BoxFuture;
 
 /// Stores records of tool calls, by the key of their step.
 ///
@@ -141,7 +142,7 @@ pub trait InvocationStore: Send + Sync {
     /// Ends a pending record. Returns false if there is none, or if it has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Notes that the result of a pending record will come from outside. Returns false if there is no such record.
+    /// Records that the result of a pending record will be delivered from outside. Returns false if there is no such record.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the record with this key, if there is one.
@@ -172,7 +173,7 @@ pub trait InvocationStore: Send + Sync {
 /// let store = MemoryStore::new();
 /// let entry = SessionEntry::new(EntryKind::message(Message::user("Hi")));
 /// assert_eq!(store.append("ann", 0, vec![entry.clone()]).await?, 1);
-/// assert!(store.append("ann", 0, vec![entry]).await.unwrap_err().is_conflict());      // somebody was faster
+/// assert!(store.append("ann", 0, vec![entry]).await.unwrap_err().is_conflict());      // another writer was faster
 /// assert_eq!(store.load("ann", 0, 100).await?.len(), 1);
 /// # Ok(()) }
 /// ```

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Part, ToolArguments, ToolResultMessage, whole};
-use crate::{Control, StepKey, ToolOutcome, ToolOutput, ToolResult};
+use crate::step_key::{StepKey, StepKind};
+use crate::tool::outcome::{ToolOutcome, ToolResult};
+use crate::tool::output::{Control, ToolOutput};
 
 /// A tool call that is about to run.
 ///
@@ -22,7 +24,7 @@ use crate::{Control, StepKey, ToolOutcome, ToolOutput, ToolResult};
 #[non_exhaustive]
 pub struct NewInvocation {
     /// The key of the call, the same on every attempt.
-    #[serde(skip, default = "no_key")]
+    #[serde(skip, default = "empty_key")]
     pub key: StepKey,
     /// The provider's id of the call.
     pub call_id: String,
@@ -54,8 +56,8 @@ pub struct NewInvocation {
     pub extra: Map<String, Value>,
 }
 
-fn no_key() -> StepKey {
-    StepKey::new("", 0, crate::StepKind::Tool, 0)
+fn empty_key() -> StepKey {
+    StepKey::new("", 0, StepKind::Tool, 0)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
@@ -94,7 +96,7 @@ impl NewInvocation {
     }
 }
 
-/// Without the arguments, because the `Debug` text is written to logs.
+/// The text has no arguments, because it is written to logs.
 impl fmt::Debug for NewInvocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewInvocation")
@@ -172,9 +174,9 @@ impl InvocationStatus {
         }
     }
 
-    /// Returns the status that this word stands for.
+    /// Parses the word of a status.
     #[cfg(feature = "store-sql")]
-    pub(super) fn read(word: &str) -> Option<Self> {
+    pub(super) fn parse(word: &str) -> Option<Self> {
         [Self::Pending, Self::Completed, Self::Failed].into_iter().find(|status| status.as_str() == word)
     }
 }
@@ -208,7 +210,7 @@ pub struct InvocationRecord {
     pub attempt: u32,
     /// The handle under which a result from outside will be delivered.
     pub handle: Option<String>,
-    /// How the call ended, if it has.
+    /// The end of the call, or `None` while it is pending.
     pub end: Option<InvocationEnd>,
 }
 
@@ -253,15 +255,15 @@ impl InvocationRecord {
 
     /// Returns when the call completed, in milliseconds since 1970, or `None` if it did not.
     pub fn completed_at(&self) -> Option<i64> {
-        self.ended(InvocationStatus::Completed)
+        self.ended_at(InvocationStatus::Completed)
     }
 
     /// Returns when the call failed, in milliseconds since 1970, or `None` if it did not.
     pub fn failed_at(&self) -> Option<i64> {
-        self.ended(InvocationStatus::Failed)
+        self.ended_at(InvocationStatus::Failed)
     }
 
-    fn ended(&self, status: InvocationStatus) -> Option<i64> {
+    fn ended_at(&self, status: InvocationStatus) -> Option<i64> {
         self.end.as_ref().filter(|_| self.status == status).map(|end| end.at)
     }
 
@@ -273,8 +275,8 @@ impl InvocationRecord {
             Value::String(text) => ToolArguments::from(&**text),
             value => ToolArguments::from(value.clone()),
         };
-        let asks = Part::tool_call(&*call.call_id, &*call.tool, args);
-        AssistantMessage::new(text.into_iter().chain([asks]))
+        let request = Part::tool_call(&*call.call_id, &*call.tool, args);
+        AssistantMessage::new(text.into_iter().chain([request]))
     }
 
     /// Returns the message that answers the call, or `None` if the call has not ended.
@@ -284,7 +286,7 @@ impl InvocationRecord {
     }
 }
 
-/// What [`InvocationStore::begin`](super::InvocationStore::begin) found.
+/// The result of [`InvocationStore::begin`](super::InvocationStore::begin).
 ///
 /// ```
 /// use agent::store::{Begin, InvocationRecord, InvocationStore as _, MemoryStore, NewInvocation};
@@ -296,7 +298,7 @@ impl InvocationRecord {
 /// assert_eq!(store.begin(call.clone()).await?, Begin::Fresh);
 /// assert!(matches!(store.begin(call.clone()).await?, Begin::Retry(record) if record.attempt == 2));
 ///
-/// // A store of one's own says what it found by the record's status.
+/// // A custom store derives the result from the status of the record that it found.
 /// let found = Begin::found(InvocationRecord::begun(call));
 /// assert!(matches!(found, Begin::Retry(record) if record.attempt == 1));
 /// # Ok(()) }
@@ -315,7 +317,7 @@ pub enum Begin {
 }
 
 impl Begin {
-    /// Returns the answer of a store that found this record.
+    /// Returns what `begin` reports for a record that was found.
     pub fn found(record: InvocationRecord) -> Self {
         match record.status {
             InvocationStatus::Pending => Self::Retry(Box::new(record)),
@@ -428,15 +430,15 @@ impl InvocationQuery {
     }
 
     pub(super) fn position(&self) -> Result<Option<Position>, super::StoreError> {
-        let read = |text: &String| {
-            Position::read(text).ok_or_else(|| {
+        let parse = |text: &String| {
+            Position::parse(text).ok_or_else(|| {
                 super::StoreError::new(
                     super::StoreErrorKind::Other,
-                    "the query goes on after no page of this store",
+                    "`after` is not the end of a page of this store",
                 )
             })
         };
-        self.after.as_ref().map(read).transpose()
+        self.after.as_ref().map(parse).transpose()
     }
 }
 
@@ -468,7 +470,7 @@ pub struct InvocationPage {
 }
 
 impl InvocationPage {
-    /// Makes a page of records that were queried with one more than the page holds, to know whether there is a next page.
+    /// Creates a page from a query for one record more than the page holds, which tells whether there is a next page.
     pub(super) fn of(mut records: Vec<InvocationRecord>, size: usize) -> Self {
         let has_more = records.len() > size;
         records.truncate(size);
@@ -477,7 +479,7 @@ impl InvocationPage {
     }
 }
 
-/// The position of a record in the order of all records: by time, then by turn and position, then by key.
+/// The position of a record in the order of all records: by time, turn, ordinal and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub(super) created_at: i64,
@@ -492,7 +494,7 @@ impl Position {
         Self { created_at: call.created_at, turn: key.turn, ord: key.ord, id: key.to_string() }
     }
 
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (created_at, id) = text.split_once('@')?;
         let key: StepKey = id.parse().ok()?;
         Some(Self { created_at: created_at.parse().ok()?, turn: key.turn, ord: key.ord, id: id.to_owned() })

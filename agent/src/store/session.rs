@@ -22,7 +22,7 @@ use crate::message::Message;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionEntry {
-    /// What happened.
+    /// The kind of entry, with its content.
     #[serde(flatten)]
     pub kind: EntryKind,
     /// The run in which it happened, or empty outside of a run.
@@ -34,7 +34,7 @@ pub struct SessionEntry {
     /// The name of the writer. Each opening of a session has a name of its own, so that a writer recognizes its own entries.
     #[serde(default)]
     pub writer: String,
-    /// When it was written, in milliseconds since 1970.
+    /// The time of writing, in milliseconds since 1970.
     #[serde(default)]
     pub at: i64,
 }
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for EntryKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
-        enum Known {
+        enum KnownKind {
             RunBegin,
             RunResume,
             Message {
@@ -112,12 +112,12 @@ impl<'de> Deserialize<'de> for EntryKind {
             Some(word) if !KNOWN.contains(&word) => return Ok(Self::Unknown(stored)),
             _ => {}
         }
-        Ok(match Known::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
-            Known::RunBegin => Self::RunBegin,
-            Known::RunResume => Self::RunResume,
-            Known::Message { message, withheld, is_cut } => Self::Message { message, withheld, is_cut },
-            Known::RunEnd { stop } => Self::RunEnd { stop },
-            Known::Reset => Self::Reset,
+        Ok(match KnownKind::deserialize(Value::Object(stored)).map_err(D::Error::custom)? {
+            KnownKind::RunBegin => Self::RunBegin,
+            KnownKind::RunResume => Self::RunResume,
+            KnownKind::Message { message, withheld, is_cut } => Self::Message { message, withheld, is_cut },
+            KnownKind::RunEnd { stop } => Self::RunEnd { stop },
+            KnownKind::Reset => Self::Reset,
         })
     }
 }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn there_and_back(entry: &SessionEntry) -> SessionEntry {
+    fn round_trip(entry: &SessionEntry) -> SessionEntry {
         serde_json::from_str(&serde_json::to_string(entry).unwrap()).unwrap()
     }
 
@@ -203,7 +203,7 @@ mod tests {
             EntryKind::Reset,
         ] {
             let entry = SessionEntry::new(kind).in_run("run_1", 2).written_by("w", 5);
-            assert_eq!(there_and_back(&entry), entry);
+            assert_eq!(round_trip(&entry), entry);
         }
         let form = serde_json::to_value(SessionEntry::new(EntryKind::RunBegin).in_run("r", 1)).unwrap();
         assert_eq!(form, json!({"type": "run_begin", "run": "r", "turn": 1, "writer": "", "at": 0}));
@@ -216,7 +216,7 @@ mod tests {
         let entry: SessionEntry = serde_json::from_value(later).unwrap();
         assert_eq!(entry.run, "r");
         assert!(matches!(&entry.kind, EntryKind::Unknown(map) if map["text"] == "x"));
-        assert_eq!(there_and_back(&entry), entry);
+        assert_eq!(round_trip(&entry), entry);
         let error = serde_json::from_value::<SessionEntry>(json!({"type": "message", "message": 5}));
         assert!(error.is_err());
     }

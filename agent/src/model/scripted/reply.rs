@@ -39,20 +39,20 @@ pub(super) const CHUNKS: Chunks = Chunks { size: 12, streams_arguments: true };
 pub struct Reply {
     parts: Vec<Part>,
     usage: Option<Usage>,
-    end: End,
-    /// Makes the reply itself when it is requested.
-    answer: Option<Answer>,
+    end: ReplyEnd,
+    /// Creates the reply when it is requested.
+    answer: Option<ReplyFunction>,
 }
 
-type Answer = Box<dyn FnOnce(&ModelRequest) -> Reply + Send>;
+type ReplyFunction = Box<dyn FnOnce(&ModelRequest) -> Reply + Send>;
 
-enum End {
+enum ReplyEnd {
     Stop(StopReason),
     Error(ModelError),
     Hang,
 }
 
-impl Default for End {
+impl Default for ReplyEnd {
     fn default() -> Self {
         Self::Stop(StopReason::Stop)
     }
@@ -165,7 +165,7 @@ impl Reply {
 
     /// Sets why the reply ends. By default it is `tool_use` with calls and `stop` without.
     pub fn stop_reason(mut self, reason: impl Into<StopReason>) -> Self {
-        self.end = End::Stop(reason.into());
+        self.end = ReplyEnd::Stop(reason.into());
         self
     }
 
@@ -183,7 +183,7 @@ impl Reply {
     /// # Ok(()) }
     /// ```
     pub fn error(mut self, error: ModelError) -> Self {
-        self.end = End::Error(error);
+        self.end = ReplyEnd::Error(error);
         self
     }
 
@@ -206,12 +206,12 @@ impl Reply {
     /// # }
     /// ```
     pub fn hang(mut self) -> Self {
-        self.end = End::Hang;
+        self.end = ReplyEnd::Hang;
         self
     }
 
-    /// Replaces a reply that depends on the request with the one made for it.
-    pub(super) fn settle(&mut self, request: &ModelRequest) {
+    /// Replaces a reply that depends on the request by the one for this request.
+    pub(super) fn resolve(&mut self, request: &ModelRequest) {
         while let Some(answer) = self.answer.take() {
             *self = answer(request);
         }
@@ -236,12 +236,12 @@ impl Reply {
         request: &ModelRequest,
         calls: &mut usize,
     ) -> impl Stream<Item = Result<ModelEvent, ModelError>> + Send + use<> {
-        self.settle(request);
+        self.resolve(request);
         self.number_calls(calls);
         self.play(CHUNKS)
     }
 
-    pub(super) fn play(self, chunks: Chunks) -> Play {
+    pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
         let mut events = VecDeque::new();
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);
@@ -250,11 +250,13 @@ impl Reply {
             events.push_back(Ok(ModelEvent::Usage { usage }));
         }
         match self.end {
-            End::Stop(reason) => events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None })),
-            End::Error(error) => events.push_back(Err(error)),
-            End::Hang => return Play { events, hangs: true },
+            ReplyEnd::Stop(reason) => {
+                events.push_back(Ok(ModelEvent::Stop { reason, detail: None, raw: None }));
+            }
+            ReplyEnd::Error(error) => events.push_back(Err(error)),
+            ReplyEnd::Hang => return ReplyEvents { events, hangs: true },
         }
-        Play { events, hangs: false }
+        ReplyEvents { events, hangs: false }
     }
 }
 
@@ -325,12 +327,12 @@ impl fmt::Debug for Reply {
 }
 
 /// A reply as a stream.
-pub(super) struct Play {
+pub(super) struct ReplyEvents {
     events: VecDeque<Result<ModelEvent, ModelError>>,
     hangs: bool,
 }
 
-impl Stream for Play {
+impl Stream for ReplyEvents {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {

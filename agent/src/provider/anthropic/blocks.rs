@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, CacheMark, Content, Media, MediaSource, Part, ProviderTool, ToolArguments};
 use crate::provider::call_ids::{CallIds, digest};
-use crate::provider::media_types::{IMAGES, Refused, checked, document_text};
+use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, document_text};
 use crate::provider::parts::{
-    Object, Source, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
+    JsonObject, JsonSource, add_rest, arguments_object, link_text, resource_text, take_text, with_rest,
 };
 
-/// Reads a block as a part. `input` is the text of a call's input where it is known more exactly than its value.
-pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: Source) -> Part {
+/// Reads a block as a part. `input` is the original text of a call's input, if it is known.
+pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: JsonSource) -> Part {
     let Value::Object(mut fields) = block else { return Part::opaque(provider, block) };
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     match content(&kind, &mut fields, input) {
@@ -21,8 +21,8 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
             if !matches!(content, Content::ProviderTool(_)) {
                 fields.shift_remove("type");
             }
-            if source == Source::Reply {
-                // A field without content is no state.
+            if source == JsonSource::Reply {
+                // Fields without content are dropped, because they are not state.
                 fields.retain(|_, value| {
                     !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
                 });
@@ -34,7 +34,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
 }
 
 /// Takes the neutral content of a block out of its fields; they stay complete if there is none.
-fn content(kind: &str, fields: &mut Object, input: Option<String>) -> Option<Content> {
+fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
         "thinking" => {
@@ -83,7 +83,7 @@ fn content(kind: &str, fields: &mut Object, input: Option<String>) -> Option<Con
     })
 }
 
-/// Reads the source of an image or a document; `None` if it would not be written as it was read.
+/// Reads the source of an image or a document, or returns `None` if it would not be written back unchanged.
 fn read_source(source: &Value) -> Option<Media> {
     let field = |key: &str| source.get(key).and_then(Value::as_str);
     let media = match field("type")? {
@@ -96,20 +96,20 @@ fn read_source(source: &Value) -> Option<Media> {
     (write_source(&media) == *source).then_some(media)
 }
 
-/// The documents of Anthropic; a URL is that of a PDF.
+/// The document types that Anthropic accepts. A URL must be that of a PDF.
 ///
 /// Source: Anthropic's pages on [PDF support](https://platform.claude.com/docs/en/build-with-claude/pdf-support) and on
 /// [files](https://platform.claude.com/docs/en/build-with-claude/files), and the types of its SDK.
 const DOCUMENTS: &[&str] = &["application/pdf", "text/plain"];
 
 /// Writes the source of a document: a PDF, or any text as plain text.
-fn document_source(media: &Media) -> Result<Value, Refused> {
+fn document_source(media: &Media) -> Result<Value, UnsupportedPart> {
     if let Some(text) = document_text(media) {
         return Ok(json!({"type": "text", "media_type": "text/plain", "data": text}));
     }
     let media = match media.source {
-        MediaSource::FileId(_) => checked(media, "a document", DOCUMENTS)?,
-        _ => checked(media, "a document", &["application/pdf", "text in memory"])?,
+        MediaSource::FileId(_) => check_media(media, "a document", DOCUMENTS)?,
+        _ => check_media(media, "a document", &["application/pdf", "text in memory"])?,
     };
     Ok(write_source(&media))
 }
@@ -128,14 +128,14 @@ fn write_source(media: &Media) -> Value {
 
 /// The kind of message that a block is written for, which decides what the block may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockTarget {
     /// Whether the message is the assistant's.
     pub(super) is_assistant: bool,
     /// Whether the API version is `2026-10-21`: no documents in assistant messages, no citations in user texts.
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block. `None` for parts that must not or need not be sent to Anthropic: text that is only whitespace, which
+/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: text that is only whitespace, which
 /// Anthropic produces but does not accept, and thinking and tools of other providers.
 ///
 /// # Errors
@@ -143,9 +143,9 @@ pub(super) struct Place {
 pub(super) fn write(
     part: &Part,
     provider: &str,
-    place: Place,
+    target: BlockTarget,
     ids: &CallIds,
-) -> Result<Option<Value>, Refused> {
+) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let mut block = match &part.content {
         Content::Text(text) | Content::Refusal(text) => {
@@ -169,11 +169,11 @@ pub(super) fn write(
             object(json!({"type": "tool_use", "id": id, "name": call.name, "input": input}))
         }
         Content::Image(media) => {
-            let media = checked(media, "an image", IMAGES)?;
+            let media = check_media(media, "an image", IMAGES)?;
             object(json!({"type": "image", "source": write_source(&media)}))
         }
         Content::Document(media) => {
-            if place.is_assistant && place.is_2026 {
+            if target.is_assistant && target.is_2026 {
                 let what = "a document in a message of the assistant, which version 2026-10-21 refuses";
                 return Err(what.into());
             }
@@ -196,7 +196,7 @@ pub(super) fn write(
             if rest.is_none() {
                 return Ok(None);
             }
-            let mut block = Object::new();
+            let mut block = JsonObject::new();
             let kind = rest.and_then(|rest| rest.get("type")?.as_str());
             let is_result = tool.output.is_some() || kind.is_some_and(|kind| kind.ends_with("_tool_result"));
             let (id, key) = if is_result { ("tool_use_id", "content") } else { ("id", "input") };
@@ -213,7 +213,7 @@ pub(super) fn write(
         Content::Unknown(_) => return Ok(None),
     };
     add_rest(&mut block, rest);
-    if place.is_2026 && !place.is_assistant && block.get("type").and_then(Value::as_str) == Some("text") {
+    if target.is_2026 && !target.is_assistant && block.get("type").and_then(Value::as_str) == Some("text") {
         block.shift_remove("citations");
     }
     if let Some(mark) = part.cache {
@@ -222,7 +222,6 @@ pub(super) fn write(
     Ok(Some(Value::Object(block)))
 }
 
-/// Writes a cache mark.
 pub(super) fn cache_control(mark: CacheMark) -> Value {
     match mark {
         CacheMark::FiveMinutes => json!({"type": "ephemeral", "ttl": "5m"}),
@@ -231,7 +230,7 @@ pub(super) fn cache_control(mark: CacheMark) -> Value {
     }
 }
 
-/// Anthropic accepts `[a-zA-Z0-9_-]+`; ids of other providers may have other characters.
+/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

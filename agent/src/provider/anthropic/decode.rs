@@ -1,4 +1,4 @@
-//! Decodes answers of Anthropic: streams and JSON bodies.
+//! Decodes responses of Anthropic: streams and JSON bodies.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,46 @@ use super::{blocks, errors};
 use crate::message::{Content, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::parts::{Object, Source, cost, count, count_at, some_text, text};
+use crate::provider::parts::{JsonObject, JsonSource, cost, count, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The decoder of one answer.
+/// The decoder of one response.
 ///
 /// Source: the types of the Messages API, and its page on
 /// [streaming](https://platform.claude.com/docs/en/build-with-claude/streaming).
 pub(super) struct AnthropicDecoder {
     provider: String,
-    usage: Object,
+    usage: JsonObject,
     has_usage: bool,
-    message_data: Object,
-    stop: Stop,
+    message_data: JsonObject,
+    stop: StopDetails,
     /// Unfinished blocks, by Anthropic's index.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenBlock>,
     parts: usize,
     /// The id of the message, once it started.
     started: Option<String>,
-    is_over: bool,
+    has_stopped: bool,
 }
 
 #[derive(Default)]
-struct Stop {
+struct StopDetails {
     reason: Option<String>,
     detail: Option<String>,
 }
 
 /// An unfinished block.
-struct Open {
+struct OpenBlock {
     content_index: usize,
-    block: Object,
+    block: JsonObject,
     /// The input of a call, as text.
     input: String,
-    kind: Kind,
+    kind: BlockKind,
 }
 
-/// The kinds of blocks that emit events while they grow; the others emit none.
+/// The kind of a block. Blocks of all kinds but `Other` emit events while they grow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Text,
     Thinking,
     ToolUse,
@@ -68,7 +68,7 @@ const EVENTS: [&str; 8] = [
     "message_stop",
 ];
 
-/// The known deltas of blocks; unknown ones are skipped, and nothing is lost without them.
+/// The known deltas of blocks. Unknown ones are skipped.
 const DELTAS: [&str; 6] = [
     "text_delta",
     "thinking_delta",
@@ -85,35 +85,35 @@ impl AnthropicDecoder {
             usage: Map::new(),
             has_usage: false,
             message_data: Map::new(),
-            stop: Stop::default(),
+            stop: StopDetails::default(),
             open: BTreeMap::new(),
             parts: 0,
             started: None,
-            is_over: false,
+            has_stopped: false,
         }
     }
 
-    /// The same message may start again; a different one means that two streams were mixed.
-    fn start(&mut self, message: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    /// Starts a reply. The same message may start again, while a different one means that two streams were mixed.
+    fn start_reply(&mut self, message: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let id = text(message, "id").unwrap_or_default();
         match &self.started {
             Some(started) if started == id => return Ok(()),
-            Some(started) if !self.is_over => {
+            Some(started) if !self.has_stopped => {
                 let error = format!("message `{id}` began before `{started}` ended");
                 return Err(ModelError::protocol(error).with_retryable(true));
             }
             _ => self.started = Some(id.to_owned()),
         }
-        self.is_over = false;
+        self.has_stopped = false;
         let owned = |key| some_text(message, key).map(str::to_owned);
         out.push(ModelEvent::ReplyStart { response_id: owned("id"), model: owned("model") });
-        self.take_usage(message.get("usage"));
-        self.take_stop(message);
+        self.read_usage(message.get("usage"));
+        self.read_stop(message);
         Ok(())
     }
 
-    /// Counts are cumulative: later ones replace earlier ones.
-    fn take_usage(&mut self, usage: Option<&Value>) {
+    /// Reads token counts. They are cumulative, so that later ones replace earlier ones.
+    fn read_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.and_then(Value::as_object) else { return };
         self.has_usage = true;
         for (key, value) in usage.iter().filter(|(_, value)| !value.is_null()) {
@@ -122,7 +122,7 @@ impl AnthropicDecoder {
     }
 
     /// Reads the stop reason of a message, or of the delta at its end.
-    fn take_stop(&mut self, message: &Value) {
+    fn read_stop(&mut self, message: &Value) {
         if let Some(reason) = some_text(message, "stop_reason") {
             self.stop.reason = Some(reason.to_owned());
         }
@@ -140,52 +140,58 @@ impl AnthropicDecoder {
         }
     }
 
-    fn begin(&mut self, index: u64, block: Value, out: &mut Vec<ModelEvent>) {
-        // A block that starts again was never ended.
-        self.end(index, true, out);
+    fn start_block(&mut self, index: u64, block: Value, out: &mut Vec<ModelEvent>) {
+        // An open block with the same index ends here.
+        self.end_block(index, true, out);
         let content_index = self.parts;
         self.parts += 1;
         let Value::Object(mut block) = block else {
             out.push(ModelEvent::Part {
                 content_index,
-                part: blocks::read(&self.provider, block, None, Source::Reply),
+                part: blocks::read(&self.provider, block, None, JsonSource::Reply),
             });
             return;
         };
         let kind = match block.get("type").and_then(Value::as_str) {
-            Some("text") => Kind::Text,
-            Some("thinking") => Kind::Thinking,
-            Some("tool_use") if block.get("name").is_some_and(Value::is_string) => Kind::ToolUse,
-            _ => Kind::Other,
+            Some("text") => BlockKind::Text,
+            Some("thinking") => BlockKind::Thinking,
+            Some("tool_use") if block.get("name").is_some_and(Value::is_string) => BlockKind::ToolUse,
+            _ => BlockKind::Other,
         };
-        let said = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let field = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         match kind {
-            Kind::Text => {
+            BlockKind::Text => {
                 out.push(ModelEvent::TextStart { content_index });
-                out.push(ModelEvent::TextDelta { content_index, delta: said("text") });
+                out.push(ModelEvent::TextDelta { content_index, delta: field("text") });
             }
-            Kind::Thinking => {
+            BlockKind::Thinking => {
                 out.push(ModelEvent::ThinkingStart { content_index });
-                out.push(ModelEvent::ThinkingDelta { content_index, delta: said("thinking") });
+                out.push(ModelEvent::ThinkingDelta { content_index, delta: field("thinking") });
             }
-            Kind::ToolUse => {
-                out.push(ModelEvent::ToolCallStart { content_index, id: said("id"), name: said("name") });
+            BlockKind::ToolUse => {
+                out.push(ModelEvent::ToolCallStart { content_index, id: field("id"), name: field("name") });
             }
-            Kind::Other => {
-                let part = blocks::read(&self.provider, Value::Object(block.clone()), None, Source::Reply);
+            BlockKind::Other => {
+                let part =
+                    blocks::read(&self.provider, Value::Object(block.clone()), None, JsonSource::Reply);
                 out.push(ModelEvent::Part { content_index, part });
             }
         }
-        // These fields were emitted already; only what has no neutral form stays.
-        if kind != Kind::Other {
+        // These fields were emitted. Only fields without a neutral form stay.
+        if kind != BlockKind::Other {
             for key in ["text", "thinking", "id", "name"] {
                 block.shift_remove(key);
             }
         }
-        self.open.insert(index, Open { content_index, block, input: String::new(), kind });
+        self.open.insert(index, OpenBlock { content_index, block, input: String::new(), kind });
     }
 
-    fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn block_delta(
+        &mut self,
+        index: u64,
+        delta: &Value,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
         let kind = text(delta, "type").unwrap_or_default();
         let Some(open) = self.open.get_mut(&index) else {
             if !DELTAS.contains(&kind) {
@@ -196,16 +202,16 @@ impl AnthropicDecoder {
         let content_index = open.content_index;
         let owned = |key| text(delta, key).unwrap_or_default().to_owned();
         match (kind, open.kind) {
-            ("text_delta", Kind::Text) => {
+            ("text_delta", BlockKind::Text) => {
                 out.push(ModelEvent::TextDelta { content_index, delta: owned("text") });
             }
-            ("thinking_delta", Kind::Thinking) => {
+            ("thinking_delta", BlockKind::Thinking) => {
                 out.push(ModelEvent::ThinkingDelta { content_index, delta: owned("thinking") });
             }
             ("input_json_delta", kind) => {
                 let delta = owned("partial_json");
                 open.input.push_str(&delta);
-                if kind == Kind::ToolUse {
+                if kind == BlockKind::ToolUse {
                     out.push(ModelEvent::ToolCallDelta { content_index, delta });
                 }
             }
@@ -226,17 +232,19 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Ends a block; `is_said` if the stream ended it explicitly. A call without an explicit end may be incomplete: the reply's
-    /// stop reason decides whether it counts.
-    fn end(&mut self, index: u64, is_said: bool, out: &mut Vec<ModelEvent>) {
-        let Some(Open { content_index, mut block, input, kind }) = self.open.remove(&index) else { return };
-        if kind == Kind::Other {
+    /// Ends a block. `is_explicit` says whether the stream ended it. A call without an explicit end may be incomplete: the reply's stop
+    /// reason decides whether it counts.
+    fn end_block(&mut self, index: u64, is_explicit: bool, out: &mut Vec<ModelEvent>) {
+        let Some(OpenBlock { content_index, mut block, input, kind }) = self.open.remove(&index) else {
+            return;
+        };
+        if kind == BlockKind::Other {
             let input = (!input.is_empty()).then_some(input);
-            let part = blocks::read(&self.provider, Value::Object(block), input, Source::Reply);
+            let part = blocks::read(&self.provider, Value::Object(block), input, JsonSource::Reply);
             out.push(ModelEvent::Part { content_index, part });
             return;
         }
-        if kind == Kind::ToolUse {
+        if kind == BlockKind::ToolUse {
             let whole = block.shift_remove("input");
             let whole = whole.filter(|value| !value.is_null() && *value != Value::Object(Map::new()));
             if let (true, Some(value)) = (input.is_empty(), whole) {
@@ -250,28 +258,28 @@ impl AnthropicDecoder {
             out.push(ModelEvent::PartData { content_index, data });
         }
         out.extend(match kind {
-            Kind::Thinking => Some(ModelEvent::ThinkingEnd { content_index }),
-            Kind::ToolUse => is_said.then_some(ModelEvent::ToolCallEnd { content_index }),
+            BlockKind::Thinking => Some(ModelEvent::ThinkingEnd { content_index }),
+            BlockKind::ToolUse => is_explicit.then_some(ModelEvent::ToolCallEnd { content_index }),
             _ => Some(ModelEvent::TextEnd { content_index }),
         });
     }
 
-    fn end_all(&mut self, out: &mut Vec<ModelEvent>) {
+    fn end_all_blocks(&mut self, out: &mut Vec<ModelEvent>) {
         let open: Vec<u64> = self.open.keys().copied().collect();
         for index in open {
-            self.end(index, false, out);
+            self.end_block(index, false, out);
         }
     }
 
     /// Emits everything that is held back until the reply is complete.
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        self.tell_rest(out);
-        let Stop { reason: raw, detail } = std::mem::take(&mut self.stop);
+        self.emit_held_back(out);
+        let StopDetails { reason: raw, detail } = std::mem::take(&mut self.stop);
         out.push(ModelEvent::Stop { reason: stop_reason(raw.as_deref()), detail, raw });
     }
 
-    /// Emits what was read and not emitted yet.
-    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
+    /// Emits the usage and state that were held back.
+    fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if self.has_usage {
             out.push(ModelEvent::Usage { usage: usage(&self.usage) });
         }
@@ -287,39 +295,39 @@ impl Decoder for AnthropicDecoder {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let value = match failure::event_json(event) {
+        let value = match failure::parse_event(event) {
             // Keep-alive events may contain anything, and so may events after the end.
-            Err(_) if self.is_over || !EVENTS.contains(&event.event) => return Ok(()),
+            Err(_) if self.has_stopped || !EVENTS.contains(&event.event) => return Ok(()),
             value => value?,
         };
         let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
         let kind = some_text(&value, "type").unwrap_or(event.event);
-        // If one answer has several messages, which only occurs in recordings, the later ones continue where the first ended.
-        if self.is_over && kind != "message_start" {
+        // If one response has several messages, which only occurs in recordings, the later ones continue where the first ended.
+        if self.has_stopped && kind != "message_start" {
             return Ok(());
         }
-        let has_error = failure::error_in(&value).is_some();
+        let has_error = failure::find_error(&value).is_some();
         if event.event == "error" || kind == "error" || kind.ends_with("_error") || has_error {
-            return Err(errors::of_event(&value));
+            return Err(errors::from_event(&value));
         }
         match kind {
-            "message_start" => self.start(value.get("message").unwrap_or(&Value::Null), out)?,
+            "message_start" => self.start_reply(value.get("message").unwrap_or(&Value::Null), out)?,
             "content_block_start" => {
                 let block = value.get("content_block").cloned().unwrap_or_default();
-                self.begin(index(), block, out);
+                self.start_block(index(), block, out);
             }
             "content_block_delta" => {
-                self.delta(index(), value.get("delta").unwrap_or(&Value::Null), out)?;
+                self.block_delta(index(), value.get("delta").unwrap_or(&Value::Null), out)?;
             }
-            "content_block_stop" => self.end(index(), true, out),
+            "content_block_stop" => self.end_block(index(), true, out),
             "message_delta" => {
-                self.take_stop(value.get("delta").unwrap_or(&Value::Null));
-                self.take_stop(&value);
-                self.take_usage(value.get("usage"));
+                self.read_stop(value.get("delta").unwrap_or(&Value::Null));
+                self.read_stop(&value);
+                self.read_usage(value.get("usage"));
             }
             "message_stop" => {
-                self.end_all(out);
-                self.is_over = true;
+                self.end_all_blocks(out);
+                self.has_stopped = true;
             }
             _ => {}
         }
@@ -327,7 +335,7 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.is_over {
+        if self.has_stopped {
             self.complete(out);
             return Ok(());
         }
@@ -335,42 +343,42 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
-        self.tell_rest(out);
+        self.emit_held_back(out);
     }
 
     fn has_ended(&self) -> bool {
-        self.is_over
+        self.has_stopped
     }
 
     fn is_complete(&self) -> bool {
-        self.is_over
+        self.has_stopped
     }
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         /// The input of a call as its text: a value would lose repeated keys and long numbers.
         #[derive(Deserialize)]
-        struct Input<'a> {
+        struct RawInput<'a> {
             #[serde(borrow)]
             input: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
-        struct Body<'a> {
+        struct RawBody<'a> {
             #[serde(borrow)]
             content: Option<Vec<&'a RawValue>>,
         }
         let message: Value = serde_json::from_slice(body)
-            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        if text(&message, "type") == Some("error") || failure::error_in(&message).is_some() {
-            return Err(errors::of_event(&message));
+            .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
+        if text(&message, "type") == Some("error") || failure::find_error(&message).is_some() {
+            return Err(errors::from_event(&message));
         }
-        let content = serde_json::from_slice::<Body<'_>>(body).ok().and_then(|body| body.content);
-        let Some(content) = content else { return Err(failure::no_reply(body, "it has no `content`")) };
-        self.start(&message, out)?;
+        let content = serde_json::from_slice::<RawBody<'_>>(body).ok().and_then(|body| body.content);
+        let Some(content) = content else { return Err(failure::not_a_reply(body, "it has no `content`")) };
+        self.start_reply(&message, out)?;
         for raw in content {
             let block = serde_json::from_str(raw.get()).unwrap_or_default();
-            let input = serde_json::from_str::<Input<'_>>(raw.get()).ok().and_then(|block| block.input);
+            let input = serde_json::from_str::<RawInput<'_>>(raw.get()).ok().and_then(|block| block.input);
             let input = input.map(|input| input.get().to_owned()).filter(|input| input != "null");
-            let mut part = blocks::read(&self.provider, block, input, Source::Reply);
+            let mut part = blocks::read(&self.provider, block, input, JsonSource::Reply);
             if let Content::ToolCall(call) = &mut part.content
                 && call.args.text() == "{}"
             {
@@ -384,7 +392,7 @@ impl Decoder for AnthropicDecoder {
     }
 }
 
-fn append(block: &mut Object, key: &str, more: &str) {
+fn append(block: &mut JsonObject, key: &str, more: &str) {
     match block.get_mut(key) {
         Some(Value::String(text)) => text.push_str(more),
         _ => {
@@ -404,8 +412,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Anthropic counts cached input separately; here `input` includes it.
-fn usage(raw: &Object) -> Usage {
+/// Converts token counts. Anthropic counts cached input separately, while `input` includes it here.
+fn usage(raw: &JsonObject) -> Usage {
     let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
     let input = count("input_tokens").saturating_add(cache_read).saturating_add(cache_write);

@@ -1,15 +1,15 @@
-//! Requests to Anthropic.
+//! Encodes requests to Anthropic.
 
 use serde_json::{Value, json};
 
-use super::blocks::{self, Place, cache_control, safe_id};
-use super::models::{self, Style};
+use super::blocks::{self, BlockTarget, cache_control, safe_id};
+use super::models::{self, ThinkingStyle};
 use super::{AnthropicMessages, AnthropicVersion, managed};
 use crate::message::{AssistantMessage, Message, Part, ToolResultMessage};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, Thinking, ToolChoice};
 use crate::provider::call_ids::CallIds;
-use crate::provider::media_types::shown_result;
-use crate::provider::parts::{OPENING, Object, add_options, add_rest, is_first, own_data};
+use crate::provider::media_types::describe_unsupported;
+use crate::provider::parts::{JsonObject, OPENING, add_options, add_rest, is_assistant_first, own_data};
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::tools_in_dialect;
@@ -17,10 +17,12 @@ use crate::tool::dialect::tools_in_dialect;
 /// The default maximum length of a reply; Anthropic requires a number.
 const MAX_TOKENS: u64 = 4096;
 
+/// The maximum number of cache marks.
+///
 /// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 const MAX_CACHE_MARKS: usize = 4;
 
-/// Names the media of failed results, which follow the results.
+/// The text of a failed result that has only media, which follow the results.
 const SHOWN_AFTER: &str = "What the tool shows follows the results.";
 
 /// The smallest thinking budget that Anthropic accepts.
@@ -51,7 +53,7 @@ struct Encoder<'a> {
 }
 
 /// The thinking settings of a request.
-struct Thought {
+struct ThinkingSettings {
     thinking: Option<Value>,
     effort: Option<&'static str>,
     max_tokens: u64,
@@ -62,23 +64,23 @@ fn invalid(message: String) -> ModelError {
 }
 
 impl Encoder<'_> {
-    fn body(&self) -> Result<(Object, Vec<&'static str>), ModelError> {
+    fn body(&self) -> Result<(JsonObject, Vec<&'static str>), ModelError> {
         let request = self.request;
-        let thought = self.thinking()?;
-        let mut body = Object::new();
+        let settings = self.thinking()?;
+        let mut body = JsonObject::new();
         let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
         set("model", self.model.model.as_str().into());
-        set("max_tokens", thought.max_tokens.into());
+        set("max_tokens", settings.max_tokens.into());
         let mut messages = self.messages()?;
         self.limit_cache_marks(&mut messages);
         set("messages", messages.into());
-        if let Some(thinking) = &thought.thinking {
+        if let Some(thinking) = &settings.thinking {
             set("thinking", thinking.clone());
         }
-        let mut output_config = Object::new();
-        output_config.extend(thought.effort.map(|effort| ("effort".to_owned(), effort.into())));
+        let mut output_config = JsonObject::new();
+        output_config.extend(settings.effort.map(|effort| ("effort".to_owned(), effort.into())));
         if let Some(output) = &request.output {
-            let (schema, _) = schema::for_output(output, Dialect::AnthropicStrict);
+            let (schema, _) = schema::render_output(output, Dialect::AnthropicStrict);
             output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
         }
         if !output_config.is_empty() {
@@ -98,7 +100,7 @@ impl Encoder<'_> {
         let (tools, betas) = self.tools()?;
         if !tools.is_empty() {
             set("tools", tools.into());
-            set("tool_choice", self.tool_choice(thought.thinking.as_ref()));
+            set("tool_choice", self.tool_choice(settings.thinking.as_ref()));
         }
         if let Some(mark) = request.cache.automatic {
             set("cache_control", cache_control(mark));
@@ -106,7 +108,7 @@ impl Encoder<'_> {
         if let Some(container) = self.container() {
             set("container", container.clone());
         }
-        // Source: Anthropic's answer to others, `stop_sequences: each stop sequence must contain non-whitespace`.
+        // Source: Anthropic's error for other requests, `stop_sequences: each stop sequence must contain non-whitespace`.
         if request.stop.iter().any(|stop| stop.trim().is_empty()) {
             let text = "Anthropic does not take a stop sequence of white space";
             return Err(invalid(text.to_owned()).with_code("blank_stop_sequence"));
@@ -114,18 +116,18 @@ impl Encoder<'_> {
         if !request.stop.is_empty() {
             set("stop_sequences", request.stop.clone().into());
         }
-        metadata::only_user_id(request, "Anthropic")?;
+        metadata::refuse_others(request, "Anthropic")?;
         if let Some(user) = metadata::user_id(request)? {
             set("metadata", json!({"user_id": user}));
         }
-        self.sampling(&thought, &mut set);
+        self.sampling(&settings, &mut set);
         set("stream", true.into());
         add_options(&mut body, request.provider_options.get(&self.model.provider));
         Ok((body, betas))
     }
 
-    /// Anthropic accepts four marks. Those of the whole request, of the tools and of the system prompt are kept; of those in
-    /// messages the last ones are kept, because a mark covers everything before it.
+    /// Removes the cache marks beyond the four that Anthropic accepts. Those of the whole request, of the tools and of the system prompt
+    /// are kept; of those in messages the last ones are kept, because a mark covers everything before it.
     fn limit_cache_marks(&self, messages: &mut [Value]) {
         let cache = &self.request.cache;
         let system =
@@ -163,7 +165,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The container of the last reply that ran code; the next reply continues in it.
+    /// Returns the container of the last reply that ran code. The next reply continues in it.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;
@@ -175,17 +177,17 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Sampling settings are left out where Anthropic answers them with 400: in version `2026-10-21`, and beside thinking.
-    fn sampling(&self, thought: &Thought, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
-        let thinks = thought.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
-        let settings = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
-        for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, and beside thinking.
+    fn sampling(&self, settings: &ThinkingSettings, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
+        let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
+        let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
+        for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             if self.protocol.version == AnthropicVersion::V2026_10_21
                 || thinks
-                || models::refuses_sampling(&self.model.model)
+                || models::has_fixed_sampling(&self.model.model)
                 || (name == "top_p"
                     && self.request.temperature.is_some()
-                    && models::takes_one_sampling_setting(&self.model.model))
+                    && models::has_single_sampling_setting(&self.model.model))
             {
                 tracing::warn!(
                     setting = name,
@@ -198,26 +200,26 @@ impl Encoder<'_> {
         }
     }
 
-    fn thinking(&self) -> Result<Thought, ModelError> {
+    fn thinking(&self) -> Result<ThinkingSettings, ModelError> {
         let (name, request) = (self.model.model.as_str(), self.request);
         let max_tokens = request.max_tokens.unwrap_or(MAX_TOKENS);
-        let plain = Thought { thinking: None, effort: None, max_tokens };
+        let plain = ThinkingSettings { thinking: None, effort: None, max_tokens };
         let Some(level) = request.thinking else { return Ok(plain) };
-        let style = models::style(name);
-        if style == Style::None {
+        let style = models::thinking_style(name);
+        if style == ThinkingStyle::None {
             return Ok(plain);
         }
         if level == Thinking::None {
             let off = models::without_thinking(name).map(|kind| json!({"type": kind}));
             let effort = off.is_none().then(|| models::effort(name, level));
-            return Ok(Thought { thinking: off, effort, ..plain });
+            return Ok(ThinkingSettings { thinking: off, effort, ..plain });
         }
         let wanted = models::budget(level).max(MIN_BUDGET);
-        // Thinking counts towards the token limit: a limit that the caller did not set leaves room for both.
+        // Thinking counts towards the token limit, so the default limit leaves room for both.
         let max_tokens = request.max_tokens.unwrap_or(wanted + MAX_TOKENS);
-        if style == Style::Adaptive {
+        if style == ThinkingStyle::Adaptive {
             let thinking = Some(json!({"type": "adaptive"}));
-            return Ok(Thought { thinking, effort: Some(models::effort(name, level)), max_tokens });
+            return Ok(ThinkingSettings { thinking, effort: Some(models::effort(name, level)), max_tokens });
         }
         if self.is_forced() {
             tracing::warn!(
@@ -234,7 +236,7 @@ impl Encoder<'_> {
             )));
         }
         let thinking = Some(json!({"type": "enabled", "budget_tokens": budget}));
-        Ok(Thought { thinking, effort: None, max_tokens })
+        Ok(ThinkingSettings { thinking, effort: None, max_tokens })
     }
 
     fn is_forced(&self) -> bool {
@@ -284,19 +286,19 @@ impl Encoder<'_> {
 
     fn messages(&self) -> Result<Vec<Value>, ModelError> {
         let mut messages: Vec<Value> = Vec::new();
-        // Whether the last message receives the results of a turn, and what follows them.
+        // Whether the last message receives the results of a turn, and the parts that follow them.
         let mut takes_results = false;
-        // What failed results show: a failed result accepts only text, so the rest follows the last result of the turn.
+        // The media of failed results: a failed result accepts only text, so its media follow the last result of the turn.
         let mut shown: Vec<Value> = Vec::new();
         for message in &self.request.messages {
             if !matches!(**message, Message::ToolResult(_)) {
-                add_blocks(&mut messages, &mut shown);
+                append_to_last(&mut messages, &mut shown);
             }
             match &**message {
                 Message::User(user) => {
                     let data = own_data(&self.model.provider, user.provider_data.as_ref());
                     let rest = data.and_then(|data| data.get("message"));
-                    let takes = takes_results && !is_apart(data);
+                    let takes = takes_results && !is_separate(data);
                     self.user(&mut messages, "user", &user.content, rest, takes)?;
                     takes_results = false;
                 }
@@ -315,7 +317,7 @@ impl Encoder<'_> {
                 Message::ToolResult(result) => {
                     let block = self.tool_result(result, &mut shown)?;
                     let takes = takes_results
-                        && !is_apart(own_data(&self.model.provider, result.provider_data.as_ref()));
+                        && !is_separate(own_data(&self.model.provider, result.provider_data.as_ref()));
                     match messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
                         Some(blocks) if takes => blocks.push(block),
                         _ => messages.push(json!({"role": "user", "content": [block]})),
@@ -325,24 +327,24 @@ impl Encoder<'_> {
                 Message::Unknown(_) => {}
             }
         }
-        add_blocks(&mut messages, &mut shown);
+        append_to_last(&mut messages, &mut shown);
         if messages.is_empty() && !self.request.messages.is_empty() {
             return Err(invalid(
                 "nothing of the conversation is left to send: it is all white space".to_owned(),
             ));
         }
         trim_last(&mut messages);
-        // Source: the answer to other requests, `messages: first message must use the "user" role`
+        // Source: the error for other requests, `messages: first message must use the "user" role`
         // (https://github.com/lobehub/lobehub/issues/1601).
-        let needs_user = !is_first(&self.request.messages, &self.model.provider);
+        let needs_user = !is_assistant_first(&self.request.messages, &self.model.provider);
         if needs_user && messages.first().is_some_and(|first| first["role"] == "assistant") {
             messages.insert(0, json!({"role": "user", "content": OPENING}));
         }
         Ok(messages)
     }
 
-    fn place(&self, is_assistant: bool) -> Place {
-        Place { is_assistant, is_2026: self.protocol.version == AnthropicVersion::V2026_10_21 }
+    fn target(&self, is_assistant: bool) -> BlockTarget {
+        BlockTarget { is_assistant, is_2026: self.protocol.version == AnthropicVersion::V2026_10_21 }
     }
 
     fn user(
@@ -353,7 +355,7 @@ impl Encoder<'_> {
         rest: Option<&Value>,
         takes: bool,
     ) -> Result<(), ModelError> {
-        let content = self.content(parts, self.place(false))?;
+        let content = self.content(parts, self.target(false))?;
         if is_blank(&content) {
             return Ok(());
         }
@@ -366,7 +368,7 @@ impl Encoder<'_> {
             }
             return Ok(());
         }
-        let mut message = Object::new();
+        let mut message = JsonObject::new();
         message.insert("role".into(), role.into());
         message.insert("content".into(), content);
         add_rest(&mut message, rest);
@@ -375,11 +377,11 @@ impl Encoder<'_> {
     }
 
     fn assistant(&self, messages: &mut Vec<Value>, message: &AssistantMessage) -> Result<(), ModelError> {
-        let content = self.content(&message.content, self.place(true))?;
+        let content = self.content(&message.content, self.target(true))?;
         if is_blank(&content) {
             return Ok(());
         }
-        let mut wire = Object::new();
+        let mut wire = JsonObject::new();
         wire.insert("role".into(), "assistant".into());
         wire.insert("content".into(), content);
         let data = own_data(&self.model.provider, message.provider_data.as_ref());
@@ -389,7 +391,7 @@ impl Encoder<'_> {
     }
 
     /// Writes a single plain text as a string, anything else as blocks.
-    fn content(&self, parts: &[Part], place: Place) -> Result<Value, ModelError> {
+    fn content(&self, parts: &[Part], target: BlockTarget) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         if let [part] = parts
             && let (Some(text), None, None) = (part.as_text(), part.cache, part.provider_data_of(provider))
@@ -398,22 +400,22 @@ impl Encoder<'_> {
         }
         let mut content = Vec::new();
         for part in parts {
-            let block =
-                blocks::write(part, provider, place, &self.ids).map_err(|refused| refused.by("Anthropic"))?;
+            let block = blocks::write(part, provider, target, &self.ids)
+                .map_err(|unsupported| unsupported.to_error("Anthropic"))?;
             content.extend(block);
         }
         Ok(content.into())
     }
 
     fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
-        let mut block = Object::new();
+        let mut block = JsonObject::new();
         block.insert("type".into(), "tool_result".into());
         block.insert("tool_use_id".into(), self.ids.get(&result.call_id).into());
-        let place = self.place(false);
-        let write = |part: &Part| blocks::write(part, &self.model.provider, place, &self.ids);
-        let parts = shown_result(&result.content, "Anthropic", write);
-        let mut content = self.content(&parts, place)?;
-        // Anthropic refuses others: `all content must be type "text" if "is_error" is true`.
+        let target = self.target(false);
+        let write = |part: &Part| blocks::write(part, &self.model.provider, target, &self.ids);
+        let parts = describe_unsupported(&result.content, "Anthropic", write);
+        let mut content = self.content(&parts, target)?;
+        // Source: the error for other content, `all content must be type "text" if "is_error" is true`.
         if let Some(blocks) = content.as_array_mut().filter(|_| result.is_error) {
             let (texts, others): (Vec<Value>, Vec<Value>) =
                 std::mem::take(blocks).into_iter().partition(|block| block["type"] == "text");
@@ -441,18 +443,18 @@ impl Encoder<'_> {
 }
 
 /// Adds blocks to the last message, which has the results that they belong to.
-fn add_blocks(messages: &mut [Value], blocks: &mut Vec<Value>) {
+fn append_to_last(messages: &mut [Value], blocks: &mut Vec<Value>) {
     if let Some(content) = messages.last_mut().and_then(|message| message["content"].as_array_mut()) {
         content.append(blocks);
     }
 }
 
-/// Whether a message was separate, though it could have been part of the one before.
-fn is_apart(data: Option<&Value>) -> bool {
+/// Returns whether a message was separate, though it could have been part of the one before.
+fn is_separate(data: Option<&Value>) -> bool {
     data.is_some_and(|data| data.get("apart").is_some())
 }
 
-/// Whether a content has nothing that Anthropic accepts.
+/// Returns whether a content has nothing that Anthropic accepts.
 fn is_blank(content: &Value) -> bool {
     match content {
         Value::String(text) => text.trim().is_empty(),
@@ -461,7 +463,7 @@ fn is_blank(content: &Value) -> bool {
     }
 }
 
-/// The assistant message to continue must not end in whitespace.
+/// Trims the assistant message to continue, which must not end in whitespace.
 fn trim_last(messages: &mut [Value]) {
     let Some(last) = messages.last_mut().filter(|message| message["role"] == "assistant") else { return };
     let content = &mut last["content"];

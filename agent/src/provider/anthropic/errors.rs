@@ -4,33 +4,33 @@ use serde_json::Value;
 
 use crate::model::{ModelError, ModelErrorKind as K};
 use crate::provider::Answer;
-use crate::provider::failure::{self, Said};
+use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Converts an answer with an error status.
-pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
-    let body = failure::error_body(answer.body);
-    let error = failure::of_answer(answer, said(&body));
+/// Converts a response with an error status.
+pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
+    let body = failure::parse_error_body(answer.body);
+    let error = failure::from_response(answer, read_report(&body));
     match some_text(&body, "request_id") {
         Some(id) if error.request_id().is_none() => error.with_request_id(id),
         _ => error,
     }
 }
 
-/// Converts an error event, or a body that is an error though its status was a success.
-pub(super) fn of_event(event: &Value) -> ModelError {
-    let error = failure::of_event(said(event), event);
+/// Converts an error event, or a body that is an error despite a success status.
+pub(super) fn from_event(event: &Value) -> ModelError {
+    let error = failure::from_event(read_report(event), event);
     match some_text(event, "request_id") {
         Some(id) => error.with_request_id(id),
         None => error,
     }
 }
 
-/// `{"type": "error", "error": {"type", "message"}, "request_id"}`.
-fn said(body: &Value) -> Said {
-    let error = failure::error_in(body).unwrap_or(body);
+/// Reads `{"type": "error", "error": {"type", "message"}, "request_id"}`.
+fn read_report(body: &Value) -> ErrorReport {
+    let error = failure::find_error(body).unwrap_or(body);
     let code = some_text(error, "type").filter(|word| *word != "error");
-    let message = failure::message_of(body);
+    let message = failure::find_message(body);
     let message = message.as_deref();
     let kind = match code {
         Some("authentication_error" | "permission_error" | "billing_error") => Some(K::Auth),
@@ -45,7 +45,7 @@ fn said(body: &Value) -> Said {
         _ => None,
     };
     let retryable = (code == Some("conflict_error")).then_some(true);
-    Said {
+    ErrorReport {
         message: message.map(str::to_owned),
         code: code.map(str::to_owned),
         status: None,
@@ -55,7 +55,7 @@ fn said(body: &Value) -> Said {
     }
 }
 
-/// Anthropic has no code for this error, only this message.
+/// Returns whether the message reports a prompt that is too long. Anthropic has no code for this error.
 fn is_too_long(message: &str) -> bool {
     message.contains("prompt is too long") || message.contains("exceed context limit")
 }

@@ -8,7 +8,7 @@ use crate::model::{
     Capabilities, CodeExecutionResult, ManagedResult, ManagedTool, ModelError, WebFetchResult,
     WebSearchResult,
 };
-use crate::provider::managed::{Run, list, source};
+use crate::provider::managed::{ManagedCall, list, source};
 use crate::provider::parts::{some_text, text};
 
 /// Adds the tools that a model is known to have.
@@ -62,10 +62,10 @@ pub(super) fn tool(
 
 /// Returns the results of the tools. Editing files does not count as running code.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
-    Run::all(reply).iter().filter_map(result).collect()
+    ManagedCall::all(reply).iter().filter_map(result).collect()
 }
 
-fn result(run: &Run<'_>) -> Option<ManagedResult> {
+fn result(run: &ManagedCall<'_>) -> Option<ManagedResult> {
     let (input, output) = (run.input(), run.output());
     let own = |value: &Value, key: &str| some_text(value, key).map(str::to_owned);
     let error = run.error("error_code");

@@ -148,7 +148,7 @@ impl Protocol for AnthropicMessages {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        let native_output = models::keeps_to_schemas(model);
+        let native_output = models::has_structured_output(model);
         let known = Capabilities { native_output, audio: false, ..Capabilities::default() };
         managed::capabilities(model, known)
     }
@@ -162,7 +162,7 @@ impl Protocol for AnthropicMessages {
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::of_answer(answer)
+        errors::from_response(answer)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

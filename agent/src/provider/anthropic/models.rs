@@ -2,32 +2,32 @@
 
 use crate::model::Thinking;
 
-/// How a model's thinking is configured.
+/// The setting that controls a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ThinkingStyle {
     /// The model does not think.
     None,
-    /// By a budget of tokens.
+    /// A budget of tokens.
     Budget,
-    /// By an effort; the model decides by itself.
+    /// An effort; the model decides how long it thinks.
     Adaptive,
 }
 
 /// Returns the style of a model, by its name. A name without a version is treated as one of the newest.
 ///
 /// Source: Anthropic's pages on extended and on adaptive thinking: budgets from 3.7 to 4.5, adaptive from 4.6.
-pub(super) fn style(model: &str) -> Style {
+pub(super) fn thinking_style(model: &str) -> ThinkingStyle {
     match version(model) {
-        Some(version) if version < (3, 7) => Style::None,
-        Some(version) if version < (4, 6) => Style::Budget,
-        _ => Style::Adaptive,
+        Some(version) if version < (3, 7) => ThinkingStyle::None,
+        Some(version) if version < (4, 6) => ThinkingStyle::Budget,
+        _ => ThinkingStyle::Adaptive,
     }
 }
 
-/// Whether a model keeps to a schema for its reply: from 4.5, and Opus 4.1.
+/// Returns whether a model follows a schema for its reply: from 4.5, and Opus 4.1.
 ///
 /// Source: Anthropic's page on [structured outputs](https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
-pub(super) fn keeps_to_schemas(model: &str) -> bool {
+pub(super) fn has_structured_output(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
@@ -45,20 +45,20 @@ pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a model is known to have the tools that Anthropic runs.
+/// Returns whether a model is known to have the tools that Anthropic runs.
 pub(super) fn has_server_tools(model: &str) -> bool {
     model.contains("claude") && version(model).is_none_or(|version| version >= (3, 7))
 }
 
-/// Whether a model is known to refuse `temperature` and `top_p` in every version of the API.
+/// Returns whether a model is known to refuse `temperature` and `top_p` in every version of the API.
 ///
 /// Source: Anthropic's page on what is new in [Claude 4.7](https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
-pub(super) fn refuses_sampling(model: &str) -> bool {
+pub(super) fn has_fixed_sampling(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (4, 7))
 }
 
-/// Whether a model refuses `temperature` and `top_p` together.
-pub(super) fn takes_one_sampling_setting(model: &str) -> bool {
+/// Returns whether a model refuses `temperature` and `top_p` together.
+pub(super) fn has_single_sampling_setting(model: &str) -> bool {
     version(model).is_some_and(|version| version == (4, 5) || version == (4, 6))
 }
 
@@ -119,13 +119,13 @@ mod tests {
         ] {
             assert_eq!(version(model), expected, "{model}");
         }
-        assert_eq!(style("claude-3-5-sonnet-20241022"), Style::None);
-        assert_eq!(style("claude-sonnet-4-5"), Style::Budget);
-        assert_eq!(style("claude-opus-5"), Style::Adaptive);
+        assert_eq!(thinking_style("claude-3-5-sonnet-20241022"), ThinkingStyle::None);
+        assert_eq!(thinking_style("claude-sonnet-4-5"), ThinkingStyle::Budget);
+        assert_eq!(thinking_style("claude-opus-5"), ThinkingStyle::Adaptive);
     }
 
     #[test]
-    fn not_to_think_is_said_as_the_model_takes_it() {
+    fn thinking_is_turned_off_in_the_words_of_the_model() {
         for (model, expected) in [
             ("claude-sonnet-4-5", Some("disabled")),
             ("claude-opus-5", Some("disabled")),

@@ -13,7 +13,9 @@ use crate::model::{
     ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking, ToolChoice,
 };
 use crate::provider::Protocol as _;
-use crate::provider::parts::{Object, Source, mark_first, name_protocol, options_for, take_text, text};
+use crate::provider::parts::{
+    JsonObject, JsonSource, mark_assistant_first, name_protocol, options_for, take_text, text,
+};
 use crate::provider::tools::read_tool;
 
 pub(super) fn request(
@@ -31,7 +33,7 @@ pub(super) fn request(
     for message in messages {
         reader.message(message)?;
     }
-    mark_first(&mut reader.messages, provider);
+    mark_assistant_first(&mut reader.messages, provider);
     name_protocol(&mut reader.messages, provider, protocol.api(), model);
     let mut request = ModelRequest::new(reader.messages);
     request.system = system(given.get("system")).map(Into::into);
@@ -88,7 +90,7 @@ fn system(value: Option<&Value>) -> Option<String> {
     }
 }
 
-fn thinking(body: &Object) -> Option<Thinking> {
+fn thinking(body: &JsonObject) -> Option<Thinking> {
     let effort = || body.get("output_config").and_then(|config| text(config, "effort"))?.parse().ok();
     let thinking = body.get("thinking")?;
     match text(thinking, "type")? {
@@ -116,7 +118,7 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// Whether the message before has results, so that what follows could be part of it.
+    /// Whether the previous message has results, so that the next one could be part of it.
     after_results: bool,
 }
 
@@ -128,14 +130,14 @@ impl Reader<'_> {
         };
         let role = take_text(&mut fields, "role").unwrap_or_default();
         let content = fields.shift_remove("content").unwrap_or_default();
-        let is_apart = std::mem::take(&mut self.after_results) && role == "user";
+        let is_separate = std::mem::take(&mut self.after_results) && role == "user";
         let provider = self.provider;
-        let data = |fields: Object, is_apart: bool| {
-            let mut data = Object::new();
+        let data = |fields: JsonObject, is_separate: bool| {
+            let mut data = JsonObject::new();
             if !fields.is_empty() {
                 data.insert("message".to_owned(), fields.into());
             }
-            if is_apart {
+            if is_separate {
                 data.insert("apart".to_owned(), true.into());
             }
             (!data.is_empty()).then(|| ProviderData::new(provider, data))
@@ -154,7 +156,7 @@ impl Reader<'_> {
                     Value::Array(blocks) => blocks,
                     text => {
                         let mut user = UserMessage::new(self.parts(text));
-                        user.provider_data = data(fields, is_apart);
+                        user.provider_data = data(fields, is_separate);
                         self.messages.push(user.into());
                         return Ok(());
                     }
@@ -162,9 +164,9 @@ impl Reader<'_> {
                 let others = blocks.iter().position(|block| text(block, "type") != Some("tool_result"));
                 let others = blocks.split_off(others.unwrap_or(blocks.len()));
                 let has_results = !blocks.is_empty();
-                let rest = data(fields, is_apart && !has_results);
+                let rest = data(fields, is_separate && !has_results);
                 for (at, block) in blocks.into_iter().enumerate() {
-                    let result = self.tool_result(block, is_apart && at == 0);
+                    let result = self.tool_result(block, is_separate && at == 0);
                     self.messages.push(result.into());
                 }
                 self.after_results = has_results;
@@ -190,13 +192,13 @@ impl Reader<'_> {
             Value::String(text) => vec![Part::text(text)],
             Value::Array(blocks) => blocks
                 .into_iter()
-                .map(|block| blocks::read(self.provider, block, None, Source::Request))
+                .map(|block| blocks::read(self.provider, block, None, JsonSource::Request))
                 .collect(),
             _ => Vec::new(),
         }
     }
 
-    fn tool_result(&self, block: Value, is_apart: bool) -> ToolResultMessage {
+    fn tool_result(&self, block: Value, is_separate: bool) -> ToolResultMessage {
         let Value::Object(mut fields) = block else {
             return ToolResultMessage::new("", "", OutcomeKind::Completed);
         };
@@ -209,18 +211,18 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let outcome = if failed { OutcomeKind::Failed } else { OutcomeKind::Completed };
         let mut result = ToolResultMessage::new(id, tool, outcome);
-        // An empty content stays as it was.
+        // An empty content is kept.
         if fields.get("content").is_some_and(|content| match content {
             Value::String(text) => !text.trim().is_empty(),
             content => content.as_array().is_some_and(|blocks| !blocks.is_empty()),
         }) {
             result.content = self.parts(fields.shift_remove("content").unwrap_or_default());
         }
-        let mut data = Object::new();
+        let mut data = JsonObject::new();
         if !fields.is_empty() {
             data.insert("block".to_owned(), fields.into());
         }
-        if is_apart {
+        if is_separate {
             data.insert("apart".to_owned(), true.into());
         }
         if !data.is_empty() {

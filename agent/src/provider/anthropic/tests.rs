@@ -1,9 +1,8 @@
-//! Own recordings of everything at once, read and written back.
+//! Recordings with every feature of the protocol, read and written back.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ToolDefinition;
 use crate::message::{
     AssistantMessage, CacheMark, Content, Media, Message, OutcomeKind, Part, ProviderData, StopReason,
     ToolResultMessage,
@@ -12,6 +11,7 @@ use crate::model::{
     ManagedTool, ModelErrorKind as K, OutputSchema, PromptCache, Thinking, ToolChoice, WebSearch,
 };
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
+use crate::tool::definition::ToolDefinition;
 
 fn api() -> AnthropicMessages {
     AnthropicMessages::default()
@@ -96,7 +96,7 @@ fn streamed() -> String {
 }
 
 #[test]
-fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
+fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let usage = json!({"input_tokens": 11, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 3, "output_tokens": 40,
         "output_tokens_details": {"thinking_tokens": 7}});
     let whole = json!({"type": "message", "id": "msg_1", "model": "claude-x", "content": blocks(), "stop_reason": "tool_use",
@@ -122,7 +122,7 @@ fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
 
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     assert_eq!(body(&api(), "claude-x", &request)["messages"][1]["content"], Value::Array(blocks()));
-    // To another provider nothing foreign goes.
+    // Another provider gets nothing of its state.
     let foreign = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().body;
     let kinds: Vec<_> =
         foreign["messages"][1]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
@@ -161,7 +161,7 @@ fn arguments_are_kept_as_they_were_written() {
 }
 
 #[test]
-fn errors_are_told_apart() {
+fn errors_are_distinguished() {
     let error = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
     for (status, kind, message, expected, retryable) in [
         (400, "invalid_request_error", "prompt is too long: 9 > 8", K::ContextTooLong, false),
@@ -186,7 +186,7 @@ fn errors_are_told_apart() {
             "{kind}"
         );
         assert_eq!((found.code(), found.message(), found.request_id()), (Some(kind), message, Some("req_1")));
-        // The same in the middle of a stream keeps what came.
+        // In the middle of a stream, what was received before the same error is kept.
         let text = [
             json!({"type": "message_start", "message": {}}),
             start(&json!({"index": 0, "block": {"type": "text", "text": "Hi"}})),
@@ -316,7 +316,7 @@ fn a_request_has_everything_in_its_place() {
 }
 
 #[test]
-fn thinking_is_told_to_each_model_in_its_words() {
+fn thinking_is_sent_in_the_words_of_each_model() {
     let ask = |model: &str, thinking: Thinking| {
         body(&api(), model, &ModelRequest::default().with_thinking(thinking))
     };
@@ -421,7 +421,7 @@ fn requests_are_read_and_written_again() {
 }
 
 #[test]
-fn of_too_many_cache_marks_the_last_ones_stay() {
+fn the_last_cache_marks_are_kept() {
     let marked = |text: &str| Part::text(text).with_cache(CacheMark::Usual);
     let shown =
         ToolResultMessage::new("c", "add", OutcomeKind::Completed).with_content([marked("3"), marked("4")]);
@@ -449,7 +449,7 @@ fn of_too_many_cache_marks_the_last_ones_stay() {
 }
 
 #[test]
-fn code_goes_on_in_its_container() {
+fn code_execution_continues_in_its_container() {
     let mut reply = AssistantMessage::new([Part::text("Ran.")]);
     reply.provider_data =
         Some(ProviderData::new("test", json!({"container": {"id": "container_1", "expires_at": "x"}})));
@@ -519,7 +519,7 @@ fn errors_in_a_stream_are_read_in_every_form() {
 }
 
 #[test]
-fn one_sampling_setting_goes_out_where_two_are_refused() {
+fn one_sampling_setting_is_sent_where_two_are_refused() {
     let mut request = ModelRequest::new([Message::user("Hi")]);
     (request.temperature, request.top_p) = (Some(0.5), Some(0.9));
     for (model, both) in

@@ -1,4 +1,4 @@
-//! Decodes answers of Gemini: streams, JSON bodies, and lists of chunks.
+//! Decodes responses of Gemini: streams, JSON bodies, and lists of chunks.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,15 +9,15 @@ use super::{errors, parts};
 use crate::message::{Content, ProviderData, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
-use crate::provider::parts::{Object, Source, count_at, some_text, text};
+use crate::provider::parts::{JsonObject, JsonSource, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// Fields of a candidate about its content, which are kept for reading.
+/// The fields of a candidate that describe its content and are kept with the message.
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
-/// The decoder of one answer.
+/// The decoder of one response.
 ///
 /// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to the earlier ones.
 pub(super) struct GeminiDecoder {
@@ -30,7 +30,7 @@ pub(super) struct GeminiDecoder {
     open: Option<(usize, bool)>,
     /// The call whose arguments arrive value by value.
     call: Option<(usize, PartialArguments)>,
-    message_data: Object,
+    message_data: JsonObject,
     usage: Option<Value>,
     finish: Option<String>,
     detail: Option<String>,
@@ -47,7 +47,7 @@ impl GeminiDecoder {
             parts: 0,
             open: None,
             call: None,
-            message_data: Object::new(),
+            message_data: JsonObject::new(),
             usage: None,
             finish: None,
             detail: None,
@@ -55,7 +55,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Decodes a chunk of a stream, or a whole answer. `json` is the text of `chunk`.
+    /// Decodes a chunk of a stream, or a whole response. `json` is the text of `chunk`.
     fn chunk(&mut self, chunk: &Value, json: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let owned = |value: &Value, key| some_text(value, key).map(str::to_owned);
         let (response_id, model) = (owned(chunk, "responseId"), owned(chunk, "modelVersion"));
@@ -79,7 +79,7 @@ impl GeminiDecoder {
         if let Some(candidate) = candidates.and_then(|candidates| candidates.iter().find(first)) {
             self.has_candidate = true;
             let content = candidate.get("content").and_then(|content| content.get("parts")?.as_array());
-            let texts = if json.contains("\"functionCall\"") { arguments(json) } else { Vec::new() };
+            let texts = if json.contains("\"functionCall\"") { argument_texts(json) } else { Vec::new() };
             for (number, part) in content.into_iter().flatten().enumerate() {
                 self.part(part, texts.get(number).cloned().flatten(), out);
             }
@@ -88,7 +88,7 @@ impl GeminiDecoder {
                 self.detail = owned(candidate, "finishMessage").or(self.detail.take());
             }
             for key in STATE_FIELDS {
-                let Some(value) = candidate.get(key).filter(|value| says_something(value)) else { continue };
+                let Some(value) = candidate.get(key).filter(|value| has_content(value)) else { continue };
                 match (self.message_data.get_mut(key), value) {
                     (Some(Value::Object(known)), Value::Object(more)) if key == "citationMetadata" => {
                         add_citations(known, more);
@@ -99,22 +99,22 @@ impl GeminiDecoder {
                 }
             }
         }
-        match failure::error_in(chunk) {
+        match failure::find_error(chunk) {
             None => Ok(()),
-            Some(_) => Err(errors::of_event(chunk)),
+            Some(_) => Err(errors::from_event(chunk)),
         }
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
-        // Servers send empty parts: `null`, `{}`, `{"text": null}`.
+        // Some servers send empty parts: `null`, `{}`, `{"text": null}`.
         if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
             return;
         }
         if let Some(call) = part.get("functionCall") {
             let pieces = call.get("partialArgs").and_then(Value::as_array);
-            let is_piece = goes_on(call) || pieces.is_some_and(|pieces| !pieces.is_empty());
+            let is_piece = is_continued(call) || pieces.is_some_and(|pieces| !pieces.is_empty());
             if is_piece || some_text(call, "name").is_none() {
-                self.piece(part, call, args, out);
+                self.call_piece(part, call, args, out);
                 return;
             }
         }
@@ -124,7 +124,7 @@ impl GeminiDecoder {
         let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
         match text(part, "text") {
             Some("") if is_bare => {}
-            // A text with a signature is a part of its own: the signature covers exactly that text.
+            // A text with a signature is a separate part, because the signature covers exactly that text.
             Some(delta) if is_bare => {
                 let is_thought = part.get("thought") == Some(&Value::Bool(true));
                 let open = self.open.filter(|(_, thought)| *thought == is_thought);
@@ -140,7 +140,7 @@ impl GeminiDecoder {
             _ => {
                 self.open = None;
                 let part = without_pieces(part);
-                let mut part = parts::read(&self.provider, part, args, Source::Reply);
+                let mut part = parts::read(&self.provider, part, args, JsonSource::Reply);
                 if let Content::ToolCall(call) = &mut part.content
                     && call.args.text() == "{}"
                 {
@@ -156,13 +156,13 @@ impl GeminiDecoder {
         self.parts - 1
     }
 
-    /// A piece of a call: its name, values of its arguments, or its end.
-    fn piece(&mut self, part: &Value, call: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
+    /// Decodes a piece of a call: its name, values of its arguments, or its end.
+    fn call_piece(&mut self, part: &Value, call: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
         self.open = None;
         if some_text(call, "name").is_some() {
             self.end_call(out);
             let content_index = self.next_part();
-            let begun = parts::read(&self.provider, without_pieces(part), None, Source::Reply);
+            let begun = parts::read(&self.provider, without_pieces(part), None, JsonSource::Reply);
             if let Content::ToolCall(call) = begun.content {
                 out.push(ModelEvent::ToolCallStart { content_index, id: call.id, name: call.name });
                 out.extend(begun.provider_data.map(|data| ModelEvent::PartData { content_index, data }));
@@ -174,18 +174,18 @@ impl GeminiDecoder {
             let pieces = call.get("partialArgs").and_then(Value::as_array);
             pieces.into_iter().flatten().for_each(|piece| arguments.push(piece));
         }
-        if !goes_on(call) {
-            self.tell_call(false, out);
+        if !is_continued(call) {
+            self.emit_call(false, out);
         }
     }
 
     /// Ends a call that did not end explicitly: it is complete if its last value is.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
         let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
-        self.tell_call(is_cut, out);
+        self.emit_call(is_cut, out);
     }
 
-    fn tell_call(&mut self, is_cut: bool, out: &mut Vec<ModelEvent>) {
+    fn emit_call(&mut self, is_cut: bool, out: &mut Vec<ModelEvent>) {
         if let Some((content_index, arguments)) = self.call.take() {
             let delta = if is_cut { arguments.into_cut_text() } else { arguments.into_text() };
             out.push(ModelEvent::ToolCallDelta { content_index, delta });
@@ -193,8 +193,8 @@ impl GeminiDecoder {
         }
     }
 
-    /// Emits what was read and not emitted yet.
-    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
+    /// Emits the usage and state that were held back.
+    fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         out.extend(self.usage.take().map(|raw| ModelEvent::Usage { usage: usage(raw) }));
         if !self.message_data.is_empty() {
             let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
@@ -207,9 +207,9 @@ impl GeminiDecoder {
         if self.finish.as_deref() == Some("STOP") {
             self.end_call(out);
         } else {
-            self.tell_call(true, out);
+            self.emit_call(true, out);
         }
-        self.tell_rest(out);
+        self.emit_held_back(out);
         let (reason, raw) = match (self.finish.take(), self.blocked.take()) {
             (Some(word), _) => (stop_reason(&word), Some(word)),
             (None, Some(word)) => (StopReason::ContentFilter, Some(word)),
@@ -219,7 +219,7 @@ impl GeminiDecoder {
         out.push(ModelEvent::Stop { reason, detail, raw });
     }
 
-    fn is_over(&self) -> bool {
+    fn has_stopped(&self) -> bool {
         self.finish.is_some() || self.blocked.is_some()
     }
 }
@@ -229,13 +229,13 @@ impl Decoder for GeminiDecoder {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let chunk = match failure::event_json(event) {
+        let chunk = match failure::parse_event(event) {
             // Only usage may follow.
-            Err(_) if self.is_over() => return Ok(()),
+            Err(_) if self.has_stopped() => return Ok(()),
             chunk => chunk?,
         };
-        if event.event == "error" && failure::error_in(&chunk).is_none() {
-            return Err(errors::of_event(&chunk));
+        if event.event == "error" && failure::find_error(&chunk).is_none() {
+            return Err(errors::from_event(&chunk));
         }
         if let Value::Array(chunks) = &chunk {
             return chunks.iter().try_for_each(|chunk| self.chunk(chunk, &chunk.to_string(), out));
@@ -247,7 +247,7 @@ impl Decoder for GeminiDecoder {
     }
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.is_over() || (self.lenient_end && self.has_candidate) {
+        if self.has_stopped() || (self.lenient_end && self.has_candidate) {
             self.complete(out);
             return Ok(());
         }
@@ -260,20 +260,20 @@ impl Decoder for GeminiDecoder {
     }
 
     fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
-        self.tell_rest(out);
+        self.emit_held_back(out);
     }
 
     fn has_ended(&self) -> bool {
-        self.is_over()
+        self.has_stopped()
     }
 
-    /// There is no final event: usage may follow the finish reason.
+    /// Returns false, because there is no final event: usage may follow the finish reason.
     fn is_complete(&self) -> bool {
         false
     }
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let no_json = |error| failure::no_reply(body, "no JSON").with_source(error);
+        let no_json = |error| failure::not_a_reply(body, "it is not JSON").with_source(error);
         // A stream requested without `alt=sse` is a list of chunks.
         let chunks: Vec<&RawValue> = match serde_json::from_slice::<Vec<&RawValue>>(body) {
             Ok(chunks) => chunks,
@@ -283,15 +283,15 @@ impl Decoder for GeminiDecoder {
             self.chunk(&serde_json::from_str(chunk.get()).map_err(no_json)?, chunk.get(), out)?;
         }
         if !self.has_candidate && self.blocked.is_none() {
-            return Err(failure::no_reply(body, "it has no `candidates`"));
+            return Err(failure::not_a_reply(body, "it has no `candidates`"));
         }
         self.complete(out);
         Ok(())
     }
 }
 
-/// Whether more of a call follows.
-fn goes_on(call: &Value) -> bool {
+/// Returns whether more of a call follows.
+fn is_continued(call: &Value) -> bool {
     call.get("willContinue") == Some(&Value::Bool(true))
 }
 
@@ -306,7 +306,7 @@ fn without_pieces(part: &Value) -> Value {
 }
 
 /// Adds the citations of another chunk, which repeats the known ones or has only those of its own text.
-fn add_citations(known: &mut Object, more: &Object) {
+fn add_citations(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more {
         match (known.get_mut(key), value) {
             (Some(Value::Array(list)), Value::Array(more)) if !more.starts_with(list) => {
@@ -319,7 +319,7 @@ fn add_citations(known: &mut Object, more: &Object) {
     }
 }
 
-fn says_something(value: &Value) -> bool {
+fn has_content(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Array(list) => !list.is_empty(),
@@ -329,40 +329,40 @@ fn says_something(value: &Value) -> bool {
 }
 
 /// Returns the arguments of a chunk's calls as text, part by part: a value would lose repeated keys and long numbers.
-fn arguments(json: &str) -> Vec<Option<String>> {
+fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
-    struct Chunk<'a> {
+    struct RawChunk<'a> {
         #[serde(borrow)]
-        candidates: Vec<Candidate<'a>>,
+        candidates: Vec<RawCandidate<'a>>,
     }
     #[derive(Deserialize)]
-    struct Candidate<'a> {
+    struct RawCandidate<'a> {
         #[serde(default)]
         index: u64,
         #[serde(borrow)]
-        content: Option<Parts<'a>>,
+        content: Option<RawContent<'a>>,
     }
     #[derive(Deserialize)]
-    struct Parts<'a> {
+    struct RawContent<'a> {
         #[serde(borrow)]
-        parts: Option<Vec<Part<'a>>>,
+        parts: Option<Vec<RawPart<'a>>>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Part<'a> {
+    struct RawPart<'a> {
         #[serde(borrow)]
-        function_call: Option<Call<'a>>,
+        function_call: Option<RawCall<'a>>,
     }
     #[derive(Deserialize)]
-    struct Call<'a> {
+    struct RawCall<'a> {
         #[serde(borrow)]
         args: Option<&'a RawValue>,
     }
-    let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(json) else { return Vec::new() };
+    let Ok(chunk) = serde_json::from_str::<RawChunk<'_>>(json) else { return Vec::new() };
     let first = chunk.candidates.into_iter().find(|candidate| candidate.index == 0);
     let parts = first.and_then(|candidate| candidate.content?.parts).unwrap_or_default();
     let text =
-        |part: Part<'_>| Some(part.function_call?.args?.get().to_owned()).filter(|text| text != "null");
+        |part: RawPart<'_>| Some(part.function_call?.args?.get().to_owned()).filter(|text| text != "null");
     parts.into_iter().map(text).collect()
 }
 
@@ -383,7 +383,8 @@ fn stop_reason(word: &str) -> StopReason {
     }
 }
 
-/// Gemini counts thoughts separately; here `output` includes them. What tools at the provider added to the prompt counts as input.
+/// Converts token counts. Gemini counts thoughts separately, while `output` includes them here. Tokens that tools at the provider
+/// added to the prompt count as input.
 fn usage(raw: Value) -> Usage {
     let count = |key: &str| count_at(&raw, &[key]).unwrap_or_default();
     let reasoning = count("thoughtsTokenCount");

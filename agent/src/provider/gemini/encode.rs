@@ -1,4 +1,4 @@
-//! Requests to Gemini.
+//! Encodes requests to Gemini.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use super::{Gemini, GeminiVersion, managed, models, parts};
 use crate::message::{AssistantMessage, Content, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ToolChoice};
-use crate::provider::media_types::shown_result;
-use crate::provider::parts::{OPENING, Object, add_rest, is_first, merge_options, own_data, text};
+use crate::provider::media_types::describe_unsupported;
+use crate::provider::parts::{
+    JsonObject, OPENING, add_rest, is_assistant_first, merge_options, own_data, text,
+};
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::tool::dialect::tools_in_dialect;
 
-/// Replaces the signature of a call that Gemini did not make.
+/// The signature of a call that Gemini did not make.
 ///
 /// Source: <https://ai.google.dev/gemini-api/docs/thought-signatures>, on calls of other models.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -34,13 +36,14 @@ pub(super) fn request(
     };
     // `models/…` and `tunedModels/…` are complete names.
     let folder = if model.model.contains('/') { "" } else { "models/" };
-    let name = path_of(&model.model)?;
+    let name = encode_path(&model.model)?;
     let path = format!("{version}/{folder}{name}:streamGenerateContent?alt=sse");
     Ok(HttpRequest::post(path, Value::Object(body)).with_header("accept", "text/event-stream"))
 }
 
-/// Returns the name of a model as part of a path, which it does not leave: applications may take names from their users.
-fn path_of(name: &str) -> Result<String, ModelError> {
+/// Encodes the name of a model as a part of the path. It cannot change the rest of the path, because applications may take names from
+/// their users.
+fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
         return Err(ModelError::new(ModelErrorKind::InvalidRequest, text));
@@ -62,7 +65,7 @@ struct Encoder<'a> {
     protocol: &'a Gemini,
     model: &'a ModelInfo,
     request: &'a ModelRequest,
-    /// Gemini's own ids of calls, by ours.
+    /// Gemini's ids of calls, by the ids of the conversation.
     ids: HashMap<String, String>,
 }
 
@@ -71,18 +74,18 @@ fn invalid(message: String) -> ModelError {
 }
 
 impl Encoder<'_> {
-    fn body(mut self) -> Result<Object, ModelError> {
+    fn body(mut self) -> Result<JsonObject, ModelError> {
         let request = self.request;
         let options = request.provider_options.get(&self.model.provider);
-        metadata::none(request, "Gemini")?;
+        metadata::refuse_all(request, "Gemini")?;
         // Cached content has its own system prompt and tools.
         let is_cached =
             options.and_then(|options| options.get("cachedContent")).is_some_and(Value::is_string);
-        let mut body = Object::new();
+        let mut body = JsonObject::new();
         let mut contents = self.contents()?;
         // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content is
         // the beginning of its conversation.
-        let needs_user = !is_cached && !is_first(&request.messages, &self.model.provider);
+        let needs_user = !is_cached && !is_assistant_first(&request.messages, &self.model.provider);
         if needs_user && contents.first().is_some_and(|first| first["role"] == "model") {
             contents.insert(0, content("user", vec![json!({"text": OPENING})], None));
         }
@@ -106,9 +109,9 @@ impl Encoder<'_> {
         Ok(body)
     }
 
-    fn generation_config(&self) -> Result<Object, ModelError> {
+    fn generation_config(&self) -> Result<JsonObject, ModelError> {
         let (request, name) = (self.request, self.model.model.as_str());
-        let mut config = Object::new();
+        let mut config = JsonObject::new();
         let mut set = |key: &str, value: Value| config.insert(key.to_owned(), value);
         if let Some(tokens) = request.max_tokens {
             set("maxOutputTokens", tokens.into());
@@ -128,7 +131,7 @@ impl Encoder<'_> {
         }
         if let Some(output) = &request.output {
             let (_, key, dialect) = self.protocol.schemas.fields();
-            let (schema, _) = schema::for_output(output, dialect);
+            let (schema, _) = schema::render_output(output, dialect);
             set("responseMimeType", "application/json".into());
             set(key, schema);
         }
@@ -222,7 +225,8 @@ impl Encoder<'_> {
     fn parts(&self, parts: &[Part]) -> Result<Vec<Value>, ModelError> {
         let mut written = Vec::new();
         for part in parts {
-            let part = parts::write(part, &self.model.provider).map_err(|refused| refused.by("Gemini"))?;
+            let part = parts::write(part, &self.model.provider)
+                .map_err(|unsupported| unsupported.to_error("Gemini"))?;
             written.extend(part);
         }
         Ok(written)
@@ -240,10 +244,10 @@ impl Encoder<'_> {
             };
         }
         let mut written = self.parts(&message.content)?;
-        // The first call of a turn has a signature. One that another model made has none.
+        // The first call of a turn needs a signature, and a call of another model has none.
         let is_signed =
             |part: &Value| part.get("functionCall").is_some() && part.get("thoughtSignature").is_some();
-        if models::is_third(&self.model.model) && !written.iter().any(is_signed) {
+        if models::is_gemini_3(&self.model.model) && !written.iter().any(is_signed) {
             let first = written.iter_mut().find(|part| part.get("functionCall").is_some());
             if let Some(call) = first {
                 call["thoughtSignature"] = NO_SIGNATURE.into();
@@ -257,22 +261,22 @@ impl Encoder<'_> {
         result: &ToolResultMessage,
         data: Option<&Value>,
     ) -> Result<Vec<Value>, ModelError> {
-        let (mut said, mut media) = (Vec::new(), Vec::new());
+        let (mut texts, mut media) = (Vec::new(), Vec::new());
         let write = |part: &Part| parts::write(part, &self.model.provider);
-        for part in shown_result(&result.content, "Gemini", write).iter() {
+        for part in describe_unsupported(&result.content, "Gemini", write).iter() {
             match part.content {
                 Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_) => {
                     media.push(part.clone());
                 }
-                _ => said.push(part.clone()),
+                _ => texts.push(part.clone()),
             }
         }
         let given = |key: &str| data.and_then(|data| data.get(key));
-        let mut response = Object::new();
+        let mut response = JsonObject::new();
         response.insert("name".into(), result.tool.as_str().into());
         if given("no_response").is_none() {
-            let answered = given("response").cloned().unwrap_or_else(|| answer(&said, result));
-            response.insert("response".into(), answered);
+            let content = given("response").cloned().unwrap_or_else(|| encode_response(&texts, result));
+            response.insert("response".into(), content);
         }
         let id = match given("id") {
             Some(id) => id.as_str(),
@@ -286,7 +290,7 @@ impl Encoder<'_> {
         if holds_media && !media.is_empty() {
             response.insert("parts".into(), std::mem::take(&mut media).into());
         }
-        let mut part = Object::new();
+        let mut part = JsonObject::new();
         part.insert("functionResponse".into(), response.into());
         add_rest(&mut part, given("part"));
         let mut written = vec![Value::Object(part)];
@@ -295,9 +299,9 @@ impl Encoder<'_> {
     }
 }
 
-/// A content, with its fields other than role and parts.
+/// Creates a content. `rest` has its fields other than role and parts.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
-    let mut content = Object::new();
+    let mut content = JsonObject::new();
     content.insert("role".into(), role.into());
     content.insert("parts".into(), parts.into());
     add_rest(&mut content, rest);
@@ -308,7 +312,7 @@ fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
 }
 
 /// Writes a function's result by Gemini's convention: `output`, or `error`.
-pub(super) fn answer(content: &[Part], result: &ToolResultMessage) -> Value {
+pub(super) fn encode_response(content: &[Part], result: &ToolResultMessage) -> Value {
     let words = content.iter().map(|part| match &part.content {
         Content::Text(text) => text.clone(),
         Content::Resource(resource) => crate::provider::parts::resource_text(resource).unwrap_or_default(),

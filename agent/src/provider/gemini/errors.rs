@@ -6,26 +6,26 @@ use serde_json::Value;
 
 use crate::model::{ModelError, ModelErrorKind as K};
 use crate::provider::Answer;
-use crate::provider::failure::{self, Said};
+use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::{some_text, text};
 
-/// Converts an answer with an error status.
-pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
-    let body = failure::error_body(answer.body);
-    failure::of_answer(answer, said(&body))
+/// Converts a response with an error status.
+pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
+    let body = failure::parse_error_body(answer.body);
+    failure::from_response(answer, read_report(&body))
 }
 
 /// Converts the error in a chunk, or in a body whose status was a success.
-pub(super) fn of_event(event: &Value) -> ModelError {
-    failure::of_event(said(event), event)
+pub(super) fn from_event(event: &Value) -> ModelError {
+    failure::from_event(read_report(event), event)
 }
 
-/// `{"error": {"code", "message", "status", "details"}}`, perhaps in a list of one.
-fn said(body: &Value) -> Said {
+/// Reads `{"error": {"code", "message", "status", "details"}}`, which may be in a list of one.
+fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
-    let error = failure::error_in(body).unwrap_or(body);
+    let error = failure::find_error(body).unwrap_or(body);
     let details = || error.get("details").and_then(Value::as_array).into_iter().flatten();
-    let message = failure::message_of(body);
+    let message = failure::find_message(body);
     let message = message.as_deref();
     let word = some_text(error, "status");
     let bad_key = details().any(|detail| text(detail, "reason") == Some("API_KEY_INVALID"));
@@ -44,7 +44,7 @@ fn said(body: &Value) -> Said {
         _ => None,
     };
     let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-    Said {
+    ErrorReport {
         message: message.map(str::to_owned),
         code: word.map(str::to_owned).or_else(|| error.get("code").map(Value::to_string)),
         status: status.filter(|status| (300..=599).contains(status)),
@@ -54,13 +54,13 @@ fn said(body: &Value) -> Said {
     }
 }
 
-/// `google.rpc.RetryInfo`: `{"retryDelay": "34.4s"}`.
+/// Reads the delay of `google.rpc.RetryInfo`: `{"retryDelay": "34.4s"}`.
 fn retry_delay(detail: &Value) -> Option<Duration> {
     let seconds: f64 = text(detail, "retryDelay")?.trim().strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// There is no code for this error, only this message.
+/// Returns whether the message reports a prompt that is too long. Gemini has no code for this error.
 fn is_too_long(message: &str) -> bool {
     message.contains("exceeds the maximum number of tokens")
         || message.contains("input token count") && message.contains("only supports")

@@ -8,25 +8,26 @@ use crate::model::{
     Capabilities, CodeExecutionResult, ManagedResult, ManagedTool, ModelError, ModelErrorKind,
     WebFetchResult, WebSearchResult,
 };
-use crate::provider::managed::{Run, add_cited, add_drawn, list, source, texts};
+use crate::provider::managed::{ManagedCall, add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
 /// Adds the tools that a model is known to have beside functions: before Gemini 3 the two exclude each other.
 ///
 /// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
-    let draws = models::draws(model);
-    let has =
-        !draws && model.contains("gemini") && models::version(model).is_none_or(|version| version >= (3, 0));
+    let is_image_model = models::is_image_model(model);
+    let has = !is_image_model
+        && model.contains("gemini")
+        && models::version(model).is_none_or(|version| version >= (3, 0));
     (known.web_search, known.web_fetch, known.code_execution) = (has, has, has);
-    known.image_generation = draws;
+    known.image_generation = is_image_model;
     known
 }
 
-/// Writes a tool for a request; `None` for one that is requested by another field than the tools.
+/// Writes a tool for a request, or returns `None` for a tool that another field requests.
 ///
 /// # Errors
-/// Fails when Gemini has no such tool, or not with these settings.
+/// Fails when Gemini does not have the tool, or does not support its settings.
 pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<Value>, ModelError> {
     let no_limits = |is_limited: bool| {
         if is_limited {
@@ -46,7 +47,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
         }
         ManagedTool::CodeExecution => json!({"codeExecution": {}}),
         // Requested by `responseModalities`.
-        ManagedTool::ImageGeneration if models::draws(model) => return Ok(None),
+        ManagedTool::ImageGeneration if models::is_image_model(model) => return Ok(None),
         ManagedTool::Other { provider, definition } if *provider == own => definition.clone(),
         other => return Err(other.refused_by(own)),
     }))
@@ -54,13 +55,13 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
 
 /// Returns the results: of code from its parts, of searches and pages from the candidate's metadata.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
-    let said = own_data(&reply.provider, reply.provider_data.as_ref()).unwrap_or(&Value::Null);
-    let grounding = said.get("groundingMetadata").unwrap_or(&Value::Null);
+    let data = own_data(&reply.provider, reply.provider_data.as_ref()).unwrap_or(&Value::Null);
+    let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);
     let mut results: Vec<ManagedResult> = Vec::new();
     let mut queries = texts(grounding, "webSearchQueries");
-    for run in Run::all(reply) {
+    for run in ManagedCall::all(reply) {
         match run.name() {
-            "code_execution" => results.push(ManagedResult::CodeExecution(ran(&run))),
+            "code_execution" => results.push(ManagedResult::CodeExecution(code_execution(&run))),
             name if name.starts_with("google_search") && queries.is_empty() => {
                 queries = texts(run.input(), "queries");
             }
@@ -72,7 +73,7 @@ pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     }
     let chunks = list(grounding, "groundingChunks");
     add_cited(&mut results, chunks.iter().filter_map(|chunk| source(chunk.get("web")?, "uri", "title")));
-    let read = said.get("urlContextMetadata").unwrap_or(&Value::Null);
+    let read = data.get("urlContextMetadata").unwrap_or(&Value::Null);
     results.extend(list(read, "urlMetadata").iter().map(|page| {
         let status =
             text(page, "urlRetrievalStatus").filter(|status| *status != "URL_RETRIEVAL_STATUS_SUCCESS");
@@ -82,11 +83,11 @@ pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
             ..WebFetchResult::default()
         })
     }));
-    add_drawn(&mut results, reply);
+    add_generated_images(&mut results, reply);
     results
 }
 
-fn ran(run: &Run<'_>) -> CodeExecutionResult {
+fn code_execution(run: &ManagedCall<'_>) -> CodeExecutionResult {
     CodeExecutionResult {
         code: some_text(run.input(), "code").map(str::to_owned),
         stdout: some_text(run.output(), "output").unwrap_or_default().to_owned(),

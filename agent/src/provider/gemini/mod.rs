@@ -82,7 +82,7 @@ pub enum GeminiVersion {
     V1Beta,
     /// `/v1`.
     V1,
-    /// The base URL contains it: for Vertex AI, whose paths start differently.
+    /// The version is a part of the base URL, as for Vertex AI, whose paths start differently.
     InBaseUrl,
 }
 
@@ -106,7 +106,7 @@ pub enum GeminiSchemas {
 }
 
 impl GeminiSchemas {
-    /// The field for tools, the field for the reply, and the dialect.
+    /// Returns the field for tools, the field for the schema of the reply, and the dialect.
     const fn fields(self) -> (&'static str, &'static str, Dialect) {
         match self {
             Self::JsonSchema => ("parametersJsonSchema", "responseJsonSchema", Dialect::GeminiJsonSchema),
@@ -180,7 +180,7 @@ impl Protocol for Gemini {
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::of_answer(answer)
+        errors::from_response(answer)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -11,13 +11,13 @@ pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
-/// Whether a model is known to belong to Gemini 3 or later.
-pub(super) fn is_third(model: &str) -> bool {
+/// Returns whether a model is known to belong to Gemini 3 or later.
+pub(super) fn is_gemini_3(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (3, 0))
 }
 
-/// Whether a model draws images into its replies: the names of those models say so.
-pub(super) fn draws(model: &str) -> bool {
+/// Returns whether a model generates images in its replies, by its name.
+pub(super) fn is_image_model(model: &str) -> bool {
     model.contains("gemini") && model.contains("-image")
 }
 
@@ -34,12 +34,12 @@ pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
     }
     let shown = level != Thinking::None;
     if version >= (3, 0) {
-        return Some(json!({"includeThoughts": shown, "thinkingLevel": word(model, version, level)}));
+        return Some(json!({"includeThoughts": shown, "thinkingLevel": level_word(model, version, level)}));
     }
     Some(json!({"includeThoughts": shown, "thinkingBudget": budget(model, level)}))
 }
 
-fn word(model: &str, version: (u32, u32), level: Thinking) -> &'static str {
+fn level_word(model: &str, version: (u32, u32), level: Thinking) -> &'static str {
     let is_pro = model.contains("-pro");
     let knows_minimal = !is_pro && version < (3, 7);
     match level {
@@ -102,6 +102,10 @@ mod tests {
         for model in ["gemini-2.0-flash", "gemini-1.5-pro", "gemma-3-27b", "gemini-2.5-flash-image"] {
             assert_eq!(thinking(model, T::High), None, "{model}");
         }
-        assert!(is_third("gemini-3.1-pro") && !is_third("gemini-2.5-pro") && !is_third("gemini-pro-latest"));
+        assert!(
+            is_gemini_3("gemini-3.1-pro")
+                && !is_gemini_3("gemini-2.5-pro")
+                && !is_gemini_3("gemini-pro-latest")
+        );
     }
 }

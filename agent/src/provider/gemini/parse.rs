@@ -12,14 +12,16 @@ use crate::model::{
     ManagedTool, ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, Thinking, ToolChoice,
 };
 use crate::provider::Protocol as _;
-use crate::provider::parts::{Object, Source, mark_first, merge_options_for, name_protocol, take_text, text};
+use crate::provider::parts::{
+    JsonObject, JsonSource, mark_assistant_first, merge_options_for, name_protocol, take_text, text,
+};
 use crate::provider::tools::read_tool;
 
 fn invalid(what: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, what)
 }
 
-/// The model is in the path, not in the body: its name is empty here.
+/// Parses a request. The name of the model is empty, because it is in the path and not in the body.
 pub(super) fn request(
     protocol: &Gemini,
     provider: &str,
@@ -28,11 +30,11 @@ pub(super) fn request(
     let given = body.as_object().ok_or_else(|| invalid("a request is a JSON object"))?;
     let contents = given.get("contents").and_then(Value::as_array);
     let contents = contents.ok_or_else(|| invalid("the request has no `contents`"))?;
-    let mut reader = Reader { provider, calls: VecDeque::new(), minted: 0, messages: Vec::new() };
+    let mut reader = Reader { provider, calls: VecDeque::new(), generated_ids: 0, messages: Vec::new() };
     for content in contents {
         reader.content(content)?;
     }
-    mark_first(&mut reader.messages, provider);
+    mark_assistant_first(&mut reader.messages, provider);
     name_protocol(&mut reader.messages, provider, protocol.api(), "");
     let mut request = ModelRequest::new(reader.messages);
     request.system = given.get("systemInstruction").and_then(system).map(Into::into);
@@ -85,8 +87,8 @@ pub(super) fn request(
     Ok((model, request))
 }
 
-/// Parses a function, with either spelling of its schema's field.
-fn declaration(tool: &Value) -> Option<crate::ToolDefinition> {
+/// Parses a function, with any spelling of its schema's field.
+fn declaration(tool: &Value) -> Option<crate::tool::definition::ToolDefinition> {
     ["parametersJsonSchema", "parameters_json_schema", "parameters"]
         .iter()
         .find_map(|key| read_tool(tool, key))
@@ -112,28 +114,28 @@ struct Reader<'a> {
     provider: &'a str,
     /// The calls of the model's last content that have no result yet: id and name.
     calls: VecDeque<(String, String)>,
-    minted: usize,
+    generated_ids: usize,
     messages: Vec<Message>,
 }
 
-/// The fields of a content other than its usual role and its parts.
-fn rest_of(content: &Value, role: &str) -> Object {
+/// Returns the fields of a content other than its usual role and its parts.
+fn other_fields(content: &Value, role: &str) -> JsonObject {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
         None => drop(rest.insert("no_role".to_owned(), true.into())),
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // An empty content is kept as it was.
+    // An empty list of parts is kept.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }
     rest
 }
 
-/// Records the position of a message: at the start of a content, or within the current one.
-fn place(rest: Option<Object>, is_result: bool) -> Object {
-    let mut data = Object::new();
+/// Returns provider data with the position of a message: at the start of a content, or within the current one.
+fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
+    let mut data = JsonObject::new();
     if rest.is_none() || is_result {
         data.insert("joined".to_owned(), rest.is_none().into());
     }
@@ -147,76 +149,78 @@ impl Reader<'_> {
     fn content(&mut self, content: &Value) -> Result<(), ModelError> {
         let list = content.get("parts").and_then(Value::as_array).cloned().unwrap_or_default();
         match text(content, "role") {
-            Some("model") => self.reply(list, rest_of(content, "model")),
-            Some("user" | "function") | None => self.said(list, rest_of(content, "user")),
+            Some("model") => self.reply(list, other_fields(content, "model")),
+            Some("user" | "function") | None => self.user_content(list, other_fields(content, "user")),
             Some(other) => return Err(invalid(format!("Gemini has no role `{other}`"))),
         }
         Ok(())
     }
 
-    fn reply(&mut self, list: Vec<Value>, rest: Object) {
+    fn reply(&mut self, list: Vec<Value>, rest: JsonObject) {
         self.calls.clear();
-        let mut read: Vec<Part> =
-            list.into_iter().map(|part| parts::read(self.provider, part, None, Source::Request)).collect();
+        let mut read: Vec<Part> = list
+            .into_iter()
+            .map(|part| parts::read(self.provider, part, None, JsonSource::Request))
+            .collect();
         for part in &mut read {
             let crate::message::Content::ToolCall(call) = &mut part.content else { continue };
             if call.id.is_empty() {
-                self.minted += 1;
-                call.id = format!("call_{}", self.minted);
+                self.generated_ids += 1;
+                call.id = format!("call_{}", self.generated_ids);
             }
             self.calls.push_back((call.id.clone(), call.name.clone()));
         }
         let mut message = AssistantMessage::new(read);
-        message.provider_data = self.data(place(Some(rest), false));
+        message.provider_data = self.data(position_data(Some(rest), false));
         self.messages.push(message.into());
     }
 
-    fn data(&self, data: Object) -> Option<ProviderData> {
+    fn data(&self, data: JsonObject) -> Option<ProviderData> {
         (!data.is_empty()).then(|| ProviderData::new(self.provider, data))
     }
 
-    /// Reads the texts and results of a user's content: each run of texts is a message, and each result is one.
-    fn said(&mut self, list: Vec<Value>, rest: Object) {
+    /// Reads the texts and results of a user's content: each sequence of texts is a message, and each result is one.
+    fn user_content(&mut self, list: Vec<Value>, rest: JsonObject) {
         let mut rest = Some(rest);
-        let mut said: Vec<Part> = Vec::new();
+        let mut user_parts: Vec<Part> = Vec::new();
         for part in list {
             if part.get("functionResponse").is_none() {
-                said.push(self.part(part));
+                user_parts.push(self.part(part));
                 continue;
             }
-            if !said.is_empty() {
-                self.push_said(std::mem::take(&mut said), rest.take());
+            if !user_parts.is_empty() {
+                self.push_user(std::mem::take(&mut user_parts), rest.take());
             }
-            let result = self.result(part, place(rest.take(), true));
+            let result = self.result(part, position_data(rest.take(), true));
             self.messages.push(result.into());
         }
-        if !said.is_empty() || rest.is_some() {
-            self.push_said(said, rest);
+        if !user_parts.is_empty() || rest.is_some() {
+            self.push_user(user_parts, rest);
         }
     }
 
-    fn push_said(&mut self, said: Vec<Part>, rest: Option<Object>) {
-        let mut user = UserMessage::new(said);
-        user.provider_data = self.data(place(rest, false));
+    fn push_user(&mut self, user_parts: Vec<Part>, rest: Option<JsonObject>) {
+        let mut user = UserMessage::new(user_parts);
+        user.provider_data = self.data(position_data(rest, false));
         self.messages.push(user.into());
     }
 
-    /// A part that would not be written as it was read is kept unchanged.
+    /// Reads a part. A part that would not be written back unchanged is kept as it is.
     fn part(&self, value: Value) -> Part {
-        let part = parts::read(self.provider, value.clone(), None, Source::Request);
+        let part = parts::read(self.provider, value.clone(), None, JsonSource::Request);
         match parts::write(&part, self.provider) {
             Ok(Some(written)) if written == value => part,
             _ => Part::opaque(self.provider, value),
         }
     }
 
-    fn result(&mut self, part: Value, mut data: Object) -> ToolResultMessage {
+    fn result(&mut self, part: Value, mut data: JsonObject) -> ToolResultMessage {
         let Value::Object(mut part) = part else {
             return ToolResultMessage::new("", "", OutcomeKind::Completed);
         };
         let mut response = match part.shift_remove("functionResponse") {
             Some(Value::Object(response)) => response,
-            _ => Object::new(),
+            _ => JsonObject::new(),
         };
         let name = take_text(&mut response, "name").unwrap_or_default();
         let given_id = take_text(&mut response, "id");
@@ -224,19 +228,22 @@ impl Reader<'_> {
         let at = by_id.or_else(|| self.calls.iter().position(|(_, known)| *known == name));
         let id = at.and_then(|at| self.calls.remove(at)).map(|(id, _)| id);
         let id = id.or_else(|| given_id.clone()).unwrap_or_default();
-        let answered = response.shift_remove("response");
-        let said = answered.as_ref().unwrap_or(&Value::Null);
-        let failed = text(said, "error");
+        let response_content = response.shift_remove("response");
+        let output = response_content.as_ref().unwrap_or(&Value::Null);
+        let failed = text(output, "error");
         let outcome = if failed.is_some() { OutcomeKind::Failed } else { OutcomeKind::Completed };
-        let words = failed.or_else(|| text(said, "output")).map_or_else(|| said.to_string(), str::to_owned);
+        let words =
+            failed.or_else(|| text(output, "output")).map_or_else(|| output.to_string(), str::to_owned);
         let mut result = ToolResultMessage::new(id, name, outcome).with_content(words);
         data.insert("id".to_owned(), given_id.map(Value::from).unwrap_or_default());
-        match answered {
+        match response_content {
             None => {
                 data.insert("no_response".to_owned(), true.into());
             }
-            Some(answered) if encode::answer(&result.content, &result) != answered => {
-                data.insert("response".to_owned(), answered);
+            Some(response_content)
+                if encode::encode_response(&result.content, &result) != response_content =>
+            {
+                data.insert("response".to_owned(), response_content);
             }
             Some(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Arguments that are streamed value by value, each with its path.
+//! Collects arguments that are streamed value by value, each with its path.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ pub(super) struct PartialArguments {
     root: Value,
     /// The path of the text that continues.
     open: Option<String>,
-    /// The original text of the arguments, as long as they arrived whole.
-    written: Option<String>,
+    /// The original text of the arguments, if they arrived as one value.
+    original: Option<String>,
     /// Number of objects and lists that paths created.
     created: usize,
 }
@@ -29,45 +29,45 @@ impl PartialArguments {
         match (&mut self.root, value) {
             (Value::Object(known), Value::Object(more)) => {
                 known.extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
-                self.written = None;
+                self.original = None;
             }
             (_, Value::Null) => {}
             (root, value) => {
                 *root = value.clone();
-                self.written = text;
+                self.original = text;
             }
         }
     }
 
-    /// Whether a value continues.
+    /// Returns whether the last text is incomplete.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
     pub(super) fn push(&mut self, piece: &Value) {
-        self.written = None;
+        self.original = None;
         let path = text(piece, "jsonPath").unwrap_or("$");
         let value = ["stringValue", "numberValue", "boolValue"].iter().find_map(|key| piece.get(*key));
         let value = value.cloned().unwrap_or(Value::Null);
-        let goes_on = self.open.as_deref() == Some(path);
+        let is_continued = self.open.as_deref() == Some(path);
         self.open = (piece.get("willContinue") == Some(&Value::Bool(true))).then(|| path.to_owned());
-        let steps = steps(path).filter(|steps| self.allows(steps));
-        let steps = steps.unwrap_or_else(|| vec![Step::Key(path.to_owned())]);
-        let mut place = &mut self.root;
+        let steps = parse_path(path).filter(|steps| self.can_place(steps));
+        let steps = steps.unwrap_or_else(|| vec![PathStep::Key(path.to_owned())]);
+        let mut node = &mut self.root;
         for step in steps {
-            place = match step {
-                Step::Key(key) => {
-                    if !place.is_object() {
-                        *place = Value::Object(Map::new());
+            node = match step {
+                PathStep::Key(key) => {
+                    if !node.is_object() {
+                        *node = Value::Object(Map::new());
                     }
-                    let Value::Object(map) = place else { return };
+                    let Value::Object(map) = node else { return };
                     map.entry(key).or_insert(Value::Null)
                 }
-                Step::Index(index) => {
-                    if !place.is_array() {
-                        *place = Value::Array(Vec::new());
+                PathStep::Index(index) => {
+                    if !node.is_array() {
+                        *node = Value::Array(Vec::new());
                     }
-                    let Value::Array(list) = place else { return };
+                    let Value::Array(list) = node else { return };
                     if list.len() == index {
                         list.push(Value::Null);
                     }
@@ -76,15 +76,15 @@ impl PartialArguments {
                 }
             };
         }
-        match (place, value) {
-            (Value::String(before), Value::String(more)) if goes_on => before.push_str(&more),
-            (place, value) => *place = value,
+        match (node, value) {
+            (Value::String(before), Value::String(more)) if is_continued => before.push_str(&more),
+            (node, value) => *node = value,
         }
     }
 
-    /// Whether the value of a path is placed by its steps; otherwise the path becomes a key, which the tool refuses.
-    fn allows(&mut self, steps: &[Step]) -> bool {
-        let Some(missing) = missing(&self.root, steps) else { return false };
+    /// Returns whether a value can be placed at its path. Otherwise the path becomes a key, which the tool refuses.
+    fn can_place(&mut self, steps: &[PathStep]) -> bool {
+        let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);
         if created > MAX_CREATED {
             return false;
@@ -95,7 +95,7 @@ impl PartialArguments {
 
     /// Returns the text of the arguments.
     pub(super) fn into_text(self) -> String {
-        match (self.written, self.root) {
+        match (self.original, self.root) {
             (Some(text), _) => text,
             (None, Value::Null) => String::new(),
             (None, root) if root.as_object().is_some_and(Map::is_empty) => String::new(),
@@ -112,33 +112,33 @@ impl PartialArguments {
     }
 }
 
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
-/// Returns how many steps of a path lead to values that do not exist yet; `None` if an index is neither that of an item nor the
-/// next one, and would create items that were not sent.
-fn missing(root: &Value, steps: &[Step]) -> Option<usize> {
-    let (mut place, mut missing) = (Some(root), 0);
+/// Counts the steps of a path whose values do not exist yet. Returns `None` if an index is neither that of an item nor the next one,
+/// because it would create items that were not sent.
+fn count_missing(root: &Value, steps: &[PathStep]) -> Option<usize> {
+    let (mut node, mut missing) = (Some(root), 0);
     for step in steps {
-        place = match step {
-            Step::Key(key) => place.and_then(|place| place.as_object()?.get(key)),
-            Step::Index(index) => {
-                let list = place.and_then(Value::as_array);
+        node = match step {
+            PathStep::Key(key) => node.and_then(|node| node.as_object()?.get(key)),
+            PathStep::Index(index) => {
+                let list = node.and_then(Value::as_array);
                 if *index > list.map_or(0, Vec::len) {
                     return None;
                 }
                 list.and_then(|list| list.get(*index))
             }
         };
-        missing += usize::from(place.is_none());
+        missing += usize::from(node.is_none());
     }
     Some(missing)
 }
 
-/// Parses `$.a.b[0]['c d']`; `None` for anything that is not such a path.
-fn steps(path: &str) -> Option<Vec<Step>> {
+/// Parses a path such as `$.a.b[0]['c d']`, or returns `None`.
+fn parse_path(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -148,18 +148,18 @@ fn steps(path: &str) -> Option<Vec<Step>> {
         if let Some(after) = rest.strip_prefix('.') {
             let end = after.find(['.', '[']).unwrap_or(after.len());
             let (key, tail) = after.split_at(end);
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(PathStep::Key(key.to_owned()));
             rest = tail;
         } else {
             let after = rest.strip_prefix('[')?;
             let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'));
             if let Some(quote) = quote {
                 let (key, tail) = after.get(1..)?.split_once(quote)?;
-                steps.push(Step::Key(key.to_owned()));
+                steps.push(PathStep::Key(key.to_owned()));
                 rest = tail.strip_prefix(']')?;
             } else {
                 let (index, tail) = after.split_once(']')?;
-                steps.push(Step::Index(index.parse().ok()?));
+                steps.push(PathStep::Index(index.parse().ok()?));
                 rest = tail;
             }
         }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(PartialArguments::default().into_text(), "");
     }
 
-    /// The number of values in a value.
+    /// Counts a value and the values in it.
     fn count(value: &Value) -> usize {
         1 + match value {
             Value::Array(list) => list.iter().map(count).sum(),

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use crate::message::{
     Blob, Content, Media, MediaSource, Part, ProviderData, ProviderTool, ToolArguments, ToolCall,
 };
-use crate::provider::media_types::{Refused, checked, document_text, media_type};
+use crate::provider::media_types::{UnsupportedPart, check_media, document_text, media_type};
 use crate::provider::parts::{
-    Object, Source, add_rest, arguments_object, link_text, resource_text, some_text, take_text, text,
+    JsonObject, JsonSource, add_rest, arguments_object, link_text, resource_text, some_text, take_text, text,
     with_rest,
 };
 
-/// Reads a part of a content. `args` is the text of a call's arguments, where it is known more exactly than its value.
-pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Source) -> Part {
+/// Reads a part of a content. `args` is the original text of a call's arguments, if it is known.
+pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: JsonSource) -> Part {
     let whole = |content: ProviderTool| {
         Part::new(Content::ProviderTool(content))
             .with_provider_data(ProviderData::new(provider, part.clone()))
@@ -27,18 +27,18 @@ pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: So
     }
     let Value::Object(mut fields) = part.clone() else { return Part::opaque(provider, part) };
     let Some(content) = content(&mut fields, args, source) else { return Part::opaque(provider, part) };
-    if source == Source::Reply {
+    if source == JsonSource::Reply {
         fields.retain(|_, value| !value.is_null());
     }
     with_rest(Part::new(content), provider, fields, source)
 }
 
 /// Takes the neutral content of a part out of its fields.
-fn content(fields: &mut Object, args: Option<String>, source: Source) -> Option<Content> {
+fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) -> Option<Content> {
     if let Some(Value::Object(call)) = fields.get_mut("functionCall") {
         let name = take_text(call, "name")?;
         let value = call.shift_remove("args").filter(|value| !value.is_null());
-        if value.is_none() && source == Source::Request {
+        if value.is_none() && source == JsonSource::Request {
             call.insert("args".to_owned(), Value::Null);
         }
         let arguments = match (args, value) {
@@ -71,8 +71,8 @@ fn content(fields: &mut Object, args: Option<String>, source: Source) -> Option<
     })
 }
 
-/// Reads an image, audio or document; `None` if it would not be written as it was read.
-fn media(fields: &Object) -> Option<Media> {
+/// Reads an image, audio or document, or returns `None` if it would not be written back unchanged.
+fn media(fields: &JsonObject) -> Option<Media> {
     let media = if let Some(data) = fields.get("inlineData") {
         Media::data(Blob::from_base64(text(data, "data")?).ok()?, text(data, "mimeType")?)
     } else {
@@ -87,7 +87,7 @@ fn media(fields: &Object) -> Option<Media> {
     (fields.get(key) == Some(&written)).then_some(media)
 }
 
-/// The media of Gemini. Video is a document here.
+/// The media types that Gemini accepts. A video is a document here.
 ///
 /// Source: Google's pages on [images](https://ai.google.dev/gemini-api/docs/image-understanding),
 /// [audio](https://ai.google.dev/gemini-api/docs/audio), [documents](https://ai.google.dev/gemini-api/docs/document-processing)
@@ -108,13 +108,13 @@ const AUDIO: &[&str] = &[
 ];
 const DOCUMENTS: &[&str] = &["application/pdf", "text/*", "video/*"];
 
-/// Writes a document. Text of other types than Gemini's is plain text.
-fn document(media: &Media) -> Result<Cow<'_, Media>, Refused> {
+/// Writes a document. Text of a type that Gemini does not accept is sent as plain text.
+fn document(media: &Media) -> Result<Cow<'_, Media>, UnsupportedPart> {
     let is_other = media_type(media).is_some_and(|mime| !mime.starts_with("text/"));
     if is_other && document_text(media).is_some() {
         return Ok(Cow::Owned(Media { mime_type: Some("text/plain".to_owned()), ..media.clone() }));
     }
-    checked(media, "a document", DOCUMENTS)
+    check_media(media, "a document", DOCUMENTS)
 }
 
 fn write_media(media: &Media) -> (&'static str, Value) {
@@ -157,11 +157,12 @@ fn provider_tool(part: &Value) -> Option<ProviderTool> {
     Some(tool)
 }
 
-/// Writes a part for Gemini. `None` for parts that must not or need not be sent: empty text, and thinking and tools of other providers.
+/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty text, and thinking and tools of other
+/// providers.
 ///
 /// # Errors
 /// Returns the kind of the part, if Gemini does not accept it.
-pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refused> {
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let media = |media: Cow<'_, Media>| {
         let (key, value) = write_media(&media);
@@ -183,8 +184,8 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refuse
         Content::ToolCall(call) => {
             json!({"functionCall": {"name": call.name, "args": arguments_object(&call.args)}})
         }
-        Content::Image(image) => media(checked(image, "an image", IMAGES)?),
-        Content::Audio(sound) => media(checked(sound, "sound", AUDIO)?),
+        Content::Image(image) => media(check_media(image, "an image", IMAGES)?),
+        Content::Audio(sound) => media(check_media(sound, "sound", AUDIO)?),
         Content::Document(file) => media(document(file)?),
         Content::Resource(resource) => {
             let text = resource_text(resource).ok_or("a resource that is not text")?;

@@ -1,14 +1,14 @@
-//! Own recordings of everything at once, read and written back.
+//! Recordings with every feature of the protocol, read and written back.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ToolDefinition;
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage};
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
+use crate::tool::definition::ToolDefinition;
 
 fn api() -> Gemini {
     Gemini::default()
@@ -60,7 +60,7 @@ fn streamed() -> Vec<Value> {
 }
 
 #[test]
-fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
+fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let mut whole = chunk(&parts());
     whole["candidates"][0]["finishReason"] = json!("STOP");
     whole["candidates"][0]["groundingMetadata"] = json!({"webSearchQueries": ["rust"]});
@@ -88,7 +88,7 @@ fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
     let request =
         ModelRequest::new([Message::user("Hi"), whole.into(), first, second, Message::user("And?")]);
     let written = body(&api(), "gemini-3-pro", &request);
-    // A thought without a signature need not go back; all results stand in one content, with the ids that came.
+    // A thought without a signature is not sent back. All results are in one content, with their original ids.
     assert_eq!(written["contents"][1], json!({"role": "model", "parts": parts()[1..]}));
     assert_eq!(
         written["contents"][2]["parts"],
@@ -96,7 +96,7 @@ fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
             {"functionResponse": {"name": "t", "response": {"output": "3"}}}])
     );
     assert_eq!(written["contents"][3], json!({"role": "user", "parts": [{"text": "And?"}]}));
-    // To another provider nothing foreign goes; Gemini 3 is told that the call has no signature.
+    // Another provider gets nothing of its state. Gemini 3 gets the placeholder for a call without a signature.
     let foreign = api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().body;
     assert_eq!(
         foreign["contents"][1]["parts"],
@@ -152,13 +152,13 @@ fn arguments_are_kept_as_they_were_written_and_put_together_from_pieces() {
         [("f", r#"{"city":"Boston"}"#), ("g", "{}")]
     );
     assert_eq!(whole.content[0].provider_data.as_ref().unwrap().data["thoughtSignature"], "QQ==");
-    // Cut in the middle of the pieces: no call.
+    // A stream that ends in the middle of the pieces has no call.
     let (partial, error) = read(&api(), "test", 200, stream(&chunks[..2]).as_bytes());
     assert_eq!((partial.tool_calls().count(), error.unwrap().kind()), (0, K::Protocol));
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn stop_reasons_are_distinguished() {
     for (word, reason) in [
         ("STOP", StopReason::Stop),
         ("MAX_TOKENS", StopReason::MaxTokens),
@@ -176,7 +176,7 @@ fn ends_are_told_apart() {
         assert_eq!((reply.stop_reason, reply.usage.input), (StopReason::ContentFilter, 5));
         assert_eq!(reply.error.as_deref(), Some("PROHIBITED_CONTENT"));
     }
-    // A proxy that says no reason.
+    // A proxy that leaves the finish reason out.
     let open = stream(&[chunk(&[json!({"text": "Hi"})])]);
     let (partial, error) = read(&api(), "test", 200, open.as_bytes());
     assert_eq!((partial.text().as_str(), error.unwrap().kind()), ("Hi", K::Protocol));
@@ -184,7 +184,7 @@ fn ends_are_told_apart() {
 }
 
 #[test]
-fn errors_are_told_apart() {
+fn errors_are_distinguished() {
     for (status, word, message, expected, retryable) in [
         (400, "INVALID_ARGUMENT", "bad", K::InvalidRequest, false),
         (
@@ -355,7 +355,7 @@ fn versions_schemas_and_caches_have_their_own_forms() {
 }
 
 #[test]
-fn what_cannot_be_said_is_an_error_that_says_so() {
+fn unsupported_requests_are_refused_with_a_reason() {
     let info = ModelInfo::new("test", Gemini::API, "m");
     let refused = |request: ModelRequest| api().encode(&info, &request).unwrap_err().message().to_owned();
     assert!(refused(ModelRequest::default().with_stop(["1", "2", "3", "4", "5", "6"])).contains("at most 5"));

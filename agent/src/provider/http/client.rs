@@ -1,4 +1,4 @@
-//! Sends one request and receives one answer, over reqwest.
+//! Sends one request and receives one response, over reqwest.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::options::{HttpOptions, Proxy};
-use super::secret::{Secret, searched};
-use super::traffic::Tap;
+use super::secret::{Secret, searchable};
+use super::traffic::TrafficReporter;
 use crate::address::shown_address;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::provider::HttpRequest;
@@ -37,7 +37,7 @@ pub struct HttpClient {
     options: HttpOptions,
 }
 
-/// An answer whose body is being received.
+/// A response whose body is being received.
 ///
 /// ```
 /// use agent::provider::HttpRequest;
@@ -72,10 +72,10 @@ pub struct HttpAnswer {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
     idle: Duration,
-    /// The time at which waiting ends in any case.
+    /// The time at which waiting ends.
     deadline: Instant,
     secrets: Vec<Secret>,
-    tap: Option<Tap>,
+    tap: Option<TrafficReporter>,
 }
 
 impl HttpClient {
@@ -138,13 +138,13 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request, and repeats it as the options say, until an answer begins that should be read: any status except 408,
-    /// 409, 429 and 5xx, unless `x-should-retry` says otherwise. The last answer is returned whatever its status.
+    /// Sends a request, and retries it within the limits of the options, until a response begins whose status is not 408, 409, 429 or
+    /// 5xx, unless `x-should-retry` says otherwise. The last response is returned whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
     ///
     /// # Errors
-    /// Fails when no answer began.
+    /// Fails when no response began.
     pub async fn send(
         &self,
         base_url: &str,
@@ -160,7 +160,8 @@ impl HttpClient {
                 Ok(answer) => answer.failure(),
                 Err(error) => Some(error.clone()),
             };
-            let delay = error.as_ref().and_then(|error| super::retry::delay(&self.options, number, error));
+            let delay =
+                error.as_ref().and_then(|error| super::retry::retry_delay(&self.options, number, error));
             let Some(delay) = delay.filter(|delay| Instant::now() + *delay < deadline) else { return answer };
             number += 1;
             tracing::warn!(url = shown_address(&url), retry = number, ?delay, "the request is sent again");
@@ -169,13 +170,13 @@ impl HttpClient {
         }
     }
 
-    /// Returns when waiting ends for a request that begins now.
+    /// Returns the deadline of a request that begins now.
     pub(super) fn deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.options.total_timeout).unwrap_or(now + Duration::from_secs(86_400))
     }
 
-    /// Whether bodies of requests are logged.
+    /// Returns whether bodies of requests are logged.
     pub(super) fn logs_bodies() -> bool {
         tracing::enabled!(tracing::Level::DEBUG)
     }
@@ -192,7 +193,7 @@ impl HttpClient {
         let body = request.body.to_string();
         let shown = shown_address(url);
         tracing::debug!(url = shown, body = logged, bytes = body.len(), "request");
-        let told = self.options.on_traffic.is_some().then(|| body.clone());
+        let reported_body = self.options.on_traffic.is_some().then(|| body.clone());
         let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
@@ -211,10 +212,11 @@ impl HttpClient {
         let headers = names
             .map(|name| (name.to_owned(), "[redacted]".to_owned()))
             .chain(request.headers.iter().cloned());
-        let headers = told.is_some().then(|| headers.collect());
-        let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| bare(secret)).collect();
-        let mut tap = self.options.on_traffic.as_ref().map(|listener| Tap::new(listener, &secrets));
-        if let (Some(tap), Some(headers), Some(body)) = (&tap, headers, told) {
+        let headers = reported_body.is_some().then(|| headers.collect());
+        let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| secret_forms(secret)).collect();
+        let mut tap =
+            self.options.on_traffic.as_ref().map(|listener| TrafficReporter::new(listener, &secrets));
+        if let (Some(tap), Some(headers), Some(body)) = (&tap, headers, reported_body) {
             tap.request(request.method, &shown, headers, &body);
         }
         let first = self.options.first_byte_timeout.saturating_add(self.options.connect_timeout);
@@ -223,8 +225,11 @@ impl HttpClient {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(transport_error(error, &shown, &secrets)),
             Err(_) => {
-                let message =
-                    if limit == deadline { "no answer within the total time" } else { "no answer in time" };
+                let message = if limit == deadline {
+                    "no response within the total time"
+                } else {
+                    "no response in time"
+                };
                 Err(ModelError::new(ModelErrorKind::Timeout, message))
             }
         };
@@ -267,9 +272,9 @@ impl HttpAnswer {
             }
             Err(_) => {
                 let message = if limit == self.deadline {
-                    "the answer took longer than the total time".to_owned()
+                    "the response took longer than the total time".to_owned()
                 } else {
-                    format!("the answer stalled: nothing came for {:?}", self.idle)
+                    format!("the response stalled: nothing was received for {:?}", self.idle)
                 };
                 Err(ModelError::new(ModelErrorKind::Timeout, message).with_status(self.status()))
             }
@@ -292,8 +297,9 @@ impl HttpAnswer {
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
         let answer = crate::provider::Answer::new(status, &self.headers, b"");
-        (status >= 300)
-            .then(|| crate::provider::failure::of_answer(&answer, crate::provider::failure::Said::default()))
+        (status >= 300).then(|| {
+            crate::provider::failure::from_response(&answer, crate::provider::failure::ErrorReport::default())
+        })
     }
 }
 
@@ -311,34 +317,34 @@ impl fmt::Debug for HttpAnswer {
     }
 }
 
-/// What must not be shown: the value of the header, and the key in it.
-fn bare(secret: &Secret) -> Vec<Secret> {
+/// Returns the texts that must not be shown: the value of the header, and the key in it.
+fn secret_forms(secret: &Secret) -> Vec<Secret> {
     let key = secret.expose().rsplit(' ').next().unwrap_or_default();
     if key == secret.expose() { vec![secret.clone()] } else { vec![secret.clone(), key.into()] }
 }
 
-/// `place` is the URL as it may be shown.
-fn transport_error(error: reqwest::Error, place: &str, secrets: &[Secret]) -> ModelError {
+/// Creates the error for a failed connection. `address` is the URL as it may be shown.
+fn transport_error(error: reqwest::Error, address: &str, secrets: &[Secret]) -> ModelError {
     let error = error.without_url();
     let (kind, message) = if error.is_timeout() {
-        (ModelErrorKind::Timeout, format!("{place} could not be reached in time"))
+        (ModelErrorKind::Timeout, format!("{address} could not be reached in time"))
     } else if error.is_builder() {
         (
             ModelErrorKind::InvalidRequest,
-            format!("the request cannot be sent: a header, or {place}, is malformed"),
+            format!("the request cannot be sent: a header, or {address}, is malformed"),
         )
     } else if error.is_connect() {
-        (ModelErrorKind::Connection, format!("{place} could not be reached{}", because(&error)))
+        (ModelErrorKind::Connection, format!("{address} could not be reached{}", system_reason(&error)))
     } else if error.is_body() || error.is_decode() {
-        (ModelErrorKind::Connection, "the connection broke in the middle of the answer".to_owned())
+        (ModelErrorKind::Connection, "the connection broke in the middle of the response".to_owned())
     } else {
-        (ModelErrorKind::Connection, format!("the connection to {place} broke{}", because(&error)))
+        (ModelErrorKind::Connection, format!("the connection to {address} broke{}", system_reason(&error)))
     };
-    ModelError::new(kind, message).with_source(error).without_secrets(&searched(secrets))
+    ModelError::new(kind, message).with_source(error).without_secrets(&searchable(secrets))
 }
 
-/// The system's message, at the end of the chain of sources: `: Connection refused (os error 111)`.
-fn because(error: &reqwest::Error) -> String {
+/// Returns the system's message from the end of the chain of sources: `: Connection refused (os error 111)`.
+fn system_reason(error: &reqwest::Error) -> String {
     let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
     let of_system = sources.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
     of_system.map(|error| format!(": {error}")).unwrap_or_default()
@@ -349,7 +355,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_client_of_ones_own_asks() {
+    async fn a_custom_client_sends_requests() {
         use std::io::{Read as _, Write as _};
 
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -9,43 +9,43 @@ use futures_util::stream::unfold;
 use tokio::time::Instant;
 
 use super::client::HttpAnswer;
-use super::model::Inner;
+use super::model::ModelEndpoint;
 use super::options::{Retry, UsageReport};
 use super::restore::NullRestorer;
 use super::retry;
-use super::secret::{Secret, searched};
+use super::secret::{Secret, searchable};
 use crate::address::shown_address;
 use crate::message::Usage;
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 use crate::provider::{HttpRequest, ReplyReader};
 use crate::tool::secrets::SecretArguments;
 
-/// One reply, with as many attempts as it takes. Dropping it ends the exchange.
+/// The attempts for one reply. Dropping it ends the exchange.
 pub(super) struct Exchange {
-    model: Arc<Inner>,
+    model: Arc<ModelEndpoint>,
     request: HttpRequest,
     deadline: Option<Instant>,
     retries: u32,
-    phase: Phase,
+    phase: ExchangePhase,
     /// Events that were read and not yet returned.
     events: VecDeque<ModelEvent>,
     /// Whether an event was returned; after that there are no retries.
-    delivered: bool,
+    has_delivered: bool,
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
-    shown: ShownRequest,
+    shown: LoggableRequest,
 }
 
-/// What may be shown of a request.
+/// The parts of a request that may be shown.
 #[derive(Default)]
-pub(super) struct ShownRequest {
-    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be made.
+pub(super) struct LoggableRequest {
+    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
     pub(super) body: Option<String>,
     /// The request, if calls in it may have secrets, which the provider may quote in an error.
     pub(super) quotable: Option<ModelRequest>,
 }
 
-enum Phase {
+enum ExchangePhase {
     Start,
     Pause(Duration),
     Reading(Box<(HttpAnswer, ReplyReader)>, Vec<Secret>),
@@ -56,14 +56,14 @@ enum Phase {
 
 impl Exchange {
     pub(super) fn new(
-        model: Arc<Inner>,
+        model: Arc<ModelEndpoint>,
         request: Result<HttpRequest, ModelError>,
         restorer: Option<NullRestorer>,
-        shown: ShownRequest,
+        shown: LoggableRequest,
     ) -> Self {
         let (request, phase) = match request {
-            Ok(request) => (request, Phase::Start),
-            Err(error) => (HttpRequest::post("", serde_json::Value::Null), Phase::Failed(error)),
+            Ok(request) => (request, ExchangePhase::Start),
+            Err(error) => (HttpRequest::post("", serde_json::Value::Null), ExchangePhase::Failed(error)),
         };
         Self {
             model,
@@ -72,7 +72,7 @@ impl Exchange {
             retries: 0,
             phase,
             events: VecDeque::new(),
-            delivered: false,
+            has_delivered: false,
             usage: None,
             restorer,
             shown,
@@ -80,7 +80,7 @@ impl Exchange {
     }
 
     /// Disables retries, for a caller that retries by itself.
-    pub(super) fn in_one_attempt(mut self) -> Self {
+    pub(super) fn without_retries(mut self) -> Self {
         self.retries = u32::MAX;
         self
     }
@@ -91,45 +91,45 @@ impl Exchange {
 
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
-            let is_held = !self.delivered && matches!(self.phase, Phase::Reading(..));
+            let is_held = !self.has_delivered && matches!(self.phase, ExchangePhase::Reading(..));
             if (!is_held || self.events.iter().any(is_content))
                 && let Some(event) = self.next_event()
             {
                 return Some(Ok(event));
             }
-            match std::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::Over => return None,
-                Phase::Complete => self.report_usage(),
-                Phase::Failed(error) => {
+            match std::mem::replace(&mut self.phase, ExchangePhase::Over) {
+                ExchangePhase::Over => return None,
+                ExchangePhase::Complete => self.report_usage(),
+                ExchangePhase::Failed(error) => {
                     self.report_usage();
                     return Some(Err(error));
                 }
-                Phase::Start => self.phase = self.start().await,
-                Phase::Pause(delay) => {
+                ExchangePhase::Start => self.phase = self.start().await,
+                ExchangePhase::Pause(delay) => {
                     tokio::time::sleep(delay).await;
-                    self.phase = Phase::Start;
+                    self.phase = ExchangePhase::Start;
                 }
-                Phase::Reading(reading, secrets) => self.read(reading, secrets).await,
+                ExchangePhase::Reading(reading, secrets) => self.read_piece(reading, secrets).await,
             }
         }
     }
 
     fn next_event(&mut self) -> Option<ModelEvent> {
         let event = self.events.pop_front()?;
-        self.delivered = true;
+        self.has_delivered = true;
         if let ModelEvent::Usage { usage } = &event {
             self.usage = Some(usage.clone());
         }
         Some(event)
     }
 
-    /// Makes one attempt, until its answer begins.
-    async fn start(&mut self) -> Phase {
+    /// Makes one attempt, until its response begins.
+    async fn start(&mut self) -> ExchangePhase {
         let client = &self.model.client;
         let deadline = *self.deadline.get_or_insert_with(|| client.deadline());
         let secrets = match self.model.secrets(deadline).await {
             Ok(secrets) => secrets,
-            Err(error) => return Phase::Failed(error),
+            Err(error) => return ExchangePhase::Failed(error),
         };
         let url = self.request.url(&self.model.base_url);
         let secrets: Vec<(&str, Secret)> =
@@ -140,14 +140,14 @@ impl Exchange {
                 let reader = ReplyReader::new(protocol, info, answer.status(), answer.headers().to_vec());
                 let reader = reader.with_limits(client.options().limits);
                 let shown = answer.secrets().to_vec();
-                Phase::Reading(Box::new((answer, reader)), shown)
+                ExchangePhase::Reading(Box::new((answer, reader)), shown)
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.handle_failure(error),
         }
     }
 
-    /// Reads one piece of the answer.
-    async fn read(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
+    /// Reads one piece of the response.
+    async fn read_piece(&mut self, mut reading: Box<(HttpAnswer, ReplyReader)>, secrets: Vec<Secret>) {
         let (answer, reader) = &mut *reading;
         let mut events = Vec::new();
         let chunk = answer.chunk().await;
@@ -156,8 +156,8 @@ impl Exchange {
             Ok(Some(bytes)) => match reader.push(&bytes, &mut events) {
                 Ok(()) if reader.is_complete() => reading.1.finish(protocol, &mut events),
                 Ok(()) => {
-                    self.take(events.into_iter());
-                    self.phase = Phase::Reading(reading, secrets);
+                    self.queue_events(events.into_iter());
+                    self.phase = ExchangePhase::Reading(reading, secrets);
                     return;
                 }
                 Err(error) => Err(error),
@@ -165,17 +165,17 @@ impl Exchange {
             Ok(None) => reading.1.finish(protocol, &mut events),
             Err(error) => reading.1.break_off(protocol, error, &mut events),
         };
-        self.take(events.into_iter());
+        self.queue_events(events.into_iter());
         self.phase = match end {
-            Ok(()) => Phase::Complete,
+            Ok(()) => ExchangePhase::Complete,
             Err(error) => {
-                let place = shown_address(&self.request.url(&self.model.base_url));
-                self.failed(error.asked_at(&place).without_secrets(&searched(&secrets)))
+                let address = shown_address(&self.request.url(&self.model.base_url));
+                self.handle_failure(error.with_address(&address).without_secrets(&searchable(&secrets)))
             }
         };
     }
 
-    fn take(&mut self, events: impl Iterator<Item = ModelEvent>) {
+    fn queue_events(&mut self, events: impl Iterator<Item = ModelEvent>) {
         let prices = self.model.facts.as_ref().and_then(|facts| facts.prices);
         let events = events.map(|mut event| {
             if let (ModelEvent::Usage { usage }, Some(prices)) = (&mut event, prices) {
@@ -189,8 +189,8 @@ impl Exchange {
         }
     }
 
-    /// Decides what follows a failure: another attempt, unless an event was returned or is about to be.
-    fn failed(&mut self, error: ModelError) -> Phase {
+    /// Decides what follows a failure: another attempt, unless an event was or will be returned.
+    fn handle_failure(&mut self, error: ModelError) -> ExchangePhase {
         let error = match &self.shown.quotable {
             Some(request) => {
                 let secrets = SecretArguments::new([request.tools.clone()]).texts(&*request.messages);
@@ -199,11 +199,11 @@ impl Exchange {
             None => error,
         };
         let options = self.model.client.options();
-        let untouched = !self.delivered && !self.events.iter().any(is_content);
-        let delay = retry::delay(options, self.retries, &error).filter(|_| untouched);
+        let untouched = !self.has_delivered && !self.events.iter().any(is_content);
+        let delay = retry::retry_delay(options, self.retries, &error).filter(|_| untouched);
         let in_time =
             |delay: &Duration| self.deadline.is_none_or(|deadline| Instant::now() + *delay < deadline);
-        let Some(delay) = delay.filter(in_time) else { return Phase::Failed(error) };
+        let Some(delay) = delay.filter(in_time) else { return ExchangePhase::Failed(error) };
         self.retries += 1;
         self.events.clear();
         self.restorer.iter_mut().for_each(NullRestorer::clear);
@@ -219,7 +219,7 @@ impl Exchange {
         if let Some(listener) = &options.on_retry {
             listener.notify(|listener| listener(&retry));
         }
-        Phase::Pause(delay)
+        ExchangePhase::Pause(delay)
     }
 
     fn report_usage(&self) {
@@ -231,7 +231,7 @@ impl Exchange {
     }
 }
 
-/// Whether an event is more than the start of a reply.
+/// Returns whether an event is more than the start of a reply.
 fn is_content(event: &ModelEvent) -> bool {
     !matches!(
         event,

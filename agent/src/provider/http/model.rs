@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::subscriber::NoSubscriber;
 
 use super::client::HttpClient;
-use super::exchange::{Exchange, ShownRequest};
+use super::exchange::{Exchange, LoggableRequest};
 use super::options::HttpOptions;
 use super::restore::NullRestorer;
 use super::secret::{ApiKey, Secret};
@@ -37,10 +37,10 @@ use crate::tool::secrets::SecretArguments;
 /// ```
 #[derive(Clone)]
 pub struct HttpModel {
-    inner: Arc<Inner>,
+    inner: Arc<ModelEndpoint>,
 }
 
-pub(super) struct Inner {
+pub(super) struct ModelEndpoint {
     pub(super) info: ModelInfo,
     pub(super) facts: Option<ModelFacts>,
     pub(super) protocol: Arc<dyn Protocol>,
@@ -183,7 +183,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the key, or where it comes from. By default the provider's environment variable is read.
+    /// Sets the key or its source. By default the provider's environment variable is read.
     pub fn key(mut self, key: impl Into<ApiKey>) -> Self {
         self.key = Some(key.into());
         self
@@ -237,7 +237,7 @@ impl HttpModelBuilder {
     }
 
     /// Sets what the model can do. By default this follows from its name, except that a model at [another
-    /// address](Self::base_url) than the provider's own is not assumed to keep to a schema for its reply.
+    /// address](Self::base_url) than the provider's own is not assumed to follow a schema for its reply.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -284,7 +284,7 @@ impl HttpModelBuilder {
         };
         let by_name = protocol.capabilities(&model);
         let capabilities = self.capabilities.unwrap_or(Capabilities {
-            // Servers that speak a provider's protocol often accept a schema for the reply and do not keep to it.
+            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it.
             native_output: by_name.native_output && self.base_url.is_none(),
             ..by_name
         });
@@ -313,12 +313,12 @@ impl HttpModelBuilder {
         };
         let (secret, headers): (Vec<_>, Vec<_>) = headers.into_iter().partition(|(name, _)| is_secret(name));
         let secret_headers = secret.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let inner = Inner { info, facts, protocol, client, base_url, key, headers, secret_headers };
+        let inner = ModelEndpoint { info, facts, protocol, client, base_url, key, headers, secret_headers };
         Ok(HttpModel { inner: Arc::new(inner) })
     }
 }
 
-impl Inner {
+impl ModelEndpoint {
     /// Returns the headers that must not be shown.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
         let late =
@@ -330,7 +330,7 @@ impl Inner {
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-        let mut http = self.protocol.encode(&self.info, &told(request))?;
+        let mut http = self.protocol.encode(&self.info, &with_edit_notes(request))?;
         http.headers.extend(self.headers.iter().cloned());
         if let Some(key) = &cx.key {
             http = http.with_header("idempotency-key", key.to_string());
@@ -338,12 +338,12 @@ impl Inner {
         Ok(http)
     }
 
-    /// Returns what may be shown of the request, which was encoded as `http`.
-    fn shown(&self, request: &ModelRequest, http: Option<&HttpRequest>) -> ShownRequest {
+    /// Returns the parts of the request that may be shown. `http` is the encoded request.
+    fn loggable_request(&self, request: &ModelRequest, http: Option<&HttpRequest>) -> LoggableRequest {
         let secrets = SecretArguments::new([request.tools.clone()]);
         let quotable = secrets.is_needed().then(|| request.clone());
         let body = HttpClient::logs_bodies().then(|| {
-            // Of a call whose tool is not in the request it is not known what is secret.
+            // The secrets of a call are unknown if its tool is not in the request.
             let secrets = secrets.hiding_unknown();
             let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
             let is_same = messages.iter().zip(&*request.messages).all(|(one, other)| Arc::ptr_eq(one, other));
@@ -352,17 +352,17 @@ impl Inner {
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
-            // What the encoder has to say, it has said.
-            let encode = || self.protocol.encode(&self.info, &told(&request));
+            // The encoder logged its warnings before.
+            let encode = || self.protocol.encode(&self.info, &with_edit_notes(&request));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.body.to_string())
         });
-        ShownRequest { body: body.flatten(), quotable }
+        LoggableRequest { body: body.flatten(), quotable }
     }
 }
 
-/// Returns the request with notes for the model: results say where a person changed their call.
-fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
+/// Adds notes for the model to the results of calls that a person changed.
+fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     let is_changed =
         |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());
     if !request.messages.iter().any(is_changed) {
@@ -379,7 +379,7 @@ fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
                 result.edited_args = Some(shown);
             }
             let content = result.told().into_owned();
-            Arc::new(result.with_content(joined(content)).into())
+            Arc::new(result.with_content(join_texts(content)).into())
         }
         _ => message.clone(),
     });
@@ -387,8 +387,8 @@ fn told(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     Cow::Owned(request)
 }
 
-/// Plain texts as one text, a line each: not every server takes a list in a result.
-fn joined(content: Vec<Part>) -> Vec<Part> {
+/// Joins plain texts into one text, a line each, because not every server accepts a list in a result.
+fn join_texts(content: Vec<Part>) -> Vec<Part> {
     let is_plain =
         |part: &Part| part.provider_data.is_none() && part.cache.is_none() && part.extra.is_empty();
     let texts: Option<Vec<&str>> =
@@ -403,9 +403,9 @@ impl Model for HttpModel {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
         let http = self.inner.encode(cx, request);
-        let shown = self.inner.shown(request, http.as_ref().ok());
+        let shown = self.inner.loggable_request(request, http.as_ref().ok());
         let exchange = Exchange::new(self.inner.clone(), http, restorer, shown);
-        let exchange = if cx.is_retried { exchange.in_one_attempt() } else { exchange };
+        let exchange = if cx.is_retried { exchange.without_retries() } else { exchange };
         ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)
     }
 

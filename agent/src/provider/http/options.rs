@@ -50,9 +50,9 @@ use crate::provider::ReplyLimits;
 pub struct HttpOptions {
     /// Time to establish a connection. Default: 60 s.
     pub connect_timeout: Duration,
-    /// Time from the request to the first byte of the answer. Default: 5 min, because reasoning models are silent for a long time.
+    /// Time from the request to the first byte of the response. Default: 5 min, because reasoning models are silent for a long time.
     pub first_byte_timeout: Duration,
-    /// Time between two pieces of the answer. Default: 5 min.
+    /// Time between two pieces of the response. Default: 5 min.
     pub idle_timeout: Duration,
     /// Total time, including retries and pauses. Default: 1 h.
     pub total_timeout: Duration,
@@ -64,7 +64,7 @@ pub struct HttpOptions {
     pub max_delay: Duration,
     /// Maximum pause that a provider may ask for. If it asks for more, there is no retry. Default: 2 min.
     pub max_asked_delay: Duration,
-    /// Limits on how much of an answer is read.
+    /// Limits on how much of a response is read.
     pub limits: ReplyLimits,
     /// The proxy.
     pub proxy: Proxy,
@@ -130,7 +130,7 @@ pub struct Retry<'a> {
     pub number: u32,
     /// The pause before it.
     pub delay: Duration,
-    /// The error of the attempt before.
+    /// The error of the previous attempt.
     pub error: &'a ModelError,
 }
 
@@ -206,13 +206,13 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the time until the first byte of the answer. Default: 5 min.
+    /// Sets the time until the first byte of the response. Default: 5 min.
     pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.first_byte_timeout = timeout;
         self
     }
 
-    /// Sets the maximum time between two pieces of an answer. Default: 5 min.
+    /// Sets the maximum time between two pieces of a response. Default: 5 min.
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
@@ -230,7 +230,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how much of an answer is read. Default: 256 MiB of a stream, 32 MiB of one document.
+    /// Sets how much of a response is read. Default: 256 MiB of a stream, 32 MiB of one document.
     pub fn with_limits(mut self, limits: ReplyLimits) -> Self {
         self.limits = limits;
         self
@@ -288,7 +288,7 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` with everything that is sent and received: requests with their bodies, answers piece by piece, retries
+    /// Calls `listener` with everything that is sent and received: requests with their bodies, responses piece by piece, retries
     /// included. Keys are masked; the conversation is not, so such a log is as private as the conversation. The function must not
     /// block. If it panics, it is not called again.
     ///

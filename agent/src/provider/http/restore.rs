@@ -1,4 +1,4 @@
-//! Strict schemas require null for a parameter that is left out; this module removes those nulls again.
+//! Removes the nulls that strict schemas require for parameters that are left out.
 
 use std::collections::BTreeMap;
 
@@ -64,10 +64,10 @@ impl NullRestorer {
                     part.provider_data = Some(data.clone());
                 }
             }
-            ModelEvent::ToolCallEnd { content_index } => out.extend(self.restored(*content_index)),
+            ModelEvent::ToolCallEnd { content_index } => out.extend(self.restore_call(*content_index)),
             ModelEvent::Part { content_index, part } if part.as_tool_call().is_some() => {
                 self.calls.insert(*content_index, part.clone());
-                let last = self.restored(*content_index);
+                let last = self.restore_call(*content_index);
                 out.extend([last.unwrap_or(event)]);
                 return;
             }
@@ -81,9 +81,9 @@ impl NullRestorer {
                 self.texts.insert(*content_index, part.clone());
             }
             ModelEvent::Stop { .. } => {
-                out.extend(self.restored_answer());
+                out.extend(self.restore_answer());
                 let open: Vec<usize> = self.calls.keys().copied().collect();
-                out.extend(open.into_iter().filter_map(|index| self.restored(index)));
+                out.extend(open.into_iter().filter_map(|index| self.restore_call(index)));
             }
             _ => {}
         }
@@ -91,7 +91,7 @@ impl NullRestorer {
     }
 
     /// Returns the rewritten answer, if it has such a null. An answer in several texts does not follow a schema.
-    fn restored_answer(&mut self) -> Option<ModelEvent> {
+    fn restore_answer(&mut self) -> Option<ModelEvent> {
         let (content_index, mut part) = self.texts.pop_first().filter(|_| self.texts.is_empty())?;
         let Content::Text(text) = &mut part.content else { return None };
         let restored = restore_nulls(self.answer.as_ref()?, self.dialect, text);
@@ -103,7 +103,7 @@ impl NullRestorer {
     }
 
     /// Returns the rewritten call, if it has such a null.
-    fn restored(&mut self, content_index: usize) -> Option<ModelEvent> {
+    fn restore_call(&mut self, content_index: usize) -> Option<ModelEvent> {
         let mut part = self.calls.remove(&content_index)?;
         let Content::ToolCall(call) = &mut part.content else { return None };
         let plan = self.plans.iter().find(|plan| plan.name() == call.name)?;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn null_for_an_absent_field_of_a_strict_answer_is_absent() {
+    fn nulls_of_absent_fields_are_removed_from_a_strict_answer() {
         assert_eq!(answer(&[r#"{"a": "x", "b": null}"#]), [r#"{"a":"x"}"#]);
         assert!(answer(&[r#"{"a": "x", "b": 3}"#]).is_empty());
         assert!(answer(&["Sorry, null."]).is_empty());

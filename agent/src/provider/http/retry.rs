@@ -7,7 +7,7 @@ use super::options::HttpOptions;
 use crate::model::ModelError;
 
 /// Returns the pause before retry `number` (counted from 0); `None` if there is no retry.
-pub(super) fn delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
+pub(super) fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
     if number >= options.max_retries || !error.is_retryable() {
         return None;
     }
@@ -32,13 +32,13 @@ mod tests {
         let options = HttpOptions::default().with_max_retries(6);
         let error = ModelError::new(ModelErrorKind::Server, "x");
         for (number, most) in [(0, 500), (1, 1000), (2, 2000), (4, 8000), (5, 8000)] {
-            let delay = delay(&options, number, &error).unwrap().as_millis();
+            let delay = retry_delay(&options, number, &error).unwrap().as_millis();
             assert!(delay <= most && delay >= most * 3 / 4, "{number}: {delay}");
         }
-        assert_eq!(delay(&options, 6, &error), None);
+        assert_eq!(retry_delay(&options, 6, &error), None);
         let asked = |seconds| error.clone().with_retry_after(Duration::from_secs(seconds));
-        assert_eq!(delay(&options, 0, &asked(100)), Some(Duration::from_secs(100)));
-        assert_eq!(delay(&options, 0, &asked(121)), None);
-        assert_eq!(delay(&options, 0, &error.clone().with_retryable(false)), None);
+        assert_eq!(retry_delay(&options, 0, &asked(100)), Some(Duration::from_secs(100)));
+        assert_eq!(retry_delay(&options, 0, &asked(121)), None);
+        assert_eq!(retry_delay(&options, 0, &error.clone().with_retryable(false)), None);
     }
 }

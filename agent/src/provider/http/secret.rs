@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::BoxFuture;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::panics::catch_future;
+use crate::tool::BoxFuture;
 
 /// A text that appears in no `Debug` output, log or error.
 ///
@@ -26,12 +26,12 @@ impl Secret {
     }
 }
 
-/// A shorter text stands in ordinary words: taken out of texts, it would only spoil them.
-const MIN_SEARCHED: usize = 8;
+/// The minimum length of a secret that is searched for. A shorter one also occurs in ordinary words, and masking it would garble texts.
+const MIN_SEARCHABLE: usize = 8;
 
-/// The secrets that are searched for in texts, to take them out.
-pub(super) fn searched(secrets: &[Secret]) -> Vec<&str> {
-    secrets.iter().map(Secret::expose).filter(|secret| secret.chars().count() >= MIN_SEARCHED).collect()
+/// Returns the secrets that are searched for and masked in texts.
+pub(super) fn searchable(secrets: &[Secret]) -> Vec<&str> {
+    secrets.iter().map(Secret::expose).filter(|secret| secret.chars().count() >= MIN_SEARCHABLE).collect()
 }
 
 impl fmt::Debug for Secret {
@@ -52,14 +52,14 @@ impl From<String> for Secret {
     }
 }
 
-type Callback =
+type KeyCallback =
     dyn Fn() -> BoxFuture<'static, Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + Sync;
 
 /// The source of a request's key.
 ///
-/// A key is in no log, `Debug` text or URL. Where a server repeats it in an answer, it is taken out of errors and of what
-/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) is told. Keys of fewer than eight characters, as local servers
-/// have them (`x`, `none`), are not searched for in texts; the headers that hold them are hidden all the same.
+/// A key is in no log, `Debug` text or URL. Where a server repeats it in a response, it is masked in errors and in what
+/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) receives. Keys of fewer than eight characters, which local servers use
+/// (`x`, `none`), are not searched for in texts, but the headers that contain them are masked, too.
 ///
 /// ```
 /// use agent::provider::http::ApiKey;
@@ -71,19 +71,19 @@ type Callback =
 /// assert_eq!(shown, "ApiKey(given), ApiKey(callback), ApiKey(none)");
 /// ```
 #[derive(Clone)]
-pub struct ApiKey(Source);
+pub struct ApiKey(KeySource);
 
 #[derive(Clone)]
-enum Source {
+enum KeySource {
     None,
     Fixed(Secret),
-    Callback(Arc<Callback>),
+    Callback(Arc<KeyCallback>),
 }
 
 impl ApiKey {
     /// Sends no key, for local servers.
     pub fn none() -> Self {
-        Self(Source::None)
+        Self(KeySource::None)
     }
 
     /// Calls the function before each request; it must not block. Its error becomes the error of the request, of kind
@@ -93,7 +93,7 @@ impl ApiKey {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Secret, Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
-        Self(Source::Callback(Arc::new(move || Box::pin(callback()))))
+        Self(KeySource::Callback(Arc::new(move || Box::pin(callback()))))
     }
 
     /// Returns the key that this environment variable holds now; no key if it is unset or blank.
@@ -106,14 +106,14 @@ impl ApiKey {
     pub fn from_env(variable: &str) -> Option<Self> {
         let value = std::env::var(variable).ok()?;
         let value = value.trim();
-        (!value.is_empty()).then(|| Self(Source::Fixed(value.into())))
+        (!value.is_empty()).then(|| Self(KeySource::Fixed(value.into())))
     }
 
     pub(super) async fn get(&self) -> Result<Option<Secret>, ModelError> {
         match &self.0 {
-            Source::None => Ok(None),
-            Source::Fixed(secret) => Ok(Some(secret.clone())),
-            Source::Callback(callback) => match catch_future(|| callback()).await {
+            KeySource::None => Ok(None),
+            KeySource::Fixed(secret) => Ok(Some(secret.clone())),
+            KeySource::Callback(callback) => match catch_future(|| callback()).await {
                 Ok(Ok(secret)) => Ok(Some(secret)),
                 Ok(Err(error)) => {
                     let failed =
@@ -131,7 +131,7 @@ impl ApiKey {
 
 impl From<Secret> for ApiKey {
     fn from(secret: Secret) -> Self {
-        Self(Source::Fixed(secret))
+        Self(KeySource::Fixed(secret))
     }
 }
 
@@ -150,9 +150,9 @@ impl From<String> for ApiKey {
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Source::None => "ApiKey(none)",
-            Source::Fixed(_) => "ApiKey(given)",
-            Source::Callback(_) => "ApiKey(callback)",
+            KeySource::None => "ApiKey(none)",
+            KeySource::Fixed(_) => "ApiKey(given)",
+            KeySource::Callback(_) => "ApiKey(callback)",
         })
     }
 }

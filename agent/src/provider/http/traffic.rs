@@ -1,16 +1,16 @@
-//! HTTP requests and answers, for debugging, with the keys masked.
+//! HTTP requests and responses, for debugging, with the keys masked.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Secret;
-use super::secret::searched;
+use super::secret::searchable;
 use crate::model::ModelError;
 use crate::panics::Observer;
 use crate::quoted::quoted_forms;
 
 /// A part of an HTTP exchange, as passed to [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic).
 ///
-/// Keys are masked wherever they occur; what people and models write is not.
+/// Keys are masked wherever they occur. The texts of people and models are not.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -40,11 +40,11 @@ use crate::quoted::quoted_forms;
 pub struct Traffic<'a> {
     /// The number of the exchange: each attempt of each request has its own in this process, counted from 1.
     pub exchange: u64,
-    /// What happened.
+    /// The event of the exchange.
     pub kind: TrafficKind<'a>,
 }
 
-/// The kinds of [`Traffic`]: a request, then an answer, its body in pieces, and the end; or the end without an answer.
+/// The kinds of [`Traffic`]: a request, then a response, its body in pieces, and the end; or the end without a response.
 ///
 /// ```
 /// use agent::provider::http::TrafficKind;
@@ -74,7 +74,7 @@ pub enum TrafficKind<'a> {
         /// The whole body.
         body: &'a str,
     },
-    /// An answer begins.
+    /// A response begins.
     #[non_exhaustive]
     Answer {
         /// The HTTP status.
@@ -82,13 +82,13 @@ pub enum TrafficKind<'a> {
         /// Its headers, with names in lower case.
         headers: &'a [(String, String)],
     },
-    /// A piece of the answer's body. The start of a key or character that may continue in the next piece is held back until then.
+    /// A piece of the response's body. The start of a key or character that may continue in the next piece is held back until then.
     #[non_exhaustive]
     Body {
         /// The text; bytes that are not UTF-8 are replaced.
         text: &'a str,
     },
-    /// The answer has ended, or is not read any further. Missing if the thread unwinds after a panic.
+    /// The response has ended, or is not read any further. Missing if the thread unwinds after a panic.
     #[non_exhaustive]
     End {
         /// The error, if there was one.
@@ -100,23 +100,23 @@ pub(super) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
 const REDACTED: &str = "[redacted]";
 
-/// Where a body breaks off, the start of a key is masked if it has at least this many bytes.
-const TELLING: usize = 4;
+/// The minimum length of the start of a key that is masked at the end of an incomplete body, in bytes.
+const MIN_PARTIAL_SECRET: usize = 4;
 
 /// Reports one exchange, and its end on drop.
-pub(super) struct Tap {
+pub(super) struct TrafficReporter {
     listener: OnTraffic,
     exchange: u64,
-    mask: Mask,
+    mask: SecretMask,
     secrets: Vec<Secret>,
     has_ended: bool,
 }
 
-impl Tap {
+impl TrafficReporter {
     pub(super) fn new(listener: &OnTraffic, secrets: &[Secret]) -> Self {
         static EXCHANGES: AtomicU64 = AtomicU64::new(0);
         let exchange = EXCHANGES.fetch_add(1, Ordering::Relaxed) + 1;
-        let mask = Mask::new(&searched(secrets));
+        let mask = SecretMask::new(&searchable(secrets));
         Self { listener: listener.clone(), exchange, mask, secrets: secrets.to_vec(), has_ended: false }
     }
 
@@ -125,12 +125,12 @@ impl Tap {
     }
 
     pub(super) fn request(&self, method: &str, url: &str, headers: Vec<(String, String)>, body: &str) {
-        let (headers, body) = (self.masked(headers), self.mask.whole(body));
+        let (headers, body) = (self.mask_headers(headers), self.mask.mask(body));
         self.notify(TrafficKind::Request { method, url, headers: &headers, body: &body });
     }
 
     pub(super) fn answer(&self, status: u16, headers: &[(String, String)]) {
-        let headers = self.masked(headers.to_vec());
+        let headers = self.mask_headers(headers.to_vec());
         self.notify(TrafficKind::Answer { status, headers: &headers });
     }
 
@@ -152,49 +152,49 @@ impl Tap {
         self.notify(TrafficKind::End { error });
     }
 
-    fn masked(&self, headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    fn mask_headers(&self, headers: Vec<(String, String)>) -> Vec<(String, String)> {
         let masked = headers.into_iter().map(|(name, value)| {
             let is_secret = name.contains("cookie") || self.secrets.iter().any(|one| one.expose() == value);
-            let value = if is_secret { REDACTED.to_owned() } else { self.mask.whole(&value) };
+            let value = if is_secret { REDACTED.to_owned() } else { self.mask.mask(&value) };
             (name, value)
         });
         masked.collect()
     }
 }
 
-impl Drop for Tap {
+impl Drop for TrafficReporter {
     fn drop(&mut self) {
         self.end(None);
     }
 }
 
 /// Masks secrets in text that arrives in pieces.
-struct Mask {
+struct SecretMask {
     /// Each secret in all [forms](quoted_forms); longest first, so that of two with the same start the longer one is masked whole.
     secrets: Vec<Vec<u8>>,
-    /// The end of the input, as long as a secret or a character may continue.
-    held: Vec<u8>,
+    /// The end of the input that may be the start of a secret or of a character.
+    held_back: Vec<u8>,
 }
 
-impl Mask {
+impl SecretMask {
     fn new(secrets: &[&str]) -> Self {
         let mut all: Vec<Vec<u8>> =
             secrets.iter().flat_map(|secret| quoted_forms(secret)).map(String::into_bytes).collect();
         all.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
-        Self { secrets: all, held: Vec::new() }
+        Self { secrets: all, held_back: Vec::new() }
     }
 
-    fn whole(&self, text: &str) -> String {
-        Self { secrets: self.secrets.clone(), held: Vec::new() }.push(text.as_bytes(), true)
+    fn mask(&self, text: &str) -> String {
+        Self { secrets: self.secrets.clone(), held_back: Vec::new() }.push(text.as_bytes(), true)
     }
 
-    /// Returns the text that can be shown by now.
+    /// Returns the text that can be shown so far.
     fn push(&mut self, bytes: &[u8], is_last: bool) -> String {
-        self.held.extend_from_slice(bytes);
-        let (mut shown, mut at) = (Vec::with_capacity(self.held.len()), 0);
-        while let Some(rest) = self.held.get(at..).filter(|rest| !rest.is_empty()) {
-            // The longest secret found, or the longest possible one once more input has arrived.
+        self.held_back.extend_from_slice(bytes);
+        let (mut shown, mut at) = (Vec::with_capacity(self.held_back.len()), 0);
+        while let Some(rest) = self.held_back.get(at..).filter(|rest| !rest.is_empty()) {
+            // Finds the longest secret, or the longest one that further input may complete.
             let found = self.secrets.iter().find(|secret| {
                 rest.starts_with(secret) || (secret.len() > rest.len() && secret.starts_with(rest))
             });
@@ -204,9 +204,9 @@ impl Mask {
                     at += secret.len();
                 }
                 Some(_) if !is_last => break,
-                Some(_) if rest.len() >= TELLING => {
+                Some(_) if rest.len() >= MIN_PARTIAL_SECRET => {
                     shown.extend_from_slice(REDACTED.as_bytes());
-                    at = self.held.len();
+                    at = self.held_back.len();
                 }
                 _ => {
                     shown.push(rest[0]);
@@ -214,18 +214,18 @@ impl Mask {
                 }
             }
         }
-        self.held.drain(..at);
+        self.held_back.drain(..at);
         // A character that continues in the next piece is shown whole.
-        if !is_last && self.held.is_empty() {
-            let cut = unfinished(&shown);
-            self.held = shown.split_off(shown.len() - cut);
+        if !is_last && self.held_back.is_empty() {
+            let cut = unfinished_length(&shown);
+            self.held_back = shown.split_off(shown.len() - cut);
         }
         String::from_utf8_lossy(&shown).into_owned()
     }
 }
 
-/// Returns how many bytes at the end are the start of a character.
-fn unfinished(bytes: &[u8]) -> usize {
+/// Returns the number of bytes at the end that are an incomplete character.
+fn unfinished_length(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     let begins = tail.iter().rposition(|byte| *byte >= 0xC0);
     begins.map_or(0, |at| {
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     fn in_pieces(secrets: &[&str], text: &str, size: usize) -> String {
-        let mut mask = Mask::new(secrets);
+        let mut mask = SecretMask::new(secrets);
         let mut shown: String = text.as_bytes().chunks(size).map(|piece| mask.push(piece, false)).collect();
         shown.push_str(&mask.push(&[], true));
         shown
@@ -274,8 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
-        let mut mask = Mask::new(&[]);
+    fn invalid_text_is_replaced() {
+        let mut mask = SecretMask::new(&[]);
         assert_eq!(mask.push(b"a\xff\xe2\x82", false), "a\u{fffd}");
         assert_eq!(mask.push(b"\xac", false), "€");
         assert_eq!(mask.push(b"\xf0\x9f", true), "\u{fffd}");

@@ -1,10 +1,10 @@
-//! Handling of messages and choices that both protocols of OpenAI share.
+//! Writes and reads the messages and tool choices that both protocols of OpenAI share.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{Content, Part, ProviderData};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ToolChoice};
-use crate::provider::parts::{Object, add_rest};
+use crate::provider::parts::{JsonObject, add_rest};
 
 pub(super) fn invalid(what: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, what)
@@ -28,7 +28,7 @@ pub(super) fn content(
     Ok(content.into())
 }
 
-/// Puts `Error:` before the content of a failed result, whatever parts it has: these APIs have no other way to send it.
+/// Prepends `Error:` to the content of a failed result, because these APIs have no field for failures.
 /// `text_kind` is the type of a text in a list.
 pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     match content {
@@ -39,22 +39,22 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Makes a message with this content and its other fields; `None` if it is empty now and was when it was read.
-pub(super) fn said(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
+/// Creates a message with this content and its other fields, or returns `None` if the content is empty and was not read that way.
+pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());
     if content.as_array().is_some_and(Vec::is_empty) && !keeps_content {
         return None;
     }
-    let mut message = Object::new();
+    let mut message = JsonObject::new();
     message.insert("role".into(), role.into());
     message.insert("content".into(), content);
     add_rest(&mut message, rest);
     Some(message.into())
 }
 
-/// Returns media that another model made as parts of a user message: the assistant's messages cannot contain any here.
-pub(super) fn made_elsewhere(
+/// Returns the media of other models as parts of a user message, because a message of the assistant cannot contain media here.
+pub(super) fn foreign_media(
     content: &[Part],
     model: &ModelInfo,
     write: impl Fn(&Part) -> Option<Value>,
@@ -77,16 +77,16 @@ pub(super) fn made_elsewhere(
 }
 
 /// Takes the content out of a message's fields; an empty content stays in place.
-pub(super) fn take_content(fields: &mut Object, key: &str) -> Option<Value> {
-    let says_something = match fields.get(key) {
+pub(super) fn take_content(fields: &mut JsonObject, key: &str) -> Option<Value> {
+    let has_content = match fields.get(key) {
         Some(Value::Null) => false,
         Some(Value::Array(parts)) => !parts.is_empty(),
         content => content.is_some(),
     };
-    if says_something { fields.shift_remove(key) } else { None }
+    if has_content { fields.shift_remove(key) } else { None }
 }
 
-/// Reads a content as parts; a part of a list that would not be written as it was read is kept unchanged.
+/// Reads a content as parts. An item of a list that would not be written back unchanged is kept as it is.
 pub(super) fn read_content(
     content: Option<Value>,
     provider: &str,
@@ -104,8 +104,8 @@ pub(super) fn read_content(
     }
 }
 
-/// Makes provider data of the fields without a neutral form.
-pub(super) fn rest(provider: &str, fields: Object) -> Option<ProviderData> {
+/// Creates provider data from the fields without a neutral form.
+pub(super) fn rest_data(provider: &str, fields: JsonObject) -> Option<ProviderData> {
     (!fields.is_empty())
         .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))
 }
@@ -126,7 +126,7 @@ pub(super) fn check_output_name(name: &str) -> Result<(), ModelError> {
     Err(invalid(text).with_code("invalid_output_name"))
 }
 
-/// The error of a request with more stop sequences than this.
+/// Creates the error for a request with more than `max` stop sequences.
 pub(super) fn too_many_stops(max: usize) -> ModelError {
     invalid(format!("OpenAI takes at most {max} stop sequences")).with_code("too_many_stop_sequences")
 }

@@ -4,26 +4,26 @@ use serde_json::Value;
 
 use crate::model::{ModelError, ModelErrorKind as K};
 use crate::provider::Answer;
-use crate::provider::failure::{self, Said};
+use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Converts an answer with an error status.
-pub(super) fn of_answer(answer: &Answer<'_>) -> ModelError {
-    let body = failure::error_body(answer.body);
-    failure::of_answer(answer, said(&body))
+/// Converts a response with an error status.
+pub(super) fn from_response(answer: &Answer<'_>) -> ModelError {
+    let body = failure::parse_error_body(answer.body);
+    failure::from_response(answer, read_report(&body))
 }
 
 /// Converts the error in an event, or in a body whose status was a success.
-pub(super) fn of_event(event: &Value) -> ModelError {
-    failure::of_event(said(event), event)
+pub(super) fn from_event(event: &Value) -> ModelError {
+    failure::from_event(read_report(event), event)
 }
 
-/// `{"error": {"message", "type", "param", "code"}}`. With other servers the error may be a string or a list, the code a number,
-/// and the message beside it.
-fn said(body: &Value) -> Said {
+/// Reads `{"error": {"message", "type", "param", "code"}}`. On other servers the error may be a string or a list, the code a number,
+/// and the message beside the error.
+fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
-    let error = failure::error_in(body).unwrap_or(body);
-    let message = failure::message_of(body);
+    let error = failure::find_error(body).unwrap_or(body);
+    let message = failure::find_message(body);
     let number = |key| error.get(key).and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
     let status = number("status_code").or_else(|| number("code")).or_else(|| number("status"));
     let status =
@@ -34,17 +34,17 @@ fn said(body: &Value) -> Said {
         _ => some_text(error, "type").map(str::to_owned),
     };
     let words = [some_text(error, "code"), some_text(error, "type")];
-    let kind = words.iter().flatten().find_map(|word| kind(word));
+    let kind = words.iter().flatten().find_map(|word| kind_of_word(word));
     let kind = match (kind, message.as_deref()) {
         (None | Some(K::InvalidRequest), Some(message)) if is_too_long(message) => Some(K::ContextTooLong),
         _ => kind,
     };
     // The account has no credit left: waiting does not help.
     let is_out = words.iter().flatten().any(|word| *word == "insufficient_quota");
-    Said { message, code, status, kind, retryable: is_out.then_some(false), retry_after: None }
+    ErrorReport { message, code, status, kind, retryable: is_out.then_some(false), retry_after: None }
 }
 
-fn kind(word: &str) -> Option<K> {
+fn kind_of_word(word: &str) -> Option<K> {
     Some(match word {
         "context_length_exceeded" => K::ContextTooLong,
         "content_filter" | "content_policy_violation" | "ResponsibleAIPolicyViolation" => K::ContentFilter,
@@ -65,7 +65,7 @@ fn kind(word: &str) -> Option<K> {
     })
 }
 
-/// For servers without a code for this error.
+/// Returns whether the message reports a prompt that is too long, for servers without a code for this error.
 fn is_too_long(message: &str) -> bool {
     [
         "maximum context length",

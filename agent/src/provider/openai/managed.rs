@@ -9,7 +9,7 @@ use crate::model::{
     Capabilities, CodeExecutionResult, ImageGenerationResult, ManagedResult, ManagedTool, ModelError,
     WebFetchResult, WebSearch, WebSearchResult, WebSource,
 };
-use crate::provider::managed::{add_cited, add_drawn, list, source, texts};
+use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
 /// Adds the tools that a model is known to have in Responses.
@@ -24,7 +24,7 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Writes a tool for a request to Responses.
 ///
 /// # Errors
-/// Fails when the API has no such tool, or not with these settings.
+/// Fails when the API does not have the tool, or does not support its settings.
 pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     Ok(match tool {
         ManagedTool::WebSearch(search) => {
@@ -37,7 +37,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
             if !search.allowed_domains.is_empty() {
                 tool["filters"] = json!({"allowed_domains": search.allowed_domains});
             }
-            warn_of_uses(search, own);
+            warn_about_uses(search, own);
             tool
         }
         ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
@@ -50,7 +50,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
 /// Returns how Chat Completions requests a search: a field beside the tools, and its value.
 ///
 /// # Errors
-/// Fails when the server or the model has no search, or not with these settings.
+/// Fails when the server or the model does not have a search, or does not support its settings.
 pub(super) fn chat_search(
     search: &WebSearch,
     field: WebSearchField,
@@ -58,7 +58,7 @@ pub(super) fn chat_search(
     model: &str,
 ) -> Result<(&'static str, Value), ModelError> {
     let found = match field {
-        WebSearchField::Options if models::searches_in_chat(model) => ("web_search_options", json!({})),
+        WebSearchField::Options if models::can_search_in_chat(model) => ("web_search_options", json!({})),
         WebSearchField::Plugin => ("plugins", json!([{"id": "web"}])),
         WebSearchField::EnableSearch => ("enable_search", true.into()),
         WebSearchField::Options => {
@@ -72,11 +72,11 @@ pub(super) fn chat_search(
     if !search.allowed_domains.is_empty() || !search.blocked_domains.is_empty() {
         return Err(invalid(format!("`{own}` chooses by itself which pages it reads")));
     }
-    warn_of_uses(search, own);
+    warn_about_uses(search, own);
     Ok(found)
 }
 
-fn warn_of_uses(search: &WebSearch, own: &str) {
+fn warn_about_uses(search: &WebSearch, own: &str) {
     if search.max_uses.is_some() {
         tracing::warn!(setting = "max_uses", provider = own, "the provider has no such limit: left out");
     }
@@ -142,15 +142,15 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
     })
 }
 
-/// Returns the results that Chat Completions reports: the pages that the reply cites, and the images of models that draw.
+/// Returns the results that Chat Completions reports: the pages that the reply cites, and generated images.
 pub(super) fn chat_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
-    let said = own_data(&reply.provider, reply.provider_data.as_ref());
-    let annotations = said.and_then(|said| said.get("annotations")?.as_array());
+    let data = own_data(&reply.provider, reply.provider_data.as_ref());
+    let annotations = data.and_then(|data| data.get("annotations")?.as_array());
     let cited = annotations.into_iter().flatten().filter_map(|found| -> Option<WebSource> {
         source(found.get("url_citation").unwrap_or(found), "url", "title")
     });
     let mut results = Vec::new();
     add_cited(&mut results, cited);
-    add_drawn(&mut results, reply);
+    add_generated_images(&mut results, reply);
     results
 }

@@ -1,10 +1,10 @@
-//! The protocols of OpenAI, which many other servers speak, too.
+//! The protocols of OpenAI, which many other servers support, too.
 //! ```no_run
 //! # #[cfg(feature = "runtime")]
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use agent::Assistant;
 //!
-//! // `openai/…` is asked by Chat Completions, `openai-responses/…` by the Responses API. Both read OPENAI_API_KEY.
+//! // `openai/…` uses Chat Completions, `openai-responses/…` the Responses API. Both read OPENAI_API_KEY.
 //! let assistant = Assistant::builder(agent::model("openai-responses/gpt-5")?).build()?;
 //! println!("{}", assistant.prompt("Say hello.").await?.text());
 //! # Ok(()) }

@@ -2,40 +2,40 @@
 
 use crate::model::{Capabilities, Thinking};
 
-/// Whether a model is known not to reason. `false` for unknown names.
-pub(super) fn never_reasons(model: &str) -> bool {
-    let name = name(model);
+/// Returns whether a model is known not to reason. `false` for unknown names.
+pub(super) fn is_non_reasoning(model: &str) -> bool {
+    let name = base_name(model);
     ["gpt-3", "gpt-4", "chatgpt-4"].iter().any(|family| name.starts_with(family))
         || name.contains("-chat-latest")
 }
 
-/// Whether a model is known to reason by default: then it accepts no sampling settings, and its system prompt has the role `developer`.
-pub(super) fn reasons(model: &str) -> bool {
-    let name = name(model);
-    (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !never_reasons(model)
+/// Returns whether a model is known to reason by default: then it accepts no sampling settings, and its system prompt has the role `developer`.
+pub(super) fn is_reasoning_model(model: &str) -> bool {
+    let name = base_name(model);
+    (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
 }
 
-/// Whether a model reasons when it is asked for this much thinking: a model that cannot turn it off reasons at every level.
-pub(super) fn is_reasoning(model: &str, level: Option<Thinking>) -> bool {
+/// Returns whether a model reasons at this level of thinking. A model that cannot turn reasoning off reasons at every level.
+pub(super) fn is_reasoning_at(model: &str, level: Option<Thinking>) -> bool {
     match level {
-        None => reasons(model),
+        None => is_reasoning_model(model),
         Some(level) => effort(model, level) != "none",
     }
 }
 
-/// Whether a model accepts stop sequences. Models that reason refuse them, even while reasoning is turned off.
+/// Returns whether a model accepts stop sequences. Models that reason refuse them, even while reasoning is turned off.
 ///
 /// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; the
-/// answers of gpt-5 and its successors.
-pub(super) fn takes_stop(model: &str) -> bool {
-    !reasons(model)
+/// responses of gpt-5 and its successors.
+pub(super) fn has_stop_sequences(model: &str) -> bool {
+    !is_reasoning_model(model)
 }
 
-/// Whether a model keeps to a schema for its reply, as far as its name tells: models before gpt-4o do not.
+/// Returns whether a model follows a schema for its reply, as far as its name tells: models before gpt-4o do not.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
-pub(super) fn keeps_to_schemas(model: &str) -> bool {
-    let name = name(model);
+pub(super) fn has_structured_output(model: &str) -> bool {
+    let name = base_name(model);
     let is_old = name == "gpt-4"
         || ["gpt-3", "gpt-4-", "o1-mini", "o1-preview"].iter().any(|old| name.starts_with(old));
     !is_old
@@ -43,7 +43,7 @@ pub(super) fn keeps_to_schemas(model: &str) -> bool {
 
 /// Returns which media a model accepts, as far as its name tells.
 pub(super) fn media(model: &str) -> Capabilities {
-    let name = name(model);
+    let name = base_name(model);
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
@@ -56,23 +56,23 @@ pub(super) fn media(model: &str) -> Capabilities {
     }
 }
 
-/// Whether a model is known to have the tools that OpenAI runs in Responses.
+/// Returns whether a model is known to have the tools that OpenAI runs in Responses.
 pub(super) fn has_hosted_tools(model: &str) -> bool {
-    let name = name(model);
+    let name = base_name(model);
     let is_old = ["gpt-3", "gpt-4-", "gpt-oss", "o1", "o3-mini"].iter().any(|old| name.starts_with(old))
         || name == "gpt-4"
         || name.contains("nano");
     is_openai(name) && !is_old
 }
 
-/// Whether a model is known to search the web in Chat Completions, because it is made for that.
+/// Returns whether a model is known to search the web in Chat Completions, because it is made for search.
 pub(super) fn is_search_model(model: &str) -> bool {
-    is_openai(name(model)) && model.contains("-search")
+    is_openai(base_name(model)) && model.contains("-search")
 }
 
-/// Whether a model may search the web in Chat Completions. `true` for unknown names.
-pub(super) fn searches_in_chat(model: &str) -> bool {
-    !is_openai(name(model)) || is_search_model(model)
+/// Returns whether a model may search the web in Chat Completions. `true` for unknown names.
+pub(super) fn can_search_in_chat(model: &str) -> bool {
+    !is_openai(base_name(model)) || is_search_model(model)
 }
 
 /// Returns the effort for a level: the nearest one that the model supports.
@@ -92,7 +92,7 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
         Thinking::XHigh => 5,
         Thinking::Max => 6,
     };
-    let known = known_efforts(name(model));
+    let known = known_efforts(base_name(model));
     // The nearest one above, if there is none below.
     let below = known.iter().rev().find(|at| **at <= wanted);
     let at = below.or(known.first()).copied().unwrap_or(wanted);
@@ -131,13 +131,13 @@ fn is_openai(name: &str) -> bool {
     name.starts_with("gpt-") || is_o_series(name)
 }
 
-/// `o1`, `o3-mini`, …
+/// Returns whether the name is that of an o-series model: `o1`, `o3-mini`, …
 fn is_o_series(name: &str) -> bool {
     name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Removes the vendor that routers prepend: `openai/gpt-5`, `openai.gpt-5`.
-fn name(model: &str) -> &str {
+fn base_name(model: &str) -> &str {
     let name = model.rsplit('/').next().unwrap_or(model);
     name.strip_prefix("openai.").unwrap_or(name)
 }
@@ -170,12 +170,12 @@ mod tests {
             assert_eq!(levels.map(|level| effort(model, level)), expected, "{model}");
         }
         assert!(
-            reasons("o1-mini")
-                && reasons("openai.gpt-5.6-sol")
-                && reasons("gpt-5")
-                && !reasons("gpt-4o")
-                && !reasons("openchat")
+            is_reasoning_model("o1-mini")
+                && is_reasoning_model("openai.gpt-5.6-sol")
+                && is_reasoning_model("gpt-5")
+                && !is_reasoning_model("gpt-4o")
+                && !is_reasoning_model("openchat")
         );
-        assert!(never_reasons("openai/gpt-4o-mini") && !never_reasons("deepseek-reasoner"));
+        assert!(is_non_reasoning("openai/gpt-4o-mini") && !is_non_reasoning("deepseek-reasoner"));
     }
 }

@@ -1,16 +1,16 @@
-//! Servers that speak Chat Completions: one row each.
+//! The servers that support Chat Completions, one row each.
 
 use super::chat::{Compat, EchoThinking, MaxTokensField, SystemRole, ThinkingField, WebSearchField};
 
-/// A server that speaks Chat Completions.
-pub(in crate::provider) struct Server {
+/// A server that supports Chat Completions.
+pub(in crate::provider) struct ChatServer {
     pub(in crate::provider) name: &'static str,
-    /// Empty if each account has its own.
+    /// The base URL, or an empty text if each account has its own.
     pub(in crate::provider) base_url: &'static str,
     pub(in crate::provider) key_variable: &'static str,
-    /// Whether it runs on this machine: then it may not need a key.
+    /// Whether the server runs on this machine, and may not need a key.
     pub(in crate::provider) is_local: bool,
-    /// How it differs from OpenAI.
+    /// The differences from OpenAI.
     pub(in crate::provider) compat: fn() -> Compat,
 }
 
@@ -19,8 +19,8 @@ const fn remote(
     base_url: &'static str,
     key_variable: &'static str,
     compat: fn() -> Compat,
-) -> Server {
-    Server { name, base_url, key_variable, is_local: false, compat }
+) -> ChatServer {
+    ChatServer { name, base_url, key_variable, is_local: false, compat }
 }
 
 const fn local(
@@ -28,15 +28,15 @@ const fn local(
     base_url: &'static str,
     key_variable: &'static str,
     compat: fn() -> Compat,
-) -> Server {
-    Server { name, base_url, key_variable, is_local: true, compat }
+) -> ChatServer {
+    ChatServer { name, base_url, key_variable, is_local: true, compat }
 }
 
 /// All known servers.
 ///
-/// Source: the API pages of each, and recorded traffic for their answers. Differences in answers (thinking in other fields, lists
+/// Source: the API pages of each, and recorded traffic for their responses. Differences in responses (thinking in other fields, lists
 /// for content, empty ids, usage in other places) are handled the same for all of them: see the decoder.
-pub(in crate::provider) const SERVERS: &[Server] = &[
+pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
         Compat::plain()
             .with_thinking(ThinkingField::Reasoning)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_how_much_to_think_in_its_own_words() {
+    fn each_server_gets_the_thinking_level_in_its_field() {
         for (name, level, field, expected) in [
             ("openrouter", Thinking::High, "reasoning", json!({"effort": "high"})),
             ("openrouter", Thinking::Budget(500), "reasoning", json!({"max_tokens": 500})),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_thought_goes_back_when_the_server_wants_it() {
+    fn thinking_is_sent_back_to_servers_that_require_it() {
         for (name, expected) in [("deepseek", [false, true]), ("moonshot", [true, true])] {
             let thought = |text: &str| {
                 let data = ProviderData::new(name, json!({"field": "reasoning_content"}));
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(ids[1], "aB3dE6gH9");
         assert_eq!(written["messages"][1]["tool_call_id"].as_str(), Some(&*ids[0]));
         assert_eq!(written["messages"][1]["name"], "f");
-        // What the pictures are of is told by the same names.
+        // The notes before the pictures have the same ids.
         for (at, id) in [0, 2].into_iter().zip(ids) {
             let note = &written["messages"][3]["content"][at]["text"];
             assert_eq!(note, &format!("What `f` (call {id}) shows:"));

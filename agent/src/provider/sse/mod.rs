@@ -66,25 +66,25 @@ pub struct SseParser {
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
-    /// Whether the stream's first line is still to come, which may start with a byte order mark.
+    /// Whether the next line is the first of the stream, which may start with a byte order mark.
     at_start: bool,
     /// Whether the last byte was a CR: an LF that follows belongs to it.
     after_cr: bool,
     max_event: usize,
     /// JSON lines without `data:`, if they are kept.
-    stray: Option<Stray>,
+    stray: Option<StrayJson>,
 }
 
-/// JSON without `data:`, and what its brackets and quotes leave open, so that it is parsed once, at its end.
+/// JSON without `data:`, with the depth of its brackets and quotes, so that it is parsed once, at its end.
 #[derive(Debug, Default)]
-struct Stray {
+struct StrayJson {
     text: Vec<u8>,
     depth: usize,
     in_string: bool,
     is_escaped: bool,
 }
 
-impl Stray {
+impl StrayJson {
     fn push(&mut self, line: &[u8]) {
         for byte in line {
             match byte {
@@ -154,9 +154,9 @@ pub struct SseError {
 
 crate::error_text::debug_is_the_sentence!(SseError);
 
-/// What the current chunk contains of the current event.
+/// The fields of the current event that are in the current chunk.
 #[derive(Default)]
-struct Here<'c> {
+struct ChunkFields<'c> {
     data: Option<&'c [u8]>,
     event: Option<&'c [u8]>,
 }
@@ -178,10 +178,10 @@ impl SseParser {
         }
     }
 
-    /// Also passes on JSON outside of events, in one line or several: some servers report errors like this.
+    /// Also passes on JSON outside of events, in one line or several: some servers report errors this way.
     #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
-        self.stray = Some(Stray::default());
+        self.stray = Some(StrayJson::default());
         self
     }
 
@@ -217,31 +217,31 @@ impl SseParser {
             let Some((head, tail)) = self.split_line(rest) else { return self.keep_line(rest) };
             self.keep_line(head)?;
             let line = std::mem::take(&mut self.line);
-            let mut here = Here::default();
-            self.read_line(&line, &mut here, &mut on)?;
-            self.own(&mut here)?;
+            let mut fields = ChunkFields::default();
+            self.read_line(&line, &mut fields, &mut on)?;
+            self.copy_fields(&mut fields)?;
             self.line = line;
             self.line.clear();
             rest = tail;
         }
-        let mut here = Here::default();
+        let mut fields = ChunkFields::default();
         while let Some((line, tail)) = self.split_line(rest) {
             rest = tail;
-            self.read_line(line, &mut here, &mut on)?;
+            self.read_line(line, &mut fields, &mut on)?;
         }
-        self.own(&mut here)?;
+        self.copy_fields(&mut fields)?;
         self.keep_line(rest)
     }
 
     /// Handles the end of the stream: passes on an event that the stream ended in. After that the parser is at the start of a new stream.
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
-        let mut here = Here::default();
-        // The input was within the limit before; only the end of the line is added.
-        if line.is_empty() || self.read_line(&line, &mut here, &mut on).is_ok() {
-            self.dispatch(&mut here, &mut on);
+        let mut fields = ChunkFields::default();
+        // The input was within the limit before, and only the end of the line is added.
+        if line.is_empty() || self.read_line(&line, &mut fields, &mut on).is_ok() {
+            self.dispatch(&mut fields, &mut on);
         }
-        let stray = self.stray.take().map(|_| Stray::default());
+        let stray = self.stray.take().map(|_| StrayJson::default());
         *self = Self { max_event: self.max_event, stray, ..Self::new() };
     }
 
@@ -261,12 +261,12 @@ impl SseParser {
     }
 
     fn keep_line(&mut self, bytes: &[u8]) -> Result<(), SseError> {
-        self.check(self.line.len() + bytes.len())?;
+        self.check_length(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn check(&self, length: usize) -> Result<(), SseError> {
+    fn check_length(&self, length: usize) -> Result<(), SseError> {
         if length <= self.max_event { Ok(()) } else { Err(SseError { max: self.max_event }) }
     }
 
@@ -274,7 +274,7 @@ impl SseParser {
     fn read_line<'c>(
         &mut self,
         line: &'c [u8],
-        here: &mut Here<'c>,
+        fields: &mut ChunkFields<'c>,
         on: &mut impl FnMut(SseEvent<'_>),
     ) -> Result<(), SseError> {
         let line = if self.at_start {
@@ -284,13 +284,13 @@ impl SseParser {
             line
         };
         if line.is_empty() {
-            self.dispatch(here, on);
+            self.dispatch(fields, on);
         } else if let Some(value) = line.strip_prefix(b"data:") {
-            self.add_data(without_space(value), here)?;
+            self.add_data(strip_space(value), fields)?;
         } else if let Some(value) = line.strip_prefix(b"event:") {
-            here.event = Some(without_space(value));
+            fields.event = Some(strip_space(value));
         } else {
-            self.read_field(line, here, on)?;
+            self.read_field(line, fields, on)?;
         }
         Ok(())
     }
@@ -300,7 +300,7 @@ impl SseParser {
     fn read_field<'c>(
         &mut self,
         line: &'c [u8],
-        here: &mut Here<'c>,
+        fields: &mut ChunkFields<'c>,
         on: &mut impl FnMut(SseEvent<'_>),
     ) -> Result<(), SseError> {
         if self
@@ -308,17 +308,17 @@ impl SseParser {
             .as_ref()
             .is_some_and(|stray| !stray.text.is_empty() || line.starts_with(b"{") || line.starts_with(b"["))
         {
-            self.keep_stray(line, here, on);
+            self.keep_stray(line, fields, on);
             return Ok(());
         }
         let (name, value) = match line.iter().position(|&byte| byte == b':') {
             Some(0) => return Ok(()), // a comment
-            Some(at) => (&line[..at], without_space(&line[at + 1..])),
+            Some(at) => (&line[..at], strip_space(&line[at + 1..])),
             None => (line, &line[..0]),
         };
         match name {
-            b"data" => self.add_data(value, here)?,
-            b"event" => here.event = Some(value),
+            b"data" => self.add_data(value, fields)?,
+            b"event" => fields.event = Some(value),
             b"id" if !value.contains(&0) => self.last_id = String::from_utf8_lossy(value).into_owned(),
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).or(self.retry);
@@ -328,14 +328,14 @@ impl SseParser {
         Ok(())
     }
 
-    /// Keeps a JSON line without `data:`; the JSON that it completes is an event, after the one that it is in.
-    fn keep_stray(&mut self, line: &[u8], here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
+    /// Adds a JSON line without `data:`. The JSON that it completes is passed on as an event, after the event that surrounds it.
+    fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);
         if stray.is_closed() && stray.text.len() <= MAX_STRAY {
             let text = str::from_utf8(&stray.text).unwrap_or_default().trim();
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
-                self.dispatch(here, on);
+                self.dispatch(fields, on);
                 on(SseEvent { event: "message", data: text, id: &self.last_id, is_lossy: false });
             }
         }
@@ -346,47 +346,47 @@ impl SseParser {
     }
 
     #[inline]
-    fn add_data<'c>(&mut self, value: &'c [u8], here: &mut Here<'c>) -> Result<(), SseError> {
-        if !self.has_data && here.data.is_none() {
-            here.data = Some(value);
-            return self.check(value.len());
+    fn add_data<'c>(&mut self, value: &'c [u8], fields: &mut ChunkFields<'c>) -> Result<(), SseError> {
+        if !self.has_data && fields.data.is_none() {
+            fields.data = Some(value);
+            return self.check_length(value.len());
         }
-        self.own(here)?;
-        self.check(self.data.len() + 1 + value.len())?;
+        self.copy_fields(fields)?;
+        self.check_length(self.data.len() + 1 + value.len())?;
         self.data.push(b'\n');
         self.data.extend_from_slice(value);
         Ok(())
     }
 
-    /// Copies what would be lost with the chunk.
-    fn own(&mut self, here: &mut Here<'_>) -> Result<(), SseError> {
-        if let Some(data) = here.data.take() {
-            self.check(data.len())?;
+    /// Copies the fields, which are lost with the chunk otherwise.
+    fn copy_fields(&mut self, fields: &mut ChunkFields<'_>) -> Result<(), SseError> {
+        if let Some(data) = fields.data.take() {
+            self.check_length(data.len())?;
             self.data.extend_from_slice(data);
             self.has_data = true;
         }
-        if let Some(event) = here.event.take() {
+        if let Some(event) = fields.event.take() {
             self.event.clear();
             self.event.extend_from_slice(event);
         }
         Ok(())
     }
 
-    /// A blank line: the event is complete. Without data there is no event.
+    /// Passes on the event that a blank line completes. An event without data is dropped.
     #[inline]
-    fn dispatch(&mut self, here: &mut Here<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
-        let event = here.event.take().unwrap_or(&self.event);
-        let data = here.data.take().or(self.has_data.then_some(&self.data[..]));
+    fn dispatch(&mut self, fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
+        let event = fields.event.take().unwrap_or(&self.event);
+        let data = fields.data.take().or(self.has_data.then_some(&self.data[..]));
         if let Some(data) = data {
-            let event = if event.is_empty() { Cow::Borrowed("message") } else { decoded(event) };
-            let data = decoded(data);
+            let event = if event.is_empty() { Cow::Borrowed("message") } else { decode_text(event) };
+            let data = decode_text(data);
             let is_lossy = matches!(event, Cow::Owned(_)) || matches!(data, Cow::Owned(_));
             on(SseEvent { event: &event, data: &data, id: &self.last_id, is_lossy });
         }
         self.data.clear();
         self.has_data = false;
         self.event.clear();
-        self.stray.iter_mut().for_each(Stray::clear);
+        self.stray.iter_mut().for_each(StrayJson::clear);
     }
 }
 
@@ -398,11 +398,11 @@ impl Default for SseParser {
 
 /// Decodes bytes as text. (`from_utf8_lossy` alone is several times slower, even where nothing is lost.)
 #[inline]
-fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[inline]
-fn without_space(value: &[u8]) -> &[u8] {
+fn strip_space(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }

@@ -16,7 +16,7 @@ fn event(event: &str, data: &str) -> (String, String, String) {
     (event.into(), data.into(), String::new())
 }
 
-/// Bodies and what is in them.
+/// Bodies and the events in them.
 fn bodies() -> Vec<(&'static [u8], Seen)> {
     let id = |id: &str| ("message".to_owned(), "x".to_owned(), id.to_owned());
     vec![
@@ -62,12 +62,12 @@ fn any_chunking_gives_what_the_whole_gives() {
 }
 
 #[test]
-fn line_ends_may_be_mixed_and_torn() {
+fn line_ends_may_be_mixed_and_split() {
     let ends = ["\n", "\r\n", "\r"];
     for a in ends {
         for b in ends {
             for c in ends {
-                // CR and LF of two lines would be one end.
+                // The CR of one line and the LF of the next would be one line end.
                 let body = format!("data: 1{a}data: 2{b}{c}data: 3{a}{a}");
                 if format!("{b}{c}").contains("\r\n") && b != "\r\n" && c != "\r\n" {
                     continue;
@@ -81,7 +81,7 @@ fn line_ends_may_be_mixed_and_torn() {
 }
 
 #[test]
-fn what_is_no_utf8_is_marked() {
+fn invalid_utf8_is_marked() {
     let mut lossy = Vec::new();
     let mut parser = SseParser::new();
     parser.push(b"data: a\xFFb\n\ndata: \xEF\xBF\xBD\n\n", |event| lossy.push(event.is_lossy)).unwrap();
@@ -89,7 +89,7 @@ fn what_is_no_utf8_is_marked() {
 }
 
 #[test]
-fn long_events_are_refused_however_they_come() {
+fn long_events_are_refused_in_any_chunks() {
     let bodies = [
         format!("data: {}\n\n", "x".repeat(101)),
         "data: xxxxxxxxxxxxxxxxxxxx\n".repeat(6),
@@ -116,10 +116,10 @@ fn retry_is_kept_when_it_is_a_number() {
     assert_eq!(parser.retry(), Some(10));
 }
 
-/// Parsed again at each line that ends in a bracket, this would take minutes.
+/// This would take minutes if the text were parsed at each line that ends in a bracket.
 #[cfg(feature = "http")]
 #[test]
-fn json_outside_of_events_is_parsed_at_its_end_alone() {
+fn json_outside_of_events_is_parsed_once_at_its_end() {
     let read = |text: &str| {
         let (mut parser, mut events) = (SseParser::new().with_stray_json(), Vec::new());
         parser.push(text.as_bytes(), |event| events.push(event.data.to_owned())).unwrap();

@@ -1,25 +1,25 @@
 //! Arrays, tuples, sets.
 
-use super::written::Written;
+use super::written::SchemaDraft;
 use super::{ChangeKind, Renderer, Result};
 use crate::args::{ArraySpec, NodeId, signature};
 use serde_json::{Value, json};
 
 impl Renderer<'_> {
-    pub(super) fn array(&mut self, array: &ArraySpec) -> Result<Written> {
-        let mut out = Written::typed("array");
+    pub(super) fn array(&mut self, array: &ArraySpec) -> Result<SchemaDraft> {
+        let mut out = SchemaDraft::typed("array");
         if array.prefix.is_empty() {
             if let Some(items) = array.items {
-                let items = self.at(&["items"], |r| r.placed(items))?;
+                let items = self.at(&["items"], |r| r.render_value(items))?;
                 out.put("items", items);
             } else {
                 self.nothing(&mut out);
             }
         } else if self.can.has("prefixItems") {
-            let prefix = self.placed_all("prefixItems", array.prefix.iter().copied())?;
+            let prefix = self.render_all("prefixItems", array.prefix.iter().copied())?;
             out.put("prefixItems", prefix.into());
             if let Some(items) = array.items {
-                let items = self.at(&["items"], |r| r.placed(items))?;
+                let items = self.at(&["items"], |r| r.render_value(items))?;
                 out.put("items", items);
             }
         } else {
@@ -38,8 +38,8 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// An array that is always empty.
-    fn nothing(&mut self, out: &mut Written) {
+    /// Writes an array that is always empty.
+    fn nothing(&mut self, out: &mut SchemaDraft) {
         // `maxItems: 0` is enough, but providers that require types also require `items`.
         if !self.can.any {
             out.put("items", json!({"type": "string"}));
@@ -47,33 +47,33 @@ impl Renderer<'_> {
     }
 
     /// Describes the positions of a tuple where only one schema for all items can be written.
-    fn tuple(&mut self, out: &mut Written, array: &ArraySpec) -> Result<()> {
+    fn tuple(&mut self, out: &mut SchemaDraft, array: &ArraySpec) -> Result<()> {
         let (mut forms, mut ids) = (Vec::new(), Vec::new());
         for id in array.prefix.iter().copied().chain(array.items) {
-            let form = self.tried(id)?;
+            let form = self.render_for_inspection(id)?;
             if !forms.contains(&form) {
                 forms.push(form);
                 ids.push(id);
             }
         }
         let items = self.at(&["items"], |r| match ids[..] {
-            [only] => r.placed(only),
-            _ => Ok(json!({"anyOf": r.placed_all("anyOf", ids.iter().copied())?})),
+            [only] => r.render_value(only),
+            _ => Ok(json!({"anyOf": r.render_all("anyOf", ids.iter().copied())?})),
         })?;
         out.put("items", items);
         if ids.len() > 1 {
-            self.change("prefixItems", ChangeKind::Rewritten);
+            self.record_change("prefixItems", ChangeKind::Rewritten);
             let places: Vec<&str> = array.prefix.iter().map(|id| signature(self.graph, *id)).collect();
             let more = array.items.map(|id| format!(", then any number of {}", signature(self.graph, id)));
-            out.say(format!("In this order: {}{}.", places.join(", "), more.unwrap_or_default()));
+            out.add_sentence(format!("In this order: {}{}.", places.join(", "), more.unwrap_or_default()));
         }
         Ok(())
     }
 
     /// Returns the schema of a node, only for inspection.
-    pub(super) fn tried(&mut self, id: NodeId) -> Result<Value> {
+    pub(super) fn render_for_inspection(&mut self, id: NodeId) -> Result<Value> {
         let before = self.changes.len();
-        let schema = self.placed(id)?;
+        let schema = self.render_value(id)?;
         self.changes.truncate(before);
         Ok(schema)
     }

@@ -1,6 +1,6 @@
-//! Assertions about a value as a whole: excluded values as a keyword, the others in words where those are short.
+//! Assertions about a whole value: excluded values as a keyword, the others in words if these are short.
 
-use super::written::{Written, said_list};
+use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};
 use crate::args::{Check, Kind, NodeId, cut};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
-    pub(super) fn checks(&mut self, out: &mut Written, checks: &[Check]) {
+    pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[Check]) {
         // A check by the schema as a whole is expressed by its own keywords.
         if self.graph.whole.is_some() {
             return;
@@ -18,10 +18,10 @@ impl Renderer<'_> {
             if let Check::Not { node, .. } = check
                 && let Some(members) = self.closed_set(*node)
             {
-                let words = || format!("Not {}.", said_list(&members));
+                let words = || format!("Not {}.", quote_list(&members));
                 if out.schema.contains_key("not") {
-                    self.change("not", ChangeKind::Described);
-                    out.say(words());
+                    self.record_change("not", ChangeKind::Described);
+                    out.add_sentence(words());
                 } else if let [one] = members.as_slice() {
                     self.keyword(out, "not", json!({"const": one}), words);
                 } else {
@@ -35,7 +35,7 @@ impl Renderer<'_> {
                 _ => None,
             };
             let kind = if words.is_some() { ChangeKind::Described } else { ChangeKind::Dropped };
-            self.change(keyword_of(check), kind);
+            self.record_change(keyword_of(check), kind);
             out.words.extend(words);
         }
     }
@@ -49,7 +49,7 @@ impl Renderer<'_> {
     }
 }
 
-/// The keyword that a check comes from.
+/// Returns the keyword of a check.
 pub(super) fn keyword_of(check: &Check) -> &'static str {
     match check {
         Check::Also(_) => "allOf",

@@ -1,4 +1,4 @@
-//! Renders a plan as JSON Schema: from its nodes, so that it cannot differ from what is checked.
+//! Renders a plan as JSON Schema. The schema follows from the nodes, so that it cannot differ from the checks.
 
 mod array;
 mod checks;
@@ -9,16 +9,16 @@ mod root;
 mod scalar;
 mod written;
 
-use super::abilities::{Abilities, EXTENSIONS, Null, References, RestKeyword, abilities};
+use super::abilities::{Abilities, EXTENSIONS, NullForm, ReferenceSupport, RestKeyword, abilities};
 use super::change::{Change, ChangeKind};
 use super::cycles::Cycles;
 use super::dialect::Dialect;
 use crate::args::{Graph, Kind, NodeId, SchemaError, UnknownKeys, cut, push_index, push_segment, signature};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use written::Written;
+use written::SchemaDraft;
 
-pub(super) use root::{takes_null, variants};
+pub(super) use root::{can_be_null, variants};
 
 /// Maximum number of nodes. A definition that is used in several places is written out in each, which can multiply.
 const MAX_NODES: usize = 20_000;
@@ -30,15 +30,15 @@ type Result<T> = std::result::Result<T, SchemaError>;
 /// Returns the canonical schema, with the definitions that recursion needs.
 pub(super) fn canonical(graph: &Graph) -> Result<Value> {
     let mut renderer = Renderer::new(graph, Dialect::Canonical);
-    let root = renderer.written_out(graph.root)?.described();
+    let root = renderer.render_inline(graph.root)?.into_value();
     renderer.with_definitions(root)
 }
 
 /// Returns the schema in a dialect whose root is one plain object.
-pub(super) fn lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
+pub(super) fn render_lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
     let mut renderer = Renderer::new(graph, dialect);
     let root = renderer.root()?;
-    let root = renderer.finished(root);
+    let root = renderer.finish(root);
     let schema = renderer.with_definitions(root)?;
     Ok((schema, renderer.changes))
 }
@@ -50,16 +50,16 @@ struct Renderer<'g> {
     /// Recursive definitions. Every cycle goes through one, or through the root.
     recursive: HashSet<NodeId>,
     /// Definitions that are referred to.
-    wanted: BTreeSet<NodeId>,
+    referenced: BTreeSet<NodeId>,
     /// The names of the definitions.
     names: HashMap<NodeId, String>,
     written: usize,
     depth: usize,
-    /// JSON pointer to the current place in the rendered schema.
+    /// JSON pointer to the current position in the rendered schema.
     path: String,
     /// Recursive definitions that are being written out.
     open: Vec<NodeId>,
-    /// Whether the current place is within an optional property.
+    /// Whether the current position is within an optional property.
     within_optional: bool,
     changes: Vec<Change>,
 }
@@ -68,17 +68,17 @@ impl<'g> Renderer<'g> {
     fn new(graph: &'g Graph, dialect: Dialect) -> Renderer<'g> {
         let can = abilities(dialect);
         let cycles = Cycles::of(graph);
-        let root_by_name = can.references == References::Full;
+        let root_by_name = can.references == ReferenceSupport::Full;
         let recursive = graph.names.keys().copied();
         let recursive: HashSet<NodeId> =
-            recursive.filter(|id| cycles.leads_back(*id) && !(root_by_name && *id == graph.root)).collect();
+            recursive.filter(|id| cycles.is_recursive(*id) && !(root_by_name && *id == graph.root)).collect();
         let names = definition_names(graph, &recursive, root_by_name);
         Renderer {
             graph,
             can,
             cycles,
             recursive,
-            wanted: BTreeSet::new(),
+            referenced: BTreeSet::new(),
             names,
             written: 0,
             depth: 0,
@@ -91,7 +91,7 @@ impl<'g> Renderer<'g> {
 
     fn with_definitions(&mut self, mut schema: Value) -> Result<Value> {
         let mut definitions = BTreeMap::new();
-        while let Some(id) = self.wanted.pop_first() {
+        while let Some(id) = self.referenced.pop_first() {
             let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("node{}", id.index()));
             if definitions.values().any(|(known, _)| *known == name) || definitions.contains_key(&id) {
                 continue;
@@ -99,8 +99,8 @@ impl<'g> Renderer<'g> {
             self.within_optional = false;
             self.open = vec![id];
             let definition = self.at(&["$defs", &name], |r| {
-                let written = r.written_out(id)?;
-                Ok(r.finished(written))
+                let written = r.render_inline(id)?;
+                Ok(r.finish(written))
             })?;
             definitions.insert(id, (name, definition));
         }
@@ -130,57 +130,63 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    fn change(&mut self, keyword: &str, kind: ChangeKind) {
+    fn record_change(&mut self, keyword: &str, kind: ChangeKind) {
         self.changes.push(Change { path: self.path.clone(), keyword: keyword.into(), kind });
     }
 
-    fn impossible(&mut self, keyword: &str, reason: impl Into<String>) {
-        self.change(keyword, ChangeKind::NotExpressible { reason: reason.into() });
+    fn record_inexpressible(&mut self, keyword: &str, reason: impl Into<String>) {
+        self.record_change(keyword, ChangeKind::NotExpressible { reason: reason.into() });
     }
 
     /// Writes a keyword, or its description in words.
-    fn keyword(&mut self, out: &mut Written, keyword: &str, value: Value, words: impl FnOnce() -> String) {
+    fn keyword(
+        &mut self,
+        out: &mut SchemaDraft,
+        keyword: &str,
+        value: Value,
+        words: impl FnOnce() -> String,
+    ) {
         if self.can.has(keyword) {
             out.put(keyword, value);
         } else {
-            self.change(keyword, ChangeKind::Described);
-            out.say(words());
+            self.record_change(keyword, ChangeKind::Described);
+            out.add_sentence(words());
         }
     }
 
     /// Returns the schema of a node, or a reference to it.
-    fn node(&mut self, id: NodeId) -> Result<Written> {
+    fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
-        if self.can.references == References::Full && (id == self.graph.root || named_root) {
+        if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {
             return Ok(reference("#"));
         }
         if !self.recursive.contains(&id) {
-            return self.written_out(id);
+            return self.render_inline(id);
         }
         let refer = match self.can.references {
-            References::Full | References::Definitions | References::Alone => true,
-            References::Optional => self.within_optional || self.open.contains(&id),
-            References::None if self.open.contains(&id) => {
-                self.impossible("$ref", "a type that contains itself");
-                let mut out = Written::typed("object");
-                out.say(format!("{}.", cut(signature(self.graph, id), 200)));
+            ReferenceSupport::Full | ReferenceSupport::Definitions | ReferenceSupport::Alone => true,
+            ReferenceSupport::Optional => self.within_optional || self.open.contains(&id),
+            ReferenceSupport::None if self.open.contains(&id) => {
+                self.record_inexpressible("$ref", "a type that contains itself");
+                let mut out = SchemaDraft::typed("object");
+                out.add_sentence(format!("{}.", cut(signature(self.graph, id), 200)));
                 return Ok(out);
             }
-            References::None => false,
+            ReferenceSupport::None => false,
         };
         if refer {
-            self.wanted.insert(id);
+            self.referenced.insert(id);
             let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("node{}", id.index()));
             let name = name.replace('~', "~0").replace('/', "~1");
             return Ok(reference(&format!("#/$defs/{name}")));
         }
         self.open.push(id);
-        let out = self.written_out(id);
+        let out = self.render_inline(id);
         self.open.pop();
         out
     }
 
-    fn written_out(&mut self, id: NodeId) -> Result<Written> {
+    fn render_inline(&mut self, id: NodeId) -> Result<SchemaDraft> {
         self.written += 1;
         if self.written > MAX_NODES || self.depth >= MAX_DEPTH {
             return Err(SchemaError::too_large());
@@ -188,26 +194,26 @@ impl<'g> Renderer<'g> {
         self.depth += 1;
         let mut out = self.kind(id)?;
         self.depth -= 1;
-        out.note(self.graph.notes(id));
+        out.add_annotations(self.graph.notes(id));
         Ok(out)
     }
 
     /// Returns the schema of a node with its notes, ready to be inserted.
-    fn placed(&mut self, id: NodeId) -> Result<Value> {
+    fn render_value(&mut self, id: NodeId) -> Result<Value> {
         let written = self.node(id)?;
-        Ok(self.finished(written))
+        Ok(self.finish(written))
     }
 
-    fn placed_all(&mut self, keyword: &str, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Value>> {
-        ids.enumerate().map(|(i, id)| self.at_index(keyword, i, |r| r.placed(id))).collect()
+    fn render_all(&mut self, keyword: &str, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Value>> {
+        ids.enumerate().map(|(i, id)| self.at_index(keyword, i, |r| r.render_value(id))).collect()
     }
 
-    fn kind(&mut self, id: NodeId) -> Result<Written> {
+    fn kind(&mut self, id: NodeId) -> Result<SchemaDraft> {
         Ok(match self.graph.kind(id) {
             Kind::Any => self.any(),
             Kind::Never => self.never(),
             Kind::Null => self.null(),
-            Kind::Bool => Written::typed("boolean"),
+            Kind::Bool => SchemaDraft::typed("boolean"),
             Kind::Int(spec) => self.integer(spec),
             Kind::Num(spec) => self.number(spec),
             Kind::Str(spec) => self.string(spec),
@@ -225,51 +231,51 @@ impl<'g> Renderer<'g> {
             }
             Kind::Union { branches, exclusive } => {
                 if *exclusive {
-                    self.change("oneOf", ChangeKind::Rewritten);
+                    self.record_change("oneOf", ChangeKind::Rewritten);
                 }
                 self.any_of(branches.iter().copied())?
             }
         })
     }
 
-    fn any(&mut self) -> Written {
+    fn any(&mut self) -> SchemaDraft {
         if !self.can.any {
-            self.impossible("type", "a value of any type");
-            if self.can.null == Null::Keyword {
-                return Written::typed("string");
+            self.record_inexpressible("type", "a value of any type");
+            if self.can.null == NullForm::Keyword {
+                return SchemaDraft::typed("string");
             }
         }
-        Written::default()
+        SchemaDraft::default()
     }
 
-    fn never(&mut self) -> Written {
-        let mut out = Written::default();
+    fn never(&mut self) -> SchemaDraft {
+        let mut out = SchemaDraft::default();
         if self.can.has("not") {
             out.put("not", json!({}));
         } else {
-            self.impossible("not", "no value is allowed here");
+            self.record_inexpressible("not", "no value is allowed here");
         }
         out
     }
 
-    fn null(&mut self) -> Written {
-        if self.can.null != Null::Keyword {
-            return Written::typed("null");
+    fn null(&mut self) -> SchemaDraft {
+        if self.can.null != NullForm::Keyword {
+            return SchemaDraft::typed("null");
         }
-        self.change("type", ChangeKind::Rewritten);
-        let mut out = Written::typed("string");
+        self.record_change("type", ChangeKind::Rewritten);
+        let mut out = SchemaDraft::typed("string");
         out.put("nullable", json!(true));
-        out.say("Always null.".into());
+        out.add_sentence("Always null.".into());
         out
     }
 
     /// Returns the schema of a node, or null.
-    fn nullable(&mut self, id: NodeId) -> Result<Written> {
+    fn nullable(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let kind = self.graph.kind(self.graph.unchecked(id));
         if matches!(kind, Kind::Nullable(_) | Kind::Null | Kind::Any) && !self.recursive.contains(&id) {
             return self.node(id);
         }
-        if self.can.null == Null::Keyword {
+        if self.can.null == NullForm::Keyword {
             let mut out = self.node(id)?;
             out.put("nullable", json!(true));
             return Ok(out);
@@ -277,14 +283,14 @@ impl<'g> Renderer<'g> {
         let scalar = matches!(kind, Kind::Bool | Kind::Int(_) | Kind::Num(_) | Kind::Str(_));
         let choice = matches!(kind, Kind::Tagged { .. } | Kind::Union { .. } | Kind::External(_));
         let referred = self.recursive.contains(&id);
-        if self.can.null == Null::Types || scalar && !referred {
+        if self.can.null == NullForm::Types || scalar && !referred {
             let mut out = self.node(id)?;
             match out.schema.get("type").cloned() {
                 Some(Value::String(name)) if !out.schema.contains_key("enum") => {
                     out.put("type", json!([name, "null"]));
                     return Ok(out);
                 }
-                _ => return Ok(or_null(out.described())),
+                _ => return Ok(or_null(out.into_value())),
             }
         }
         if choice && !referred {
@@ -293,27 +299,27 @@ impl<'g> Renderer<'g> {
                 branches.push(json!({"type": "null"}));
                 return Ok(out);
             }
-            return Ok(or_null(self.finished(out)));
+            return Ok(or_null(self.finish(out)));
         }
-        let inner = self.at_index("anyOf", 0, |r| r.placed(id))?;
+        let inner = self.at_index("anyOf", 0, |r| r.render_value(id))?;
         Ok(or_null(inner))
     }
 }
 
-fn or_null(inner: Value) -> Written {
-    let mut out = Written::default();
+fn or_null(inner: Value) -> SchemaDraft {
+    let mut out = SchemaDraft::default();
     out.put("anyOf", vec![inner, json!({"type": "null"})].into());
     out
 }
 
-fn reference(to: &str) -> Written {
-    let mut out = Written::default();
+fn reference(to: &str) -> SchemaDraft {
+    let mut out = SchemaDraft::default();
     out.put("$ref", to.into());
     out
 }
 
-fn strings<'w>(words: impl Iterator<Item = &'w str>) -> Written {
-    let mut out = Written::typed("string");
+fn strings<'w>(words: impl Iterator<Item = &'w str>) -> SchemaDraft {
+    let mut out = SchemaDraft::typed("string");
     out.put("enum", words.collect::<Vec<_>>().into());
     out
 }

@@ -1,36 +1,36 @@
 //! Descriptions, defaults and examples: the annotations of a schema.
 
-use super::written::{Written, said, said_list};
-use super::{ChangeKind, EXTENSIONS, References, Renderer};
+use super::written::{SchemaDraft, quote_json, quote_list};
+use super::{ChangeKind, EXTENSIONS, ReferenceSupport, Renderer};
 use serde_json::{Map, Value};
 
 impl Renderer<'_> {
     /// Completes a schema: annotations that the dialect does not have become words.
-    pub(super) fn finished(&mut self, mut written: Written) -> Value {
+    pub(super) fn finish(&mut self, mut written: SchemaDraft) -> Value {
         for keyword in ["default", "examples", "deprecated"] {
             if self.can.has(keyword) {
                 continue;
             }
             let Some(note) = written.schema.shift_remove(keyword) else { continue };
             let sentence = match (keyword, &note) {
-                ("default", note) => format!("Default: {}.", said(note)),
+                ("default", note) => format!("Default: {}.", quote_json(note)),
                 ("examples", Value::Array(examples)) if !examples.is_empty() => {
-                    format!("Examples: {}.", said_list(examples))
+                    format!("Examples: {}.", quote_list(examples))
                 }
                 ("deprecated", Value::Bool(true)) => "Deprecated.".into(),
                 _ => continue,
             };
-            self.change(keyword, ChangeKind::Described);
-            written.say(sentence);
+            self.record_change(keyword, ChangeKind::Described);
+            written.add_sentence(sentence);
         }
         if !self.can.has(EXTENSIONS) {
             written.schema.retain(|keyword, _| !keyword.starts_with(EXTENSIONS));
         }
-        if matches!(self.can.references, References::Alone | References::Optional)
+        if matches!(self.can.references, ReferenceSupport::Alone | ReferenceSupport::Optional)
             && (written.schema.len() > 1 || !written.words.is_empty())
             && let Some(reference) = written.schema.shift_remove("$ref")
         {
-            self.change("$ref", ChangeKind::Rewritten);
+            self.record_change("$ref", ChangeKind::Rewritten);
             let mut lone = Map::new();
             lone.insert("$ref".into(), reference);
             let mut outer = Map::new();
@@ -38,6 +38,6 @@ impl Renderer<'_> {
             outer.append(&mut written.schema);
             written.schema = outer;
         }
-        written.described()
+        written.into_value()
     }
 }

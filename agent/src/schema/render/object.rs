@@ -1,7 +1,7 @@
 //! Objects: properties, which of them are required, and other keys.
 
-use super::written::Written;
-use super::{ChangeKind, References, Renderer, RestKeyword, Result, UnknownKeys};
+use super::written::SchemaDraft;
+use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, UnknownKeys};
 use crate::args::{Kind, NodeId, ObjectSpec, Prop, Rest};
 use serde_json::{Map, Value, json};
 
@@ -13,12 +13,12 @@ pub(super) struct Field<'g> {
     pub(super) null_absent: bool,
     /// Whether its value can contain the object that it belongs to.
     pub(super) in_cycle: bool,
-    pub(super) form: Form<'g>,
+    pub(super) form: FieldSchema<'g>,
     pub(super) notes: Map<String, Value>,
 }
 
-/// What a property accepts.
-pub(super) enum Form<'g> {
+/// The schema of a property.
+pub(super) enum FieldSchema<'g> {
     Node(NodeId),
     /// The tags of all variants.
     Words(Vec<&'g str>),
@@ -26,18 +26,18 @@ pub(super) enum Form<'g> {
     Choice(Vec<(NodeId, Map<String, Value>)>),
 }
 
-/// What an object accepts beside its properties.
-pub(super) struct Others<'g> {
+/// The keys that an object accepts beside its properties.
+pub(super) struct OtherKeys<'g> {
     pub(super) patterns: Vec<(&'g str, NodeId)>,
     pub(super) rest: Vec<NodeId>,
-    /// The schema does not say, and unknown keys are kept.
+    /// Whether unknown keys are kept because the schema does not exclude them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,
 }
 
 impl<'g> Renderer<'g> {
-    pub(super) fn object(&mut self, id: NodeId, object: &'g ObjectSpec) -> Result<Written> {
+    pub(super) fn object(&mut self, id: NodeId, object: &'g ObjectSpec) -> Result<SchemaDraft> {
         let fields = object.props.iter().map(|prop| self.field(id, prop)).collect();
         let others = self.others(object);
         self.object_of(fields, &others)
@@ -49,13 +49,13 @@ impl<'g> Renderer<'g> {
             required: prop.required,
             null_absent: prop.null_absent,
             in_cycle: self.cycles.share_one(owner, prop.node),
-            form: Form::Node(prop.node),
+            form: FieldSchema::Node(prop.node),
             notes: prop.notes.clone(),
         }
     }
 
-    pub(super) fn others(&self, object: &'g ObjectSpec) -> Others<'g> {
-        Others {
+    pub(super) fn others(&self, object: &'g ObjectSpec) -> OtherKeys<'g> {
+        OtherKeys {
             patterns: object.patterns.iter().map(|(p, id)| (p.source.as_str(), *id)).collect(),
             rest: match object.rest {
                 Rest::Accepted(id) => vec![id],
@@ -67,8 +67,12 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    pub(super) fn object_of(&mut self, fields: Vec<Field<'g>>, others: &Others<'g>) -> Result<Written> {
-        let mut out = Written::typed("object");
+    pub(super) fn object_of(
+        &mut self,
+        fields: Vec<Field<'g>>,
+        others: &OtherKeys<'g>,
+    ) -> Result<SchemaDraft> {
+        let mut out = SchemaDraft::typed("object");
         let (mut properties, mut required) = (Map::new(), Vec::new());
         for field in fields {
             let name = field.name;
@@ -95,57 +99,57 @@ impl<'g> Renderer<'g> {
 
     /// Returns `None` for a property that can only be absent.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
-        if let Form::Node(id) = field.form
+        if let FieldSchema::Node(id) = field.form
             && matches!(self.graph.kind(id), Kind::Never)
             && !field.required
             && !self.can.has("not")
         {
-            self.change("not", ChangeKind::Dropped);
+            self.record_change("not", ChangeKind::Dropped);
             return Ok(None);
         }
-        let unrolled = self.can.references == References::Optional && field.required && field.in_cycle;
+        let unrolled = self.can.references == ReferenceSupport::Optional && field.required && field.in_cycle;
         let nullable = !field.required && self.absent_is_null();
         let before = self.within_optional;
         self.within_optional |= !field.required || unrolled;
         let mut out = self.form(field.form, nullable && field.null_absent)?;
         self.within_optional = before;
-        out.note(&field.notes);
+        out.add_annotations(&field.notes);
         if nullable {
             let kind = if field.null_absent { ChangeKind::MadeNullable } else { ChangeKind::MadeRequired };
-            self.change("required", kind);
+            self.record_change("required", kind);
         }
         if unrolled {
-            self.change("required", ChangeKind::MadeOptional);
-            out.say("Required.".into());
+            self.record_change("required", ChangeKind::MadeOptional);
+            out.add_sentence("Required.".into());
         }
         let listed = nullable || field.required && !unrolled;
-        Ok(Some((self.finished(out), listed)))
+        Ok(Some((self.finish(out), listed)))
     }
 
-    fn form(&mut self, form: Form<'g>, or_null: bool) -> Result<Written> {
+    fn form(&mut self, form: FieldSchema<'g>, or_null: bool) -> Result<SchemaDraft> {
         let mut out = match form {
-            Form::Node(id) if or_null => return self.nullable(id),
-            Form::Node(id) => return self.node(id),
-            Form::Words(words) => {
+            FieldSchema::Node(id) if or_null => return self.nullable(id),
+            FieldSchema::Node(id) => return self.node(id),
+            FieldSchema::Words(words) => {
                 let words = super::strings(words.into_iter());
                 if !or_null {
                     return Ok(words);
                 }
-                let mut out = Written::default();
+                let mut out = SchemaDraft::default();
                 out.put("anyOf", json!([words.schema]));
                 out
             }
-            Form::Choice(forms) => {
+            FieldSchema::Choice(forms) => {
                 let mut branches = Vec::new();
                 for (i, (id, notes)) in forms.into_iter().enumerate() {
                     let branch = self.at_index("anyOf", i, |r| -> Result<Value> {
                         let mut written = r.node(id)?;
-                        written.note(&notes);
-                        Ok(r.finished(written))
+                        written.add_annotations(&notes);
+                        Ok(r.finish(written))
                     })?;
                     branches.push(branch);
                 }
-                let mut out = Written::default();
+                let mut out = SchemaDraft::default();
                 out.put("anyOf", branches.into());
                 out
             }
@@ -156,30 +160,38 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Writes key patterns, or any keys in their place. `true` if there are any.
-    fn patterns(&mut self, out: &mut Written, others: &Others<'g>) -> Result<bool> {
+    /// Writes key patterns. Returns whether there are patterns that the dialect cannot express.
+    fn patterns(&mut self, out: &mut SchemaDraft, others: &OtherKeys<'g>) -> Result<bool> {
         if others.patterns.is_empty() || !self.can.has("patternProperties") {
             return Ok(!others.patterns.is_empty());
         }
         let mut patterns = Map::new();
         for (source, id) in &others.patterns {
-            let schema = self.at(&["patternProperties", source], |r| r.placed(*id))?;
+            let schema = self.at(&["patternProperties", source], |r| r.render_value(*id))?;
             patterns.insert((*source).into(), schema);
         }
         out.put("patternProperties", patterns.into());
         Ok(false)
     }
 
-    fn rest(&mut self, out: &mut Written, others: &Others<'g>, patterned: bool, empty: bool) -> Result<()> {
+    fn rest(
+        &mut self,
+        out: &mut SchemaDraft,
+        others: &OtherKeys<'g>,
+        patterned: bool,
+        empty: bool,
+    ) -> Result<()> {
         const KEYWORD: &str = "additionalProperties";
         let open = !others.rest.is_empty() || patterned;
         if self.can.rest != RestKeyword::Schema {
             match (open, empty) {
-                (true, true) => self.impossible(KEYWORD, "a map: keys that are not known beforehand"),
-                (true, false) => self.change(KEYWORD, ChangeKind::Closed),
-                (false, _) if others.kept => self.change(KEYWORD, ChangeKind::Closed),
+                (true, true) => {
+                    self.record_inexpressible(KEYWORD, "a map: keys that are not known beforehand");
+                }
+                (true, false) => self.record_change(KEYWORD, ChangeKind::Closed),
+                (false, _) if others.kept => self.record_change(KEYWORD, ChangeKind::Closed),
                 (false, _) if self.can.rest == RestKeyword::Absent => {
-                    self.change(KEYWORD, ChangeKind::Dropped);
+                    self.record_change(KEYWORD, ChangeKind::Dropped);
                 }
                 (false, _) => {}
             }
@@ -192,15 +204,15 @@ impl<'g> Renderer<'g> {
         if patterned {
             ids.extend(others.patterns.iter().map(|p| p.1));
             let keys: Vec<String> = others.patterns.iter().map(|p| format!("`{}`", p.0)).collect();
-            self.change("patternProperties", ChangeKind::Rewritten);
-            out.say(format!("Keys match {}.", keys.join(" or ")));
+            self.record_change("patternProperties", ChangeKind::Rewritten);
+            out.add_sentence(format!("Keys match {}.", keys.join(" or ")));
         }
         let schema = match ids[..] {
             [] if others.kept => return Ok(()),
             [] => json!(false),
-            [only] => self.at(&[KEYWORD], |r| r.placed(only))?,
+            [only] => self.at(&[KEYWORD], |r| r.render_value(only))?,
             _ => {
-                let branches = self.at(&[KEYWORD], |r| r.placed_all("anyOf", ids.into_iter()))?;
+                let branches = self.at(&[KEYWORD], |r| r.render_all("anyOf", ids.into_iter()))?;
                 json!({"anyOf": branches})
             }
         };

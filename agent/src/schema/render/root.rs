@@ -1,9 +1,9 @@
 //! The root: one plain object, even if the plan has alternatives.
 
 use super::checks::keyword_of;
-use super::object::{Field, Form, Others};
-use super::written::Written;
-use super::{ChangeKind, Cycles, References, Renderer, Result};
+use super::object::{Field, FieldSchema, OtherKeys};
+use super::written::SchemaDraft;
+use super::{ChangeKind, Cycles, ReferenceSupport, Renderer, Result};
 use crate::args::{Check, ExternalSpec, Graph, Kind, NodeId, ObjectSpec, Prop, SchemaError};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -13,24 +13,24 @@ use std::fmt::Write;
 const MAX_VARIANTS: usize = 1_000;
 
 /// One alternative of the arguments.
-pub(in crate::schema) struct Variant<'g> {
+pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
     /// The tags that select it.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// Set if exactly one of its properties is given, which are the variants of this enum.
+    /// The enum whose variants are the properties, if exactly one of them must be given.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
     /// The other checks of the variant.
     checks: Vec<&'g Check>,
 }
 
 /// The variants that have a property, by its name.
-type Given<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
+type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
 /// The properties of one name in several variants.
-type Owners<'v, 'g> = Vec<(&'v Variant<'g>, &'g Prop)>;
+type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
 
 /// Returns the alternatives at the root, which is one for an object; `None` if there are too many.
-pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
+pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
     let mut open = vec![(graph.unchecked(graph.root), Vec::new(), Vec::new())];
@@ -41,11 +41,11 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
         match graph.kind(id) {
             // An alternative within several unions is one alternative of the arguments.
             _ if tags.is_empty() && !seen.insert(id) => {}
-            Kind::Object(object) => out.push(Variant { id, object, tags, external: None, checks }),
+            Kind::Object(object) => out.push(RootVariant { id, object, tags, external: None, checks }),
             Kind::External(external) => {
                 if let Kind::Object(object) = graph.kind(external.object) {
                     let external = Some(external);
-                    out.push(Variant {
+                    out.push(RootVariant {
                         id: external.map_or(id, |e| e.object),
                         object,
                         tags,
@@ -72,8 +72,8 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<Variant<'_>>> {
     Some(out)
 }
 
-impl Variant<'_> {
-    /// Such as `kind = "circle"`.
+impl RootVariant<'_> {
+    /// Returns the tags of the variant, such as `kind = "circle"`.
     fn label(&self) -> Option<String> {
         let tags: Vec<String> = self.tags.iter().map(|(tag, name)| format!("{tag} = {name:?}")).collect();
         (!tags.is_empty()).then(|| tags.join(", "))
@@ -81,15 +81,17 @@ impl Variant<'_> {
 }
 
 impl<'g> Renderer<'g> {
-    pub(super) fn root(&mut self) -> Result<Written> {
-        if self.can.references == References::Optional && Cycles::without_properties(self.graph).any() {
-            self.impossible("$ref", "a type that contains itself without a property in between");
+    pub(super) fn root(&mut self) -> Result<SchemaDraft> {
+        if self.can.references == ReferenceSupport::Optional
+            && Cycles::without_properties(self.graph).has_any()
+        {
+            self.record_inexpressible("$ref", "a type that contains itself without a property in between");
         }
         self.open.push(self.graph.root);
         let mut out = if self.graph.root_object().is_some() {
-            self.written_out(self.graph.root)?
+            self.render_inline(self.graph.root)?
         } else {
-            self.change("anyOf", ChangeKind::Rewritten);
+            self.record_change("anyOf", ChangeKind::Rewritten);
             self.merged()?
         };
         self.open.clear();
@@ -101,10 +103,10 @@ impl<'g> Renderer<'g> {
     }
 
     /// Merges the properties of all variants into one object, in which only the common ones are required.
-    fn merged(&mut self) -> Result<Written> {
+    fn merged(&mut self) -> Result<SchemaDraft> {
         let variants = variants(self.graph).ok_or_else(SchemaError::too_large)?;
         let mut names: Vec<&'g str> = Vec::new();
-        let mut given = Given::new();
+        let mut given = PropertyOwners::new();
         for (i, variant) in variants.iter().enumerate() {
             for prop in &variant.object.props {
                 let owners = given.entry(&prop.name).or_default();
@@ -119,14 +121,14 @@ impl<'g> Renderer<'g> {
             fields.push(self.merged_field(name, &given[name], &variants)?);
         }
         let mut others = self.merged_others(&variants);
-        if matches!(variants[..], [Variant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // This is described together with the sets.
-            self.change("minProperties", ChangeKind::Described);
-            self.change("maxProperties", ChangeKind::Described);
+        if matches!(variants[..], [RootVariant { external: Some(_), .. }]) && !self.can.has("minProperties") {
+            // The description of the sets contains these limits.
+            self.record_change("minProperties", ChangeKind::Described);
+            self.record_change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
         }
         let mut out = self.object_of(fields, &others)?;
-        out.note(self.graph.notes(self.graph.root));
+        out.add_annotations(self.graph.notes(self.graph.root));
         let sets = self.sets(&variants, &given);
         let description = match out.schema.get("description").and_then(Value::as_str) {
             Some(own) => format!("{own}\n{sets}"),
@@ -139,7 +141,7 @@ impl<'g> Renderer<'g> {
             id = checked.base;
         }
         for check in variants.iter().flat_map(|variant| &variant.checks) {
-            self.change(keyword_of(check), ChangeKind::Dropped);
+            self.record_change(keyword_of(check), ChangeKind::Dropped);
         }
         Ok(out)
     }
@@ -148,50 +150,52 @@ impl<'g> Renderer<'g> {
         &mut self,
         name: &'g str,
         given: &[(usize, &'g Prop)],
-        variants: &[Variant<'g>],
+        variants: &[RootVariant<'g>],
     ) -> Result<Field<'g>> {
         let given: Owners<'_, 'g> = given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
         let required = given.len() == variants.len() && given.iter().all(|(_, p)| p.required);
         let in_cycle = given.iter().any(|(v, p)| self.cycles.share_one(v.id, p.node));
-        let takes_null = given.iter().any(|(_, p)| takes_null(self.graph, p.node));
-        let form = match words_of(self.graph, &given) {
-            Some(words) => Form::Words(words),
+        let can_be_null = given.iter().any(|(_, p)| can_be_null(self.graph, p.node));
+        let form = match tags_of(self.graph, &given) {
+            Some(words) => FieldSchema::Words(words),
             None => self.merged_form(&given)?,
         };
-        // Alternatives describe this themselves.
-        let notes = if matches!(form, Form::Choice(_)) { Map::new() } else { self.joined(&given) };
-        Ok(Field { name, required, null_absent: !required && !takes_null, in_cycle, form, notes })
+        // The alternatives have their own annotations.
+        let notes = if matches!(form, FieldSchema::Choice(_)) { Map::new() } else { self.joined(&given) };
+        Ok(Field { name, required, null_absent: !required && !can_be_null, in_cycle, form, notes })
     }
 
-    fn merged_form(&mut self, given: &[(&Variant<'g>, &'g Prop)]) -> Result<Form<'g>> {
-        let mut forms: Vec<(Written, NodeId, Owners<'_, 'g>)> = Vec::new();
+    fn merged_form(&mut self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Result<FieldSchema<'g>> {
+        let mut forms: Vec<(SchemaDraft, NodeId, Owners<'_, 'g>)> = Vec::new();
         for (variant, prop) in given {
-            let form = self.undescribed(prop.node)?;
+            let form = self.render_without_annotations(prop.node)?;
             match forms.iter_mut().find(|(known, ..)| *known == form) {
                 Some((_, _, owners)) => owners.push((variant, prop)),
                 None => forms.push((form, prop.node, vec![(variant, prop)])),
             }
         }
         if let [(_, only, _)] = forms[..] {
-            return Ok(Form::Node(only));
+            return Ok(FieldSchema::Node(only));
         }
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // Joined descriptions have mentioned it already.
-            let said = notes.get("description").and_then(Value::as_str).unwrap_or_default();
-            if !labels.is_empty() && !labels.iter().all(|label| said.contains(&format!("For {label}: "))) {
+            // A joined description has the label already.
+            let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
+            if !labels.is_empty()
+                && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
+            {
                 let mut lines = vec![format!("For {}.", labels.join(" or "))];
-                lines.extend((!said.is_empty()).then(|| said.to_owned()));
+                lines.extend((!description.is_empty()).then(|| description.to_owned()));
                 notes.insert("description".into(), lines.join("\n").into());
             }
             (id, notes)
         });
-        Ok(Form::Choice(choice.collect()))
+        Ok(FieldSchema::Choice(choice.collect()))
     }
 
     /// Returns the schema of a node without its annotations, only for comparison.
-    fn undescribed(&mut self, id: NodeId) -> Result<Written> {
+    fn render_without_annotations(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let before = self.changes.len();
         let mut out = self.node(id)?;
         self.changes.truncate(before);
@@ -202,12 +206,12 @@ impl<'g> Renderer<'g> {
     }
 
     /// Joins the descriptions of a property that is the same in all variants: once if they agree, or for each variant.
-    fn joined(&self, given: &[(&Variant<'g>, &'g Prop)]) -> Map<String, Value> {
+    fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Map<String, Value> {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();
         for (variant, prop) in given {
             let mut own = self.graph.notes(prop.node).clone();
-            own.extend(notes_of(variant, prop).clone());
+            own.extend(annotations_of(variant, prop).clone());
             if let Some(Value::String(text)) = own.shift_remove("description") {
                 let label = variant.label();
                 match texts.iter_mut().find(|(known, _)| *known == text) {
@@ -234,8 +238,9 @@ impl<'g> Renderer<'g> {
         notes
     }
 
-    fn merged_others(&self, variants: &[Variant<'g>]) -> Others<'g> {
-        let mut out = Others { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
+    fn merged_others(&self, variants: &[RootVariant<'g>]) -> OtherKeys<'g> {
+        let mut out =
+            OtherKeys { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
         for variant in variants {
             let others = self.others(variant.object);
             out.patterns.extend(others.patterns);
@@ -252,7 +257,7 @@ impl<'g> Renderer<'g> {
     }
 
     /// Describes which properties belong together, one line for each variant.
-    fn sets(&self, variants: &[Variant<'g>], given: &Given<'g>) -> String {
+    fn sets(&self, variants: &[RootVariant<'g>], given: &PropertyOwners<'g>) -> String {
         let nulls = if self.absent_is_null() { " The others are null." } else { "" };
         if let [only] = variants
             && only.external.is_some()
@@ -296,13 +301,13 @@ impl<'g> Renderer<'g> {
 }
 
 /// Returns the annotations of a property; those of the variant for a payload of an externally tagged variant.
-fn notes_of<'g>(variant: &Variant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
+fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
     let external = variant.external.and_then(|external| external.variant(&prop.name));
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
 /// Returns the tags of all variants, if the property is nothing but a tag in each.
-fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
+fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;
     }
@@ -318,8 +323,8 @@ fn words_of<'g>(graph: &'g Graph, given: &[(&Variant<'g>, &'g Prop)]) -> Option<
     Some(out)
 }
 
-/// Whether the node accepts null.
-pub(in crate::schema) fn takes_null(graph: &Graph, id: NodeId) -> bool {
+/// Returns whether the node accepts null.
+pub(in crate::schema) fn can_be_null(graph: &Graph, id: NodeId) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![id];
     while let Some(id) = open.pop() {

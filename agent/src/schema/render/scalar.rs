@@ -1,25 +1,25 @@
 //! Numbers, strings, closed sets.
 
-use super::written::{Written, between, plain, said_list};
+use super::written::{SchemaDraft, between, plain, quote_list};
 use super::{ChangeKind, Renderer};
 use crate::args::{Bound, IntSpec, NumSpec, StrSpec};
-use crate::schema::abilities::{Formats, Members, Patterns};
+use crate::schema::abilities::{EnumMembers, FormatSupport, PatternSupport};
 use serde_json::{Value, json};
 
 /// The largest integer that every JSON reader represents exactly.
 const SAFE: u128 = 1 << 53;
 
 impl Renderer<'_> {
-    pub(super) fn integer(&mut self, spec: &IntSpec) -> Written {
-        let mut out = Written::typed("integer");
+    pub(super) fn integer(&mut self, spec: &IntSpec) -> SchemaDraft {
+        let mut out = SchemaDraft::typed("integer");
         let safe = |bound: Option<i128>| {
             bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok()).map(Value::from)
         };
         let ends = [("minimum", spec.min), ("maximum", spec.max)].map(|(keyword, bound)| {
             // The limits of a wide type do not guide a model, so they are not described.
-            if !self.can.has(keyword) && bound.is_some_and(is_limit_of_a_type) {
+            if !self.can.has(keyword) && bound.is_some_and(is_type_limit) {
                 if safe(bound).is_some() {
-                    self.change(keyword, ChangeKind::Dropped);
+                    self.record_change(keyword, ChangeKind::Dropped);
                 }
                 return (keyword, None);
             }
@@ -32,8 +32,8 @@ impl Renderer<'_> {
         out
     }
 
-    pub(super) fn number(&mut self, spec: &NumSpec) -> Written {
-        let mut out = Written::typed("number");
+    pub(super) fn number(&mut self, spec: &NumSpec) -> SchemaDraft {
+        let mut out = SchemaDraft::typed("number");
         let exact = |bound: Bound| {
             let signed = bound.whole.and_then(|v| i64::try_from(v).ok()).map(|v| json!(v));
             let whole = signed.or_else(|| bound.whole.and_then(|v| u64::try_from(v).ok()).map(|v| json!(v)));
@@ -55,7 +55,7 @@ impl Renderer<'_> {
     }
 
     /// Writes both ends of a range: as keywords, or in one sentence.
-    pub(super) fn ranged(&mut self, out: &mut Written, ends: [(&str, Option<Value>); 2], unit: &str) {
+    pub(super) fn ranged(&mut self, out: &mut SchemaDraft, ends: [(&str, Option<Value>); 2], unit: &str) {
         let [mut low, mut high] = [None, None];
         for (place, (keyword, bound)) in [&mut low, &mut high].into_iter().zip(ends) {
             let Some(bound) = bound else { continue };
@@ -63,70 +63,70 @@ impl Renderer<'_> {
             if self.can.has(keyword) && allowed {
                 out.put(keyword, bound);
             } else {
-                self.change(keyword, ChangeKind::Described);
+                self.record_change(keyword, ChangeKind::Described);
                 *place = Some(plain(&bound));
             }
         }
         if let Some(sentence) = between(low, high, unit) {
-            out.say(sentence);
+            out.add_sentence(sentence);
         }
     }
 
-    pub(super) fn string(&mut self, spec: &StrSpec) -> Written {
-        let mut out = Written::typed("string");
+    pub(super) fn string(&mut self, spec: &StrSpec) -> SchemaDraft {
+        let mut out = SchemaDraft::typed("string");
         let ends = [("minLength", spec.min.map(Value::from)), ("maxLength", spec.max.map(Value::from))];
         self.ranged(&mut out, ends, "character");
         if let Some(pattern) = &spec.pattern {
-            if self.takes_pattern(&pattern.source) {
+            if self.can_express_pattern(&pattern.source) {
                 out.put("pattern", json!(pattern.source));
             } else {
-                self.change("pattern", ChangeKind::Described);
-                out.say(format!("Matches the regular expression `{}`.", pattern.source));
+                self.record_change("pattern", ChangeKind::Described);
+                out.add_sentence(format!("Matches the regular expression `{}`.", pattern.source));
             }
         }
         if let Some(format) = &spec.format {
             let known = match self.can.formats {
-                Formats::All => true,
-                Formats::Only(known) => known.contains(&format.as_str()),
+                FormatSupport::All => true,
+                FormatSupport::Only(known) => known.contains(&format.as_str()),
             };
             if known {
                 out.put("format", json!(format));
             } else {
-                self.change("format", ChangeKind::Described);
-                out.say(format!("Format: {format}."));
+                self.record_change("format", ChangeKind::Described);
+                out.add_sentence(format!("Format: {format}."));
             }
         }
         out
     }
 
-    fn takes_pattern(&self, source: &str) -> bool {
+    fn can_express_pattern(&self, source: &str) -> bool {
         match self.can.patterns {
-            Patterns::All => true,
-            Patterns::NoLookaround => {
+            PatternSupport::All => true,
+            PatternSupport::NoLookaround => {
                 !["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| source.contains(look))
             }
-            Patterns::Grammar => is_plain_grammar(source),
-            Patterns::None => false,
+            PatternSupport::Grammar => is_plain_grammar(source),
+            PatternSupport::None => false,
         }
     }
 
     /// Writes a closed set with values other than strings.
-    pub(super) fn members(&mut self, members: &[Value]) -> Written {
+    pub(super) fn members(&mut self, members: &[Value]) -> SchemaDraft {
         let allowed = |member: &Value| match self.can.members {
-            Members::All => true,
-            Members::Scalars => !member.is_object() && !member.is_array(),
-            Members::StringsAndNumbers => member.is_string() || member.is_number(),
-            Members::Strings => member.is_string(),
+            EnumMembers::All => true,
+            EnumMembers::Scalars => !member.is_object() && !member.is_array(),
+            EnumMembers::StringsAndNumbers => member.is_string() || member.is_number(),
+            EnumMembers::Strings => member.is_string(),
         };
-        if self.can.members == Members::All {
-            let mut out = Written::default();
+        if self.can.members == EnumMembers::All {
+            let mut out = SchemaDraft::default();
             out.put("enum", members.into());
             return out;
         }
         let whole = members.iter().all(allowed);
         if members.iter().any(|m| m.is_object() || m.is_array()) {
-            self.impossible("enum", "objects or arrays as members of a closed set");
-            return Written::typed("string");
+            self.record_inexpressible("enum", "objects or arrays as members of a closed set");
+            return SchemaDraft::typed("string");
         }
         let mut types: Vec<(&str, Vec<Value>)> = Vec::new();
         for member in members {
@@ -137,7 +137,7 @@ impl Renderer<'_> {
             }
         }
         let one = |(name, of_type): (&str, Vec<Value>)| {
-            let mut out = Written::typed(name);
+            let mut out = SchemaDraft::typed(name);
             if of_type.iter().all(allowed) {
                 out.put("enum", of_type.into());
             }
@@ -146,19 +146,19 @@ impl Renderer<'_> {
         let mut out = if types.len() == 1 {
             types.into_iter().map(one).next().unwrap_or_default()
         } else {
-            let mut out = Written::default();
+            let mut out = SchemaDraft::default();
             out.put("anyOf", types.into_iter().map(|t| Value::Object(one(t).schema)).collect());
             out
         };
         if !whole {
-            self.change("enum", ChangeKind::Described);
-            out.say(format!("One of: {}.", said_list(members)));
+            self.record_change("enum", ChangeKind::Described);
+            out.add_sentence(format!("One of: {}.", quote_list(members)));
         }
         out
     }
 }
 
-fn is_limit_of_a_type(bound: i128) -> bool {
+fn is_type_limit(bound: i128) -> bool {
     [i32::MIN.into(), i32::MAX.into(), u32::MAX.into(), i64::MIN.into(), i64::MAX.into(), u64::MAX.into()]
         .contains(&bound)
 }
@@ -176,7 +176,7 @@ fn type_of(member: &Value, members: &[Value]) -> &'static str {
     }
 }
 
-/// Whether a pattern matches the whole text and uses only characters, classes, groups, alternatives and repetitions: no
+/// Returns whether a pattern matches the whole text and uses only characters, classes, groups, alternatives and repetitions: no
 /// assertions, no class escapes.
 fn is_plain_grammar(source: &str) -> bool {
     let Some(inner) = source.strip_prefix('^').and_then(|s| s.strip_suffix('$')) else { return false };

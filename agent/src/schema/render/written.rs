@@ -3,19 +3,19 @@
 use crate::args::cut;
 use serde_json::{Map, Value, json};
 
-/// Maximum length of a sentence: a default or a set of values may be long.
-const MAX_SAID: usize = 300;
+/// Maximum length of quoted JSON in a sentence: a default or a set of values may be long.
+const MAX_QUOTED: usize = 300;
 
 /// A schema object, and the sentences to be appended to its description.
 #[derive(Default, PartialEq)]
-pub(super) struct Written {
+pub(super) struct SchemaDraft {
     pub(super) schema: Map<String, Value>,
     pub(super) words: Vec<String>,
 }
 
-impl Written {
-    pub(super) fn typed(name: &str) -> Written {
-        let mut out = Written::default();
+impl SchemaDraft {
+    pub(super) fn typed(name: &str) -> SchemaDraft {
+        let mut out = SchemaDraft::default();
         out.put("type", json!(name));
         out
     }
@@ -24,17 +24,17 @@ impl Written {
         self.schema.insert(keyword.into(), value);
     }
 
-    pub(super) fn say(&mut self, sentence: String) {
+    pub(super) fn add_sentence(&mut self, sentence: String) {
         self.words.push(sentence);
     }
 
     /// Adds annotations; later ones replace earlier ones in place.
-    pub(super) fn note(&mut self, notes: &Map<String, Value>) {
+    pub(super) fn add_annotations(&mut self, notes: &Map<String, Value>) {
         self.schema.extend(notes.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
 
     /// Returns the schema, with the sentences on a line of their own below the description.
-    pub(super) fn described(mut self) -> Value {
+    pub(super) fn into_value(mut self) -> Value {
         if !self.words.is_empty() {
             let sentences = self.words.join(" ");
             let text = match self.schema.get("description").and_then(Value::as_str) {
@@ -47,7 +47,7 @@ impl Written {
     }
 }
 
-/// Such as `From 1 to 5.`, `At least 1 item.`, `At most 5 items.`
+/// Describes a range, such as `From 1 to 5.`, `At least 1 item.`, `At most 5 items.`
 pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> Option<String> {
     let of = |number: &str| match unit {
         "" => String::new(),
@@ -72,10 +72,10 @@ pub(super) fn plain(number: &Value) -> String {
 }
 
 /// Writes JSON in a sentence.
-pub(super) fn said(value: &Value) -> String {
-    cut(&value.to_string(), MAX_SAID)
+pub(super) fn quote_json(value: &Value) -> String {
+    cut(&value.to_string(), MAX_QUOTED)
 }
 
-pub(super) fn said_list<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
-    cut(&values.into_iter().map(Value::to_string).collect::<Vec<_>>().join(", "), MAX_SAID)
+pub(super) fn quote_list<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
+    cut(&values.into_iter().map(Value::to_string).collect::<Vec<_>>().join(", "), MAX_QUOTED)
 }

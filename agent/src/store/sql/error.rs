@@ -8,34 +8,32 @@ use crate::store::{StoreError, StoreErrorKind};
 
 /// The error text of a database, without the statement and its values, which its details may quote.
 #[derive(Debug)]
-struct Said(String);
+struct DatabaseMessage(String);
 
-impl fmt::Display for Said {
+impl fmt::Display for DatabaseMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Error for Said {}
+impl Error for DatabaseMessage {}
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-pub(super) fn of(error: sqlx::Error) -> StoreError {
+pub(super) fn from_sqlx(error: sqlx::Error) -> StoreError {
     use StoreErrorKind as Kind;
     let (kind, message) = match &error {
         sqlx::Error::Database(database) => {
             let code = database.code().unwrap_or_default();
-            let kind = of_code(&code, database.message());
+            let kind = kind_of_code(&code, database.message());
             (kind, format!("{} (code {code})", database.message()))
         }
-        sqlx::Error::Io(error) => (of_io(error), format!("the connection failed: {}", error.kind())),
-        sqlx::Error::Tls(_) => (Kind::Unavailable, "there is no secure connection".to_owned()),
+        sqlx::Error::Io(error) => (kind_of_io(error), format!("the connection failed: {}", error.kind())),
+        sqlx::Error::Tls(_) => (Kind::Unavailable, "no secure connection could be made".to_owned()),
         sqlx::Error::PoolTimedOut => (Kind::Busy, "no connection became free in time".to_owned()),
         sqlx::Error::PoolClosed => (Kind::Unavailable, "the store was closed".to_owned()),
-        sqlx::Error::WorkerCrashed => (Kind::Unavailable, "the database's thread is gone".to_owned()),
+        sqlx::Error::WorkerCrashed => (Kind::Unavailable, "the database's thread has ended".to_owned()),
         sqlx::Error::BeginFailed => (Kind::Unavailable, "no transaction could be begun".to_owned()),
-        sqlx::Error::Protocol(_) => {
-            (Kind::Unavailable, "the database does not keep to its protocol".to_owned())
-        }
+        sqlx::Error::Protocol(_) => (Kind::Unavailable, "the database violates its protocol".to_owned()),
         sqlx::Error::RowNotFound => (Kind::Corrupt, "a row is missing".to_owned()),
         sqlx::Error::ColumnDecode { .. }
         | sqlx::Error::Decode(_)
@@ -43,20 +41,21 @@ pub(super) fn of(error: sqlx::Error) -> StoreError {
         | sqlx::Error::ColumnIndexOutOfBounds { .. }
         | sqlx::Error::TypeNotFound { .. }
         | sqlx::Error::AnyDriverError(_) => {
-            (Kind::Corrupt, "a row is not of the form this version knows".to_owned())
+            (Kind::Corrupt, "a row does not have the form that this version knows".to_owned())
         }
-        // Its text is not shown, because it may quote the address, and with it a password.
+        // The text of the error is left out, because it may quote the address with its password.
         sqlx::Error::Configuration(_) => (Kind::Other, "the address of the database is wrong".to_owned()),
         _ => (Kind::Other, "the database's client failed".to_owned()),
     };
-    StoreError::new(kind, message.clone()).with_source(Said(message))
+    StoreError::new(kind, message.clone()).with_source(DatabaseMessage(message))
 }
 
-pub(super) fn unusable(what: &str, error: io::Error) -> StoreError {
-    StoreError::new(of_io(&error), what).with_source(error)
+/// Creates the error for a file that cannot be used.
+pub(super) fn from_io(what: &str, error: io::Error) -> StoreError {
+    StoreError::new(kind_of_io(&error), what).with_source(error)
 }
 
-fn of_io(error: &io::Error) -> StoreErrorKind {
+fn kind_of_io(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
         io::ErrorKind::TimedOut => StoreErrorKind::Timeout,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
@@ -67,7 +66,7 @@ fn of_io(error: &io::Error) -> StoreErrorKind {
 
 /// SQLite codes are numbers, and extended codes have the primary code in their low byte: <https://www.sqlite.org/rescode.html>. Postgres
 /// codes have five characters, of which the first two are the class: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
-fn of_code(code: &str, message: &str) -> StoreErrorKind {
+fn kind_of_code(code: &str, message: &str) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if code.len() == 5 {
         return match (code, &code[..2]) {
@@ -92,16 +91,16 @@ fn of_code(code: &str, message: &str) -> StoreErrorKind {
     }
 }
 
-/// Whether the error is a violation of a unique constraint.
-pub(super) fn is_taken(error: &sqlx::Error) -> bool {
+/// Returns whether the error is a violation of a unique constraint.
+pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Stored JSON that this version cannot read. The serde error quotes values, so only its position is reported.
+/// Creates the error for stored JSON that this version cannot read. The serde error quotes values, so only its position is reported.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-pub(super) fn unreadable(what: &str, error: serde_json::Error) -> StoreError {
-    let place = format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column());
-    StoreError::corrupt(what, Said(place))
+pub(super) fn corrupt_json(what: &str, error: serde_json::Error) -> StoreError {
+    let position = format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column());
+    StoreError::corrupt(what, DatabaseMessage(position))
 }
 
 #[cfg(test)]
@@ -130,13 +129,13 @@ mod tests {
             ("23505", Kind::Other),
             ("", Kind::Other),
         ] {
-            assert_eq!(of_code(code, ""), kind, "{code}");
+            assert_eq!(kind_of_code(code, ""), kind, "{code}");
         }
     }
 
     #[test]
     fn an_address_is_in_no_error() {
-        let error = of(sqlx::Error::Configuration("postgres://ann:hunter2@db".into()));
+        let error = from_sqlx(sqlx::Error::Configuration("postgres://ann:hunter2@db".into()));
         assert!(!format!("{error} {error:?}").contains("hunter2"));
     }
 }

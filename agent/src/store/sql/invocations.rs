@@ -5,14 +5,17 @@ use serde_json::{Map, Value};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
-use super::text::{column, optional_column, optional_text, text};
+use super::text::{decode, decode_optional, encode, encode_optional};
 use super::{SqlStore, error, to_limit};
+use crate::step_key::StepKey;
 use crate::store::record::MAX_PAGE;
 use crate::store::{
     Begin, InvocationEnd, InvocationPage, InvocationQuery, InvocationRecord, InvocationStatus,
     InvocationStore, NewInvocation, StoreError, StoreErrorKind,
 };
-use crate::{BoxFuture, Control, StepKey, ToolOutcome};
+use crate::tool::BoxFuture;
+use crate::tool::outcome::ToolOutcome;
+use crate::tool::output::Control;
 
 /// The stored form of an [`InvocationEnd`].
 #[derive(Serialize, Deserialize)]
@@ -48,24 +51,24 @@ const PENDING: &str = select!(
     "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
 );
 
-fn read(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
-    let kept = |at: usize| row.try_get::<String, _>(at).map_err(error::of);
-    let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::of);
-    let (id, status, outcome) = (text(kept(0)?), kept(1)?, kept(5)?);
-    let mut call: NewInvocation =
-        serde_json::from_str(&kept(4)?).map_err(|error| error::unreadable("the record of a call", error))?;
+fn read_record(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
+    let column = |at: usize| row.try_get::<String, _>(at).map_err(error::from_sqlx);
+    let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::from_sqlx);
+    let (id, status, outcome) = (decode(column(0)?), column(1)?, column(5)?);
+    let mut call: NewInvocation = serde_json::from_str(&column(4)?)
+        .map_err(|error| error::corrupt_json("the record of a call", error))?;
     call.key = id.parse().map_err(|error| StoreError::corrupt("the key of a record", error))?;
     call.created_at = number(6)?;
-    let Some(status) = InvocationStatus::read(&status) else {
-        return Err(StoreError::new(StoreErrorKind::Corrupt, "a record has a status that is not known"));
+    let Some(status) = InvocationStatus::parse(&status) else {
+        return Err(StoreError::new(StoreErrorKind::Corrupt, "a record has an unknown status"));
     };
     let mut record = InvocationRecord::begun(call);
     record.status = status;
     record.attempt = u32::try_from(number(2)?).unwrap_or(u32::MAX);
-    record.handle = optional_text(kept(3)?);
+    record.handle = decode_optional(column(3)?);
     if status != InvocationStatus::Pending {
-        let end: StoredEnd =
-            serde_json::from_str(&outcome).map_err(|error| error::unreadable("the end of a call", error))?;
+        let end: StoredEnd = serde_json::from_str(&outcome)
+            .map_err(|error| error::corrupt_json("the end of a call", error))?;
         let mut read = InvocationEnd::new(end.outcome, number(7)?);
         read.control = end.control;
         record.end = Some(read);
@@ -73,30 +76,33 @@ fn read(row: &AnyRow) -> Result<InvocationRecord, StoreError> {
     Ok(record)
 }
 
-fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| error::unreadable("a value that is not JSON", error))
+fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| error::corrupt_json("a value that is not JSON", error))
 }
 
-async fn get(connection: &mut sqlx::AnyConnection, id: &str) -> Result<Option<InvocationRecord>, StoreError> {
-    let row = sqlx::query(select!("where id = $1")).bind(column(id)).fetch_optional(connection).await;
-    row.map_err(error::of)?.as_ref().map(read).transpose()
+async fn fetch_record(
+    connection: &mut sqlx::AnyConnection,
+    id: &str,
+) -> Result<Option<InvocationRecord>, StoreError> {
+    let row = sqlx::query(select!("where id = $1")).bind(encode(id)).fetch_optional(connection).await;
+    row.map_err(error::from_sqlx)?.as_ref().map(read_record).transpose()
 }
 
 impl SqlStore {
     async fn insert(&self, new: &NewInvocation, id: &str) -> Result<bool, StoreError> {
-        let (key, call) = (&new.key, json(new)?);
+        let (key, call) = (&new.key, to_json(new)?);
         let done = sqlx::query(INSERT)
-            .bind(column(id))
-            .bind(column(&key.run))
+            .bind(encode(id))
+            .bind(encode(&key.run))
             .bind(i64::from(key.turn))
             .bind(i64::from(key.ord))
-            .bind(optional_column(new.session.as_deref()))
-            .bind(column(&new.tool))
+            .bind(encode_optional(new.session.as_deref()))
+            .bind(encode(&new.tool))
             .bind(call)
             .bind(new.created_at)
             .execute(&self.pool)
             .await;
-        done.map(|done| done.rows_affected() == 1).map_err(error::of)
+        done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
     async fn do_begin(&self, new: NewInvocation) -> Result<Begin, StoreError> {
@@ -104,15 +110,15 @@ impl SqlStore {
         if self.insert(&new, &id).await? {
             return Ok(Begin::Fresh);
         }
-        // In one transaction, so that two callers that begin at the same time count as two attempts.
+        // One transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
         sqlx::query("update agent_invocation set attempt = attempt + 1 where id = $1 and status = 'pending'")
-            .bind(column(&id))
+            .bind(encode(&id))
             .execute(&mut *transaction)
             .await
-            .map_err(error::of)?;
-        let found = get(&mut transaction, &id).await?;
-        transaction.commit().await.map_err(error::of)?;
+            .map_err(error::from_sqlx)?;
+        let found = fetch_record(&mut transaction, &id).await?;
+        transaction.commit().await.map_err(error::from_sqlx)?;
         found.map(Begin::found).ok_or_else(|| {
             StoreError::new(StoreErrorKind::Conflict, "the record was deleted while it was begun")
         })
@@ -120,17 +126,17 @@ impl SqlStore {
 
     async fn do_finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
         let (status, at) = (end.status().as_str(), end.at);
-        let stored = json(&StoredEnd { outcome: end.outcome, control: end.control, extra: Map::new() })?;
+        let stored = to_json(&StoredEnd { outcome: end.outcome, control: end.control, extra: Map::new() })?;
         let done = sqlx::query(
             "update agent_invocation set status = $1, outcome = $2, ended_at = $3 where id = $4 and status = 'pending'",
         )
         .bind(status)
         .bind(stored)
         .bind(at)
-        .bind(column(&key.to_string()))
+        .bind(encode(&key.to_string()))
         .execute(&self.pool)
         .await;
-        done.map(|done| done.rows_affected() == 1).map_err(error::of)
+        done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
     }
 
     async fn do_list(&self, query: InvocationQuery) -> Result<InvocationPage, StoreError> {
@@ -141,11 +147,11 @@ impl SqlStore {
         };
         let rows = sqlx::query(LIST)
             .bind(i64::from(query.run.is_some()))
-            .bind(column(query.run.as_deref().unwrap_or_default()))
+            .bind(encode(query.run.as_deref().unwrap_or_default()))
             .bind(i64::from(query.session.is_some()))
-            .bind(optional_column(query.session.as_deref()))
+            .bind(encode_optional(query.session.as_deref()))
             .bind(i64::from(query.tool.is_some()))
-            .bind(column(query.tool.as_deref().unwrap_or_default()))
+            .bind(encode(query.tool.as_deref().unwrap_or_default()))
             .bind(i64::from(query.status.is_some()))
             .bind(query.status.map_or("", InvocationStatus::as_str))
             .bind(query.from.unwrap_or(i64::MIN))
@@ -153,12 +159,12 @@ impl SqlStore {
             .bind(at)
             .bind(turn)
             .bind(ord)
-            .bind(column(&id))
+            .bind(encode(&id))
             .bind(to_limit(size + 1))
             .fetch_all(&self.pool)
             .await
-            .map_err(error::of)?;
-        let records = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+            .map_err(error::from_sqlx)?;
+        let records = rows.iter().map(read_record).collect::<Result<Vec<_>, _>>()?;
         Ok(InvocationPage::of(records, size))
     }
 }
@@ -176,16 +182,16 @@ impl InvocationStore for SqlStore {
         Box::pin(async move {
             let done =
                 sqlx::query("update agent_invocation set handle = $1 where id = $2 and status = 'pending'")
-                    .bind(optional_column(Some(handle)))
-                    .bind(column(&key.to_string()))
+                    .bind(encode_optional(Some(handle)))
+                    .bind(encode(&key.to_string()))
                     .execute(&self.pool)
                     .await;
-            done.map(|done| done.rows_affected() == 1).map_err(error::of)
+            done.map(|done| done.rows_affected() == 1).map_err(error::from_sqlx)
         })
     }
 
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>> {
-        Box::pin(async move { get(&mut *self.connection().await?, &key.to_string()).await })
+        Box::pin(async move { fetch_record(&mut *self.connection().await?, &key.to_string()).await })
     }
 
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<InvocationPage, StoreError>> {
@@ -200,7 +206,7 @@ impl InvocationStore for SqlStore {
         Box::pin(async move {
             let limit = to_limit(limit.min(MAX_PAGE));
             let rows = sqlx::query(PENDING).bind(at).bind(limit).fetch_all(&self.pool).await;
-            rows.map_err(error::of)?.iter().map(read).collect()
+            rows.map_err(error::from_sqlx)?.iter().map(read_record).collect()
         })
     }
 
@@ -211,7 +217,7 @@ impl InvocationStore for SqlStore {
                     .bind(at)
                     .execute(&self.pool)
                     .await;
-            done.map(|done| done.rows_affected()).map_err(error::of)
+            done.map(|done| done.rows_affected()).map_err(error::from_sqlx)
         })
     }
 }

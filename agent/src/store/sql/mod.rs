@@ -17,7 +17,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyConnection, ConnectOptions as _, Connection as _, Executor as _, Pool, Transaction};
 
 use super::{StoreError, StoreErrorKind};
-use crate::{BoxFuture, private_files};
+use crate::private_files;
+use crate::tool::BoxFuture;
 
 /// A store in an SQLite file or a Postgres database (feature `store-sql`). Clones share one connection pool.
 ///
@@ -49,8 +50,8 @@ pub struct SqlStore {
     is_postgres: bool,
 }
 
-/// How long a statement waits for a lock, and a caller for a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The maximum time that a caller waits for a connection. A statement waits as long for a lock.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The number of connections to Postgres. SQLite has one, because it has only one writer.
 const CONNECTIONS: u32 = 16;
@@ -64,13 +65,13 @@ impl SqlStore {
     /// # Errors
     /// Returns an error if the file cannot be opened, created or migrated.
     pub async fn sqlite(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let path =
-            std::path::absolute(path).map_err(|error| error::unusable("there is no such place", error))?;
+        let path = std::path::absolute(path)
+            .map_err(|error| error::from_io("the path cannot be made absolute", error))?;
         let Some(path) = path.to_str() else {
             return Err(StoreError::new(StoreErrorKind::Other, "the path is not Unicode text"));
         };
-        let connected = Self::connect(&format!("sqlite://{}?mode=rwc", encoded(path))).await;
-        connected.map_err(|error| error.of_file(path))
+        let connected = Self::connect(&format!("sqlite://{}?mode=rwc", encode_path(path))).await;
+        connected.map_err(|error| error.with_path(path))
     }
 
     /// Opens a database by its URL: `postgres://…`, or `sqlite://…` with the options of SQLite URIs (`?mode=ro`).
@@ -107,29 +108,29 @@ impl SqlStore {
             ));
         }
         if url.contains(":memory:") || url.contains("mode=memory") {
-            let message = "a database in memory goes with its connection; take a `MemoryStore`";
+            let message = "a database in memory ends with its connection; use a `MemoryStore` instead";
             return Err(StoreError::new(StoreErrorKind::Other, message));
         }
         // Statements are not logged, because they contain values of the application.
-        let options: AnyConnectOptions = url.parse().map_err(error::of)?;
+        let options: AnyConnectOptions = url.parse().map_err(error::from_sqlx)?;
         let options = options.disable_statement_logging();
         if !is_postgres && url.contains("mode=rwc") {
             create_file(url)?;
         }
         let settings = if is_postgres { POSTGRES } else { SQLITE };
-        // A pool retries, and in the end reports only that it has no connection. A single connection reports the reason.
-        let mut first = AnyConnection::connect_with(&options).await.map_err(error::of)?;
-        first.execute(sqlx::raw_sql(settings)).await.map_err(error::of)?;
-        first.close().await.map_err(error::of)?;
+        // A pool that fails reports only that it has no connection. A single connection reports the reason.
+        let mut first = AnyConnection::connect_with(&options).await.map_err(error::from_sqlx)?;
+        first.execute(sqlx::raw_sql(settings)).await.map_err(error::from_sqlx)?;
+        first.close().await.map_err(error::from_sqlx)?;
         let pool = AnyPoolOptions::new()
             .max_connections(if is_postgres { CONNECTIONS } else { 1 })
-            .acquire_timeout(PATIENCE)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(move |connection, _| {
                 Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
             });
         // Boxed with `Send` stated, because the compiler does not infer it when a store is opened in a task.
         let connecting: BoxFuture<'_, Result<Pool<Any>, sqlx::Error>> = Box::pin(pool.connect_with(options));
-        let pool = connecting.await.map_err(error::of)?;
+        let pool = connecting.await.map_err(error::from_sqlx)?;
         let store = Self { pool, is_postgres };
         schema::migrate(&store).await?;
         Ok(store)
@@ -141,23 +142,23 @@ impl SqlStore {
     }
 
     async fn begin_transaction(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        // A SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it.
+        // An SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it.
         let begin = if self.is_postgres { "begin" } else { "begin immediate" };
-        self.pool.begin_with(begin).await.map_err(error::of)
+        self.pool.begin_with(begin).await.map_err(error::from_sqlx)
     }
 
     async fn connection(&self) -> Result<sqlx::pool::PoolConnection<Any>, StoreError> {
-        self.pool.acquire().await.map_err(error::of)
+        self.pool.acquire().await.map_err(error::from_sqlx)
     }
 }
 
 /// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the
 /// files that it keeps beside (`-wal`, `-shm`) get the permissions of this one.
 fn create_file(url: &str) -> Result<(), StoreError> {
-    let options: SqliteConnectOptions = url.parse().map_err(error::of)?;
+    let options: SqliteConnectOptions = url.parse().map_err(error::from_sqlx)?;
     match private_files::create(options.get_filename()) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(error::unusable("the file of the database cannot be created", error))
+            Err(error::from_io("the file of the database cannot be created", error))
         }
         _ => Ok(()),
     }
@@ -168,8 +169,8 @@ const SQLITE: &str = "pragma busy_timeout = 5000; pragma journal_mode = wal; pra
 const POSTGRES: &str =
     "set lock_timeout = '5s'; set statement_timeout = '30s'; set client_min_messages = 'warning';";
 
-/// A path as a part of a URL.
-fn encoded(path: &str) -> String {
+/// Percent-encodes a path for a URL.
+fn encode_path(path: &str) -> String {
     use fmt::Write as _;
     let mut out = String::new();
     for byte in path.bytes() {
@@ -196,7 +197,7 @@ fn from_sql(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// Without the address, because it may contain a password.
+/// The text has no address, because an address may contain a password.
 impl fmt::Debug for SqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = if self.is_postgres { "postgres" } else { "sqlite" };

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::{SqlStore, error};
 use crate::store::{StoreError, StoreErrorKind};
 
-/// The statements that each version adds, in order, in SQL that SQLite and Postgres share. The versions are kept in a table of our own,
+/// The statements that each version adds, in order, in SQL that SQLite and Postgres share. The version is stored in a separate table,
 /// because sqlx's table of migrations belongs to the application.
 const VERSIONS: [&[&str]; 1] = [&[
     "create table agent_invocation (
@@ -49,50 +49,50 @@ const VERSIONS: [&[&str]; 1] = [&[
     )",
 ]];
 
-/// An arbitrary number for an advisory lock that nobody else uses.
+/// Takes an advisory lock whose arbitrary number is not used for anything else.
 const LOCK: &str = "select pg_advisory_xact_lock(4713590021)";
 
 /// Creates or migrates the tables.
 pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
-    if let Ok(Some(version)) = version(&mut *store.connection().await?).await {
-        check(version)?;
+    if let Ok(Some(version)) = read_version(&mut *store.connection().await?).await {
+        check_version(version)?;
         if version == VERSIONS.len() {
             return Ok(());
         }
     }
     let mut transaction = store.begin_transaction().await?;
     if store.is_postgres {
-        // Two processes that create one table at the same time would fail.
-        sqlx::query(LOCK).execute(&mut *transaction).await.map_err(error::of)?;
+        // Without the lock, two processes that create one table at the same time would fail.
+        sqlx::query(LOCK).execute(&mut *transaction).await.map_err(error::from_sqlx)?;
     }
     sqlx::query("create table if not exists agent_schema (version bigint not null)")
         .execute(&mut *transaction)
         .await
-        .map_err(error::of)?;
-    let found = version(&mut transaction).await.map_err(error::of)?;
+        .map_err(error::from_sqlx)?;
+    let found = read_version(&mut transaction).await.map_err(error::from_sqlx)?;
     let from = found.unwrap_or_default();
-    check(from)?;
+    check_version(from)?;
     for version in VERSIONS.get(from..).unwrap_or_default() {
         for statement in *version {
-            sqlx::query(*statement).execute(&mut *transaction).await.map_err(error::of)?;
+            sqlx::query(*statement).execute(&mut *transaction).await.map_err(error::from_sqlx)?;
         }
     }
-    let note = match found {
+    let statement = match found {
         None => "insert into agent_schema (version) values ($1)",
         Some(_) => "update agent_schema set version = $1",
     };
     let now = i64::try_from(VERSIONS.len()).unwrap_or_default();
-    sqlx::query(note).bind(now).execute(&mut *transaction).await.map_err(error::of)?;
-    transaction.commit().await.map_err(error::of)
+    sqlx::query(statement).bind(now).execute(&mut *transaction).await.map_err(error::from_sqlx)?;
+    transaction.commit().await.map_err(error::from_sqlx)
 }
 
-async fn version(connection: &mut sqlx::AnyConnection) -> Result<Option<usize>, sqlx::Error> {
+async fn read_version(connection: &mut sqlx::AnyConnection) -> Result<Option<usize>, sqlx::Error> {
     let row = sqlx::query("select version from agent_schema").fetch_optional(connection).await?;
     let version = row.map(|row| row.try_get::<i64, _>(0)).transpose()?;
     Ok(version.map(|version| usize::try_from(version).unwrap_or(usize::MAX)))
 }
 
-fn check(version: usize) -> Result<(), StoreError> {
+fn check_version(version: usize) -> Result<(), StoreError> {
     if version <= VERSIONS.len() {
         return Ok(());
     }

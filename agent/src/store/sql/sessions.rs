@@ -2,12 +2,13 @@
 
 use sqlx::Row as _;
 
-use super::text::column;
+use super::text::encode;
 use super::{SqlStore, error, from_sql, to_limit, to_sql};
 use crate::message::UserMessage;
-use crate::store::memory::{MAX_INBOX, full_inbox, no_id};
+use crate::step_key::StepKey;
+use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
 use crate::store::{SessionEntry, SessionStore, StoreError, StoredEntry};
-use crate::{BoxFuture, StepKey};
+use crate::tool::BoxFuture;
 
 /// Inserts the first of several entries, only if the session is at the entry that its writer expects.
 const APPEND: &str = "insert into agent_session_entry (session_id, seq, entry) select $1, $2, $3
@@ -24,27 +25,28 @@ const TAKE: &str =
     "update agent_steering set taken_by = $1 where session_id = $2 and taken_by = '' and seq in
     (select seq from agent_steering where session_id = $2 and taken_by = '' order by seq limit $3)";
 
-const WAITS: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
+const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// How often an inbox is queried again when others use it at the same time.
-const TRIES: usize = 20;
+/// The maximum number of queries of an inbox that others use at the same time.
+const MAX_ATTEMPTS: usize = 20;
 
-/// Marks messages as taken. If others take some of them at the same time, it tries again with the remaining ones.
-async fn take(
+/// Marks messages as taken, and repeats this while others take some of them at the same time.
+async fn mark_taken(
     connection: &mut sqlx::AnyConnection,
     session: &str,
     key: &str,
     limit: usize,
 ) -> Result<(), sqlx::Error> {
     let mut room = from_sql(to_limit(limit));
-    for _ in 0..TRIES {
-        let waits = sqlx::query(WAITS).bind(column(session)).fetch_optional(&mut *connection).await?;
-        if room == 0 || waits.is_none() {
+    for _ in 0..MAX_ATTEMPTS {
+        let waiting =
+            sqlx::query(FIRST_WAITING).bind(encode(session)).fetch_optional(&mut *connection).await?;
+        if room == 0 || waiting.is_none() {
             break;
         }
         let taken = sqlx::query(TAKE)
-            .bind(column(key))
-            .bind(column(session))
+            .bind(encode(key))
+            .bind(encode(session))
             .bind(to_sql(room))
             .execute(&mut *connection)
             .await?;
@@ -62,7 +64,7 @@ impl SqlStore {
     ) -> Result<u64, StoreError> {
         let write = |entry: &SessionEntry| {
             serde_json::to_string(entry)
-                .map_err(|error| error::unreadable("an entry that is not JSON", error))
+                .map_err(|error| error::corrupt_json("an entry that is not JSON", error))
         };
         let texts = entries.iter().map(write).collect::<Result<Vec<_>, _>>()?;
         let numbered: Vec<_> = (to_sql(expected) + 1..).zip(texts).collect();
@@ -70,22 +72,22 @@ impl SqlStore {
         let result = |done: Result<bool, sqlx::Error>| match done {
             Ok(true) => Ok(last),
             Ok(false) => Err(StoreError::conflict(session, expected)),
-            Err(error) if error::is_taken(&error) => Err(StoreError::conflict(session, expected)),
-            Err(error) => Err(error::of(error)),
+            Err(error) if error::is_unique_violation(&error) => Err(StoreError::conflict(session, expected)),
+            Err(error) => Err(error::from_sqlx(error)),
         };
         match &numbered[..] {
             [] => {
                 let found = sqlx::query(
                     "select coalesce(max(seq), 0) from agent_session_entry where session_id = $1",
                 )
-                .bind(column(session))
+                .bind(encode(session))
                 .fetch_one(&self.pool)
                 .await;
                 result(found.and_then(|row| row.try_get::<i64, _>(0)).map(|last| last == to_sql(expected)))
             }
             [(seq, text)] => {
                 let append = sqlx::query(APPEND)
-                    .bind(column(session))
+                    .bind(encode(session))
                     .bind(*seq)
                     .bind(text.as_str())
                     .bind(to_sql(expected));
@@ -94,14 +96,14 @@ impl SqlStore {
             [(seq, text), more @ ..] => {
                 let mut transaction = self.begin_transaction().await?;
                 let append = sqlx::query(APPEND)
-                    .bind(column(session))
+                    .bind(encode(session))
                     .bind(*seq)
                     .bind(text.as_str())
                     .bind(to_sql(expected));
                 result(append.execute(&mut *transaction).await.map(|done| done.rows_affected() == 1))?;
                 for (seq, text) in more {
                     let append =
-                        sqlx::query(APPEND_MORE).bind(column(session)).bind(*seq).bind(text.as_str());
+                        sqlx::query(APPEND_MORE).bind(encode(session)).bind(*seq).bind(text.as_str());
                     result(append.execute(&mut *transaction).await.map(|_| true))?;
                 }
                 result(transaction.commit().await.map(|()| true))
@@ -113,46 +115,46 @@ impl SqlStore {
         let rows = sqlx::query(
             "select seq, entry from agent_session_entry where session_id = $1 and seq > $2 order by seq limit $3",
         )
-        .bind(column(session))
+        .bind(encode(session))
         .bind(to_sql(after))
         .bind(to_limit(limit))
         .fetch_all(&self.pool)
         .await
-        .map_err(error::of)?;
+        .map_err(error::from_sqlx)?;
         let read = |row: &sqlx::any::AnyRow| {
-            let seq = row.try_get::<i64, _>(0).map_err(error::of)?;
-            let text = row.try_get::<String, _>(1).map_err(error::of)?;
+            let seq = row.try_get::<i64, _>(0).map_err(error::from_sqlx)?;
+            let text = row.try_get::<String, _>(1).map_err(error::from_sqlx)?;
             let entry = serde_json::from_str(&text)
-                .map_err(|error| error::unreadable(&format!("entry {seq} of a session"), error))?;
+                .map_err(|error| error::corrupt_json(&format!("entry {seq} of a session"), error))?;
             Ok(StoredEntry::new(from_sql(seq), entry))
         };
         rows.iter().map(read).collect()
     }
 
     async fn do_push(&self, session: &str, message: UserMessage) -> Result<bool, StoreError> {
-        let Some(id) = &message.id else { return Err(no_id()) };
+        let Some(id) = &message.id else { return Err(missing_id()) };
         let text = serde_json::to_string(&message)
-            .map_err(|error| error::unreadable("a message that is not JSON", error))?;
-        for _ in 0..TRIES {
+            .map_err(|error| error::corrupt_json("a message that is not JSON", error))?;
+        for _ in 0..MAX_ATTEMPTS {
             let done = sqlx::query(PUSH)
-                .bind(column(session))
-                .bind(column(id))
+                .bind(encode(session))
+                .bind(encode(id))
                 .bind(&*text)
                 .bind(to_limit(MAX_INBOX))
                 .execute(&self.pool)
                 .await
-                .map_err(error::of)?;
+                .map_err(error::from_sqlx)?;
             if done.rows_affected() == 1 {
                 return Ok(true);
             }
-            let twin =
+            let duplicate =
                 sqlx::query("select seq from agent_steering where session_id = $1 and message_id = $2")
-                    .bind(column(session))
-                    .bind(column(id))
+                    .bind(encode(session))
+                    .bind(encode(id))
                     .fetch_optional(&self.pool)
                     .await
-                    .map_err(error::of)?;
-            if twin.is_some() {
+                    .map_err(error::from_sqlx)?;
+            if duplicate.is_some() {
                 return Ok(false);
             }
         }
@@ -170,26 +172,26 @@ impl SqlStore {
         let is_new = sqlx::query(
             "insert into agent_steering_taken (session_id, taken_by) values ($1, $2) on conflict do nothing",
         )
-        .bind(column(session))
-        .bind(column(&key))
+        .bind(encode(session))
+        .bind(encode(&key))
         .execute(&mut *transaction)
         .await
-        .map_err(error::of)?;
+        .map_err(error::from_sqlx)?;
         if is_new.rows_affected() == 1 {
-            take(&mut transaction, session, &key, limit).await.map_err(error::of)?;
+            mark_taken(&mut transaction, session, &key, limit).await.map_err(error::from_sqlx)?;
         }
         let rows = sqlx::query(
             "select message from agent_steering where session_id = $1 and taken_by = $2 order by seq",
         )
-        .bind(column(session))
-        .bind(column(&key))
+        .bind(encode(session))
+        .bind(encode(&key))
         .fetch_all(&mut *transaction)
         .await
-        .map_err(error::of)?;
-        transaction.commit().await.map_err(error::of)?;
+        .map_err(error::from_sqlx)?;
+        transaction.commit().await.map_err(error::from_sqlx)?;
         let read = |row: &sqlx::any::AnyRow| {
-            let text = row.try_get::<String, _>(0).map_err(error::of)?;
-            serde_json::from_str(&text).map_err(|error| error::unreadable("a message of an inbox", error))
+            let text = row.try_get::<String, _>(0).map_err(error::from_sqlx)?;
+            serde_json::from_str(&text).map_err(|error| error::corrupt_json("a message of an inbox", error))
         };
         rows.iter().map(read).collect()
     }
@@ -201,17 +203,17 @@ impl SqlStore {
             "delete from agent_steering_taken where session_id = $1",
         ] {
             sqlx::query(statement)
-                .bind(column(session))
+                .bind(encode(session))
                 .execute(&mut *transaction)
                 .await
-                .map_err(error::of)?;
+                .map_err(error::from_sqlx)?;
         }
         let done = sqlx::query("delete from agent_session_entry where session_id = $1")
-            .bind(column(session))
+            .bind(encode(session))
             .execute(&mut *transaction)
             .await
-            .map_err(error::of)?;
-        transaction.commit().await.map_err(error::of)?;
+            .map_err(error::from_sqlx)?;
+        transaction.commit().await.map_err(error::from_sqlx)?;
         Ok(done.rows_affected())
     }
 }

@@ -1,11 +1,11 @@
-//! Texts as values of columns.
+//! Encodes texts as values of columns.
 
 /// The character before an escaped one.
 const ESCAPE: char = '\u{1a}';
 
-/// Returns a text as a column keeps it. NUL, which Postgres does not accept in a text, is escaped in both databases, so that
+/// Encodes a text for a column. NUL, which Postgres does not accept in a text, is escaped in both databases, so that
 /// the same texts are the same rows in every store.
-pub(super) fn column(text: &str) -> String {
+pub(super) fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for char in text.chars() {
         match char {
@@ -17,8 +17,8 @@ pub(super) fn column(text: &str) -> String {
     out
 }
 
-/// Returns the text that a column keeps.
-pub(super) fn text(column: String) -> String {
+/// Decodes the text of a column.
+pub(super) fn decode(column: String) -> String {
     if !column.contains(ESCAPE) {
         return column;
     }
@@ -36,18 +36,18 @@ pub(super) fn text(column: String) -> String {
     out
 }
 
-/// Returns an optional text as a column keeps it. `None` is the empty column; an empty text is an escape alone.
-pub(super) fn optional_column(text: Option<&str>) -> String {
+/// Encodes an optional text for a column. `None` is the empty column; an empty text is an escape alone.
+pub(super) fn encode_optional(text: Option<&str>) -> String {
     match text {
         None => String::new(),
         Some("") => ESCAPE.to_string(),
-        Some(text) => column(text),
+        Some(text) => encode(text),
     }
 }
 
-/// Returns the optional text that a column keeps.
-pub(super) fn optional_text(column: String) -> Option<String> {
-    (!column.is_empty()).then(|| text(column))
+/// Decodes the optional text of a column.
+pub(super) fn decode_optional(column: String) -> Option<String> {
+    (!column.is_empty()).then(|| decode(column))
 }
 
 #[cfg(test)]
@@ -59,18 +59,18 @@ mod tests {
         let texts = ["", "a", "\0", "\u{1a}", "\u{1a}0", "\0\u{1a}", "a\0b", "\u{1a}\u{1a}", "é\0"];
         let mut columns: Vec<String> = Vec::new();
         for own in texts {
-            let kept = column(own);
-            assert!(!kept.contains('\0'));
-            assert_eq!(text(kept.clone()), own);
-            columns.push(kept);
-            let kept = optional_column(Some(own));
-            assert_eq!(optional_text(kept.clone()).as_deref(), Some(own));
-            assert_ne!(kept, "");
+            let stored = encode(own);
+            assert!(!stored.contains('\0'));
+            assert_eq!(decode(stored.clone()), own);
+            columns.push(stored);
+            let stored = encode_optional(Some(own));
+            assert_eq!(decode_optional(stored.clone()).as_deref(), Some(own));
+            assert_ne!(stored, "");
         }
         columns.sort_unstable();
         columns.dedup();
         assert_eq!(columns.len(), texts.len());
-        assert_eq!(optional_text(optional_column(None)), None);
-        assert_eq!(column("plain"), "plain");
+        assert_eq!(decode_optional(encode_optional(None)), None);
+        assert_eq!(encode("plain"), "plain");
     }
 }

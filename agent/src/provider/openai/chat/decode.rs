@@ -1,4 +1,4 @@
-//! Decodes answers of Chat Completions: streams and JSON bodies, of OpenAI and of compatible servers.
+//! Decodes responses of Chat Completions: streams and JSON bodies, of OpenAI and of compatible servers.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,9 @@ use crate::message::{Content, Media, Part, ProviderData, StopReason, ToolArgumen
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
 use crate::provider::openai::errors;
-use crate::provider::parts::{Object, cost, count_at, data_url, media_from_url, some_text, take_text, text};
+use crate::provider::parts::{
+    JsonObject, cost, count_at, data_url, media_from_url, some_text, take_text, text,
+};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
@@ -20,7 +22,7 @@ pub(super) const THINKING_FIELDS: [&str; 4] =
 const STATE_FIELDS: [&str; 5] =
     ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
 
-/// The decoder of one answer.
+/// The decoder of one response.
 ///
 /// Source: the types of the Chat Completions API; recorded traffic of compatible servers for the differences.
 pub(super) struct ChatDecoder {
@@ -28,13 +30,13 @@ pub(super) struct ChatDecoder {
     is_started: bool,
     text: Option<usize>,
     thinking: Option<usize>,
-    calls: Vec<Call>,
+    calls: Vec<OpenCall>,
     /// The last call of each id and of each index.
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
     refusal: String,
-    message_data: Object,
+    message_data: JsonObject,
     usage: Option<Value>,
     finish: Option<String>,
     /// Whether a choice was received: without one, the end of the stream is not the end of a reply.
@@ -44,17 +46,17 @@ pub(super) struct ChatDecoder {
 
 /// An unfinished call.
 #[derive(Default)]
-struct Call {
+struct OpenCall {
     id: String,
     name: String,
-    /// Its index, once it was told: some servers leave it out of the first piece.
+    /// Its index, once it is known: some servers leave it out of the first piece.
     index: Option<u64>,
-    /// Set once its name is known and its start was emitted.
+    /// The index of its part, once its name is known and its start was emitted.
     content_index: Option<usize>,
     /// Arguments that arrived before the name.
     early: String,
     has_arguments: bool,
-    data: Object,
+    data: JsonObject,
 }
 
 impl ChatDecoder {
@@ -89,7 +91,7 @@ impl ChatDecoder {
         // Only one choice was requested.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let numbered = choices.and_then(|choices| choices.iter().find(first));
-        // The only choice of a body is the answer, whatever its index.
+        // The only choice of a body is the reply, whatever its index.
         let only = || {
             choices.and_then(|list| list.first().filter(|c| list.len() == 1 && c.get("message").is_some()))
         };
@@ -103,17 +105,17 @@ impl ChatDecoder {
             if let Some(word) = some_text(choice, "finish_reason") {
                 self.finish = Some(word.to_owned());
             }
-            self.take_usage(choice.get("usage"));
+            self.read_usage(choice.get("usage"));
         }
-        self.take_usage(chunk.get("x_groq").and_then(|groq| groq.get("usage")));
-        self.take_usage(chunk.get("usage"));
-        match error_in(chunk) {
+        self.read_usage(chunk.get("x_groq").and_then(|groq| groq.get("usage")));
+        self.read_usage(chunk.get("usage"));
+        match find_error(chunk) {
             None => Ok(()),
-            Some(error) => Err(errors::of_event(&error)),
+            Some(error) => Err(errors::from_event(&error)),
         }
     }
 
-    fn take_usage(&mut self, usage: Option<&Value>) {
+    fn read_usage(&mut self, usage: Option<&Value>) {
         if let Some(usage) = usage.filter(|usage| usage.as_object().is_some_and(|usage| !usage.is_empty())) {
             self.usage = Some(usage.clone());
         }
@@ -124,25 +126,25 @@ impl ChatDecoder {
         let thinking = THINKING_FIELDS.iter().find_map(|field| Some((*field, some_text(message, field)?)));
         let details = message.get("reasoning_details").and_then(Value::as_array);
         if let Some((field, text)) = thinking {
-            self.think(text, Some(field), out);
+            self.emit_thinking(text, Some(field), out);
         } else {
             for detail in details.into_iter().flatten() {
                 let text = some_text(detail, "text").or_else(|| some_text(detail, "summary"));
-                self.think(text.unwrap_or_default(), None, out);
+                self.emit_thinking(text.unwrap_or_default(), None, out);
             }
         }
         match message.get("content") {
-            Some(Value::String(text)) => self.say(text, out),
+            Some(Value::String(text)) => self.emit_text(text, out),
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, out)),
             _ => {}
         }
         let images = message.get("images").and_then(Value::as_array);
         images.into_iter().flatten().for_each(|image| self.image(image, out));
         self.refusal.push_str(text(message, "refusal").unwrap_or_default());
-        self.keep_state(message, is_whole);
+        self.record_state(message, is_whole);
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        for (place, call) in (0u64..).zip(calls.into_iter().flatten()) {
-            let index = if is_whole { Some(place) } else { call.get("index").and_then(Value::as_u64) };
+        for (position, call) in (0u64..).zip(calls.into_iter().flatten()) {
+            let index = if is_whole { Some(position) } else { call.get("index").and_then(Value::as_u64) };
             self.call(call, index, out);
         }
         // The predecessor of `tool_calls`, with a single call.
@@ -153,7 +155,7 @@ impl ChatDecoder {
         }
     }
 
-    fn say(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
+    fn emit_text(&mut self, delta: &str, out: &mut Vec<ModelEvent>) {
         if delta.is_empty() {
             return;
         }
@@ -164,7 +166,7 @@ impl ChatDecoder {
         out.push(ModelEvent::TextDelta { content_index, delta: delta.to_owned() });
     }
 
-    fn think(&mut self, delta: &str, field: Option<&str>, out: &mut Vec<ModelEvent>) {
+    fn emit_thinking(&mut self, delta: &str, field: Option<&str>, out: &mut Vec<ModelEvent>) {
         if delta.is_empty() {
             return;
         }
@@ -174,7 +176,7 @@ impl ChatDecoder {
             self.parts - 1
         });
         out.push(ModelEvent::ThinkingDelta { content_index, delta: delta.to_owned() });
-        // It is sent back in the field in which it arrived.
+        // Thinking is sent back in the field in which it arrived.
         if let (true, Some(field)) = (is_new, field) {
             let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "field": field }));
             out.push(ModelEvent::PartData { content_index, data });
@@ -184,13 +186,13 @@ impl ChatDecoder {
     /// Decodes a typed part of a content that is a list.
     fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
         match text(part, "type") {
-            Some("text" | "output_text") => self.say(text(part, "text").unwrap_or_default(), out),
+            Some("text" | "output_text") => self.emit_text(text(part, "text").unwrap_or_default(), out),
             Some("refusal") => self.refusal.push_str(text(part, "refusal").unwrap_or_default()),
             Some("thinking" | "reasoning") => match part.get("thinking").or_else(|| part.get("text")) {
-                Some(Value::String(thought)) => self.think(thought, None, out),
+                Some(Value::String(thought)) => self.emit_thinking(thought, None, out),
                 Some(Value::Array(thoughts)) => {
                     for thought in thoughts {
-                        self.think(text(thought, "text").unwrap_or_default(), None, out);
+                        self.emit_thinking(text(thought, "text").unwrap_or_default(), None, out);
                     }
                 }
                 _ => {}
@@ -203,7 +205,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes an image that the model drew: `OpenRouter` sends images beside the content. Their other fields are sent back.
+    /// Decodes an image that the model generated: `OpenRouter` sends images beside the content. Their other fields are sent back.
     fn image(&mut self, image: &Value, out: &mut Vec<ModelEvent>) {
         let mut rest = image.clone();
         let url = rest.get_mut("image_url").and_then(Value::as_object_mut);
@@ -223,26 +225,28 @@ impl ChatDecoder {
         self.parts += 1;
     }
 
-    fn keep_state(&mut self, message: &Value, is_whole: bool) {
+    fn record_state(&mut self, message: &Value, is_whole: bool) {
         for key in STATE_FIELDS {
             let Some(value) = message.get(key) else { continue };
-            let says_something = match value {
+            let has_content = match value {
                 Value::Null => false,
                 Value::Array(list) => !list.is_empty(),
                 Value::Object(map) => map.values().any(|value| value.as_str() != Some("") && *value != 0),
                 _ => true,
             };
-            if !says_something {
+            if !has_content {
                 continue;
             }
             match (self.message_data.get_mut(key), value) {
                 (Some(Value::Array(list)), Value::Array(more)) if key == "reasoning_details" && !is_whole => {
                     for detail in more {
-                        add_detail(list, detail);
+                        merge_detail(list, detail);
                     }
                 }
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
-                (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => add_sound(known, more),
+                (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => {
+                    merge_audio(known, more);
+                }
                 _ => {
                     self.message_data.insert(key.to_owned(), value.clone());
                 }
@@ -250,7 +254,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a call, or a piece of one. Pieces belong together by index; ids and names are never overwritten by empty ones.
+    /// Decodes a call, or a piece of one. Pieces with one index belong to one call. Ids and names are never overwritten by empty ones.
     fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
         if !matches!(text(piece, "type"), None | Some("" | "function"))
             && piece.get("function").is_none_or(Value::is_null)
@@ -262,7 +266,7 @@ impl ChatDecoder {
         }
         let function = piece.get("function").unwrap_or(&Value::Null);
         let (id, name) = (text(piece, "id").unwrap_or_default(), text(function, "name").unwrap_or_default());
-        let at = self.place_of(index, id, name);
+        let at = self.find_call(index, id, name);
         let Some(call) = self.calls.get_mut(at) else { return };
         if call.id.is_empty() && !id.is_empty() {
             id.clone_into(&mut call.id);
@@ -280,8 +284,8 @@ impl ChatDecoder {
         };
         call.has_arguments |= !arguments.is_empty();
         let state = piece.get("extra_content").filter(|state| !state.is_null());
-        let is_told = call.content_index.is_some();
-        let mut told_state = state.is_some();
+        let is_started = call.content_index.is_some();
+        let mut has_new_state = state.is_some();
         call.data.extend(state.map(|state| ("extra_content".to_owned(), state.clone())));
         if call.name.is_empty() {
             call.early.push_str(&arguments);
@@ -292,21 +296,21 @@ impl ChatDecoder {
             self.parts - 1
         });
         let mut delta = arguments;
-        if !is_told {
+        if !is_started {
             let (id, name) = (call.id.clone(), call.name.clone());
             out.push(ModelEvent::ToolCallStart { content_index, id, name });
             delta = std::mem::take(&mut call.early) + &delta;
-            told_state = !call.data.is_empty();
+            has_new_state = !call.data.is_empty();
         }
         out.push(ModelEvent::ToolCallDelta { content_index, delta });
-        if told_state {
+        if has_new_state {
             let data = ProviderData::new(self.provider.as_str(), call.data.clone());
             out.push(ModelEvent::PartData { content_index, data });
         }
     }
 
     /// Returns the index of the call that a piece belongs to; a new one if the piece starts a call.
-    fn place_of(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
+    fn find_call(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.by_id.get(id).copied();
         let by_index = index.and_then(|index| self.by_index.get(&index).copied());
         // Some servers give every call of a reply the index 0. Then a name with a different id starts a call; or, without ids, a
@@ -319,10 +323,10 @@ impl ChatDecoder {
         let found = match by_index {
             Some(at) if is_other(&at) => by_id,
             Some(at) => Some(at),
-            // A piece without any mark continues the last call.
+            // A piece without an index, an id and a name continues the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
             None if index.is_none() => by_id,
-            // The index of a call that began without one.
+            // The call may have begun without an index.
             None => {
                 let unnumbered = |at: &usize| self.calls.get(*at).is_some_and(|call| call.index.is_none());
                 let last = || self.calls.len().checked_sub(1).filter(|_| name.is_empty() && id.is_empty());
@@ -330,7 +334,7 @@ impl ChatDecoder {
             }
         };
         let at = found.unwrap_or_else(|| {
-            self.calls.push(Call::default());
+            self.calls.push(OpenCall::default());
             self.calls.len() - 1
         });
         if let (Some(index), Some(call)) = (index, self.calls.get_mut(at))
@@ -342,8 +346,8 @@ impl ChatDecoder {
         at
     }
 
-    /// Emits what was read and not emitted yet.
-    fn tell_rest(&mut self, out: &mut Vec<ModelEvent>) {
+    /// Emits the refusal, state and usage that were held back.
+    fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if !self.refusal.is_empty() {
             let part = Part::refusal(std::mem::take(&mut self.refusal));
             out.push(ModelEvent::Part { content_index: self.parts, part });
@@ -360,7 +364,7 @@ impl ChatDecoder {
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
         let refusal = Some(self.refusal.clone()).filter(|refusal| !refusal.is_empty());
-        self.tell_rest(out);
+        self.emit_held_back(out);
         let raw = self.finish.take();
         let reason = match stop_reason(raw.as_deref()) {
             StopReason::Stop if refusal.is_some() => StopReason::ContentFilter,
@@ -379,13 +383,13 @@ impl Decoder for ChatDecoder {
             self.is_done = true;
             return Ok(());
         }
-        let chunk = match failure::event_json(event) {
-            // Only usage may follow. Keep-alive events, under names of their own, may contain anything.
+        let chunk = match failure::parse_event(event) {
+            // Only usage may follow. Keep-alive events have other names and may contain anything.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
-        if event.event == "error" && failure::error_in(&chunk).is_none() {
-            return Err(errors::of_event(&serde_json::json!({ "error": chunk })));
+        if event.event == "error" && failure::find_error(&chunk).is_none() {
+            return Err(errors::from_event(&serde_json::json!({ "error": chunk })));
         }
         match &chunk {
             Value::Array(chunks) => chunks.iter().try_for_each(|chunk| self.chunk(chunk, out)),
@@ -407,7 +411,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
-        self.tell_rest(out);
+        self.emit_held_back(out);
     }
 
     fn has_ended(&self) -> bool {
@@ -420,22 +424,22 @@ impl Decoder for ChatDecoder {
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
-            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
+            .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
         // An error may be inside a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         self.chunk(value, out)?;
         if !self.has_choice {
-            return Err(failure::no_reply(body, "it has no `choices`"));
+            return Err(failure::not_a_reply(body, "it has no `choices`"));
         }
         self.complete(out);
         Ok(())
     }
 }
 
-/// Adds a piece of `OpenRouter`'s reasoning details: consecutive pieces of one kind are one. Their `index` does not separate
-/// blocks, but a signature ends one.
-fn add_detail(list: &mut Vec<Value>, piece: &Value) {
-    let goes_on = |last: &Object| {
+/// Merges a piece into `OpenRouter`'s reasoning details. Consecutive pieces of one kind form a block. Their `index` does not
+/// separate blocks, but a signature ends one.
+fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
+    let is_continued = |last: &JsonObject| {
         let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));
         let is_same = |key: &str| both(key).is_none_or(|(one, other)| one == other);
         let adds_text = some_text(piece, "text").is_some() || some_text(piece, "summary").is_some();
@@ -447,7 +451,7 @@ fn add_detail(list: &mut Vec<Value>, piece: &Value) {
             && is_same("signature")
             && !(is_signed && adds_text)
     };
-    let before = list.last_mut().and_then(Value::as_object_mut).filter(|before| goes_on(before));
+    let before = list.last_mut().and_then(Value::as_object_mut).filter(|before| is_continued(before));
     let (Some(before), Some(piece)) = (before, piece.as_object()) else {
         list.push(piece.clone());
         return;
@@ -468,8 +472,8 @@ fn add_detail(list: &mut Vec<Value>, piece: &Value) {
     }
 }
 
-/// Adds a piece of a message's audio: fields sent in pieces grow, fields sent once stay.
-fn add_sound(known: &mut Object, more: &Object) {
+/// Merges a piece into a message's audio. Fields that are sent in pieces grow, and others are replaced.
+fn merge_audio(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
         match (known.get_mut(key), value) {
             (Some(Value::String(text)), Value::String(more)) if key == "data" || key == "transcript" => {
@@ -483,13 +487,13 @@ fn add_sound(known: &mut Object, more: &Object) {
 }
 
 /// Returns the error of a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
-fn error_in(chunk: &Value) -> Option<Value> {
-    let said = |value: &Value| failure::error_in(value).cloned();
-    let of_choice = || said(chunk.get("choices")?.get(0)?);
-    if said(chunk).is_some() || text(chunk, "object") == Some("error") {
+fn find_error(chunk: &Value) -> Option<Value> {
+    let reported = |value: &Value| failure::find_error(value).cloned();
+    let of_choice = || reported(chunk.get("choices")?.get(0)?);
+    if reported(chunk).is_some() || text(chunk, "object") == Some("error") {
         return Some(chunk.clone());
     }
-    let error = chunk.get("x_groq").and_then(said).or_else(of_choice)?;
+    let error = chunk.get("x_groq").and_then(reported).or_else(of_choice)?;
     Some(serde_json::json!({ "error": error }))
 }
 
@@ -504,21 +508,21 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Cached input is part of the input here. Reasoning is part of the output, except for servers (xAI) that include it only in the
-/// total: then the three counts add up to the total.
+/// Converts token counts. Cached input is part of the input here. Reasoning is part of the output, except for servers (xAI) that include it
+/// only in the total: then the three counts add up to the total.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);
-    let said = first(&[&["completion_tokens"], &["output_tokens"]]);
+    let completion = first(&[&["completion_tokens"], &["output_tokens"]]);
     let reasoning = first(&[
         &["completion_tokens_details", "reasoning_tokens"],
         &["output_tokens_details", "reasoning_tokens"],
         &["reasoning_tokens"],
     ]);
     let total = count_at(&raw, &["total_tokens"]);
-    let is_apart =
-        reasoning > 0 && total == input.checked_add(said).and_then(|sum| sum.checked_add(reasoning));
-    let output = if is_apart { said.saturating_add(reasoning) } else { said };
+    let is_separate =
+        reasoning > 0 && total == input.checked_add(completion).and_then(|sum| sum.checked_add(reasoning));
+    let output = if is_separate { completion.saturating_add(reasoning) } else { completion };
     let mut usage = Usage::new(input, output);
     usage.reasoning = reasoning;
     usage.cache_read = first(&[

@@ -1,4 +1,4 @@
-//! Requests to Chat Completions.
+//! Encodes requests to Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,13 @@ use super::{Compat, EchoThinking, SystemRole, ThinkingField};
 use crate::message::{AssistantMessage, Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, Thinking};
 use crate::provider::call_ids::{CallIds, digest};
-use crate::provider::media_types::{IMAGES, Refused, checked, document_text, file_name, shown_result};
+use crate::provider::media_types::{
+    IMAGES, UnsupportedPart, check_media, describe_unsupported, document_text, file_name,
+};
 use crate::provider::openai::content::{self, invalid};
 use crate::provider::openai::{managed, models};
 use crate::provider::parts::{
-    Object, add_options, add_rest, data_url, link_text, own_data, resource_text, text,
+    JsonObject, add_options, add_rest, data_url, link_text, own_data, resource_text, text,
 };
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
@@ -49,7 +51,7 @@ struct Encoder<'a> {
 /// Returns the role of the system prompt for a model.
 pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
     match compat.system_role {
-        SystemRole::ByModel if models::reasons(model) => "developer",
+        SystemRole::ByModel if models::is_reasoning_model(model) => "developer",
         SystemRole::ByModel | SystemRole::System => "system",
         SystemRole::Developer => "developer",
         SystemRole::User => "user",
@@ -57,9 +59,9 @@ pub(super) fn system_role(compat: &Compat, model: &str) -> &'static str {
 }
 
 impl Encoder<'_> {
-    fn body(&self) -> Result<Object, ModelError> {
+    fn body(&self) -> Result<JsonObject, ModelError> {
         let (request, compat, name) = (self.request, self.compat, self.model.model.as_str());
-        let mut body = Object::new();
+        let mut body = JsonObject::new();
         let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
         set("model", name.into());
         set("messages", self.messages()?.into());
@@ -92,7 +94,7 @@ impl Encoder<'_> {
                 )));
             }
             content::check_output_name(&output.name)?;
-            let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
+            let (schema, strict) = schema::render_output(output, Dialect::OpenAiStrict);
             let mut format = json!({"name": output.name, "schema": schema});
             if compat.strict {
                 format["strict"] = strict.into();
@@ -102,12 +104,12 @@ impl Encoder<'_> {
             }
             set("response_format", json!({"type": "json_schema", "json_schema": format}));
         }
-        let level = request.thinking.filter(|_| !models::never_reasons(name));
+        let level = request.thinking.filter(|_| !models::is_non_reasoning(name));
         if let Some(level) = level {
             self.thinking(level, &mut set);
         }
-        let told = level.filter(|_| compat.thinking != ThinkingField::None);
-        let is_reasoning = models::is_reasoning(name, told);
+        let requested = level.filter(|_| compat.thinking != ThinkingField::None);
+        let is_reasoning = models::is_reasoning_at(name, requested);
         let left_out = |setting: &str| {
             tracing::warn!(setting, model = name, "a reasoning model does not take this setting: left out");
         };
@@ -120,7 +122,7 @@ impl Encoder<'_> {
                 None => {}
             }
         }
-        if !request.stop.is_empty() && !models::takes_stop(name) {
+        if !request.stop.is_empty() && !models::has_stop_sequences(name) {
             left_out("stop");
         } else if compat.openai_limits && request.stop.len() > MAX_STOPS {
             return Err(content::too_many_stops(MAX_STOPS));
@@ -136,11 +138,11 @@ impl Encoder<'_> {
         }
         let tags = metadata::tags(request)?;
         if !tags.is_empty() {
-            // Source: OpenAI's answer to others, `The 'metadata' parameter is only allowed when 'store' is enabled`
+            // Source: OpenAI's error for other requests, `The 'metadata' parameter is only allowed when 'store' is enabled`
             // (https://github.com/tmc/langchaingo/issues/1484).
             let is_stored = options.is_some_and(|options| options.get("store") == Some(&Value::Bool(true)));
             if compat.openai_limits && !is_stored {
-                return Err(metadata::refused(
+                return Err(metadata::refusal(
                     &tags,
                     "Chat Completions",
                     "it takes others than `user_id` only for stored replies: set the provider option `store`",
@@ -159,7 +161,7 @@ impl Encoder<'_> {
         Ok(body)
     }
 
-    /// Writes how much to think, in the server's field.
+    /// Writes the thinking level in the server's field.
     fn thinking(&self, level: Thinking, set: &mut impl FnMut(&str, Value) -> Option<Value>) {
         let name = self.model.model.as_str();
         match self.compat.thinking {
@@ -230,7 +232,7 @@ impl Encoder<'_> {
         }
         // Media of results: a result accepts only text, so media follow the last result of the turn.
         let mut shown: Vec<Value> = Vec::new();
-        let last_said =
+        let last_user =
             self.request.messages.iter().rposition(|message| matches!(**message, Message::User(_)));
         for (at, message) in self.request.messages.iter().enumerate() {
             if !matches!(**message, Message::ToolResult(_)) && !shown.is_empty() {
@@ -239,7 +241,7 @@ impl Encoder<'_> {
             match &**message {
                 Message::User(user) => {
                     let data = own_data(&self.model.provider, user.provider_data.as_ref());
-                    messages.extend(content::said("user", self.content(&user.content)?, data));
+                    messages.extend(content::message("user", self.content(&user.content)?, data));
                 }
                 Message::Custom(custom) => {
                     let role = match custom.kind.as_str() {
@@ -248,17 +250,17 @@ impl Encoder<'_> {
                     };
                     let data = own_data(&self.model.provider, custom.provider_data.as_ref());
                     let content = self.content(custom.for_model.as_deref().unwrap_or_default())?;
-                    messages.extend(content::said(role, content, data));
+                    messages.extend(content::message(role, content, data));
                 }
                 Message::Assistant(assistant) => {
                     let echoes = match self.compat.echo_thinking {
                         EchoThinking::Always => true,
-                        EchoThinking::WithinTurn => last_said.is_none_or(|last| at > last),
+                        EchoThinking::WithinTurn => last_user.is_none_or(|last| at > last),
                         EchoThinking::Never => false,
                     };
                     messages.extend(self.assistant(assistant, echoes)?);
                     let write = |part: &Part| write(part, &self.model.provider, self.compat).ok().flatten();
-                    shown.extend(content::made_elsewhere(&assistant.content, self.model, write));
+                    shown.extend(content::foreign_media(&assistant.content, self.model, write));
                 }
                 Message::ToolResult(result) => messages.push(self.tool_result(result, &mut shown)?),
                 Message::Unknown(_) => {}
@@ -271,10 +273,11 @@ impl Encoder<'_> {
     }
 
     fn part(&self, part: &Part) -> Result<Option<Value>, ModelError> {
-        write(part, &self.model.provider, self.compat).map_err(|refused| refused.by("Chat Completions"))
+        write(part, &self.model.provider, self.compat)
+            .map_err(|unsupported| unsupported.to_error("Chat Completions"))
     }
 
-    /// Writes texts as one text, a line each: not every server takes a list. A list that was read from a request stays one.
+    /// Writes texts as one text, a line each, because not every server accepts a list. A list that was read from a request stays one.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, |part| self.part(part))?;
@@ -295,37 +298,37 @@ impl Encoder<'_> {
     fn assistant(&self, message: &AssistantMessage, echoes: bool) -> Result<Option<Value>, ModelError> {
         let provider = self.model.provider.as_str();
         let data = own_data(&self.model.provider, message.provider_data.as_ref());
-        let (mut said, mut calls, mut thoughts) = (Vec::new(), Vec::new(), Object::new());
+        let (mut spoken, mut calls, mut thoughts) = (Vec::new(), Vec::new(), JsonObject::new());
         let mut images = Vec::new();
         let mut refusal = String::new();
         for part in &message.content {
             let rest = part.provider_data_of(provider);
             match &part.content {
-                Content::Text(_) => said.push(part.clone()),
-                // It was in a list, and is sent back in one.
-                Content::Refusal(_) if rest.is_some() => said.push(part.clone()),
+                Content::Text(_) => spoken.push(part.clone()),
+                // A refusal from a list is sent back in a list.
+                Content::Refusal(_) if rest.is_some() => spoken.push(part.clone()),
                 Content::Refusal(text) => refusal.push_str(text),
                 Content::ToolCall(call) => {
                     let function = json!({"name": call.name, "arguments": call.args.text()});
-                    let mut wire = Object::new();
+                    let mut wire = JsonObject::new();
                     wire.insert("id".into(), self.ids.get(&call.id).into());
                     wire.insert("type".into(), "function".into());
                     wire.insert("function".into(), function);
                     add_rest(&mut wire, rest);
                     calls.push(Value::Object(wire));
                 }
-                // Only to the provider that thought it, in the field in which it arrived.
+                // Thinking is sent only to its own provider, in the field in which it arrived.
                 Content::Thinking { text, .. } => {
                     let field = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str);
                     if let Some(field) = field.filter(|_| echoes) {
                         thoughts.insert(field.to_owned(), text.as_str().into());
                     }
                 }
-                Content::Opaque(_) if rest.is_none() => said.push(part.clone()),
+                Content::Opaque(_) if rest.is_none() => spoken.push(part.clone()),
                 Content::Image(media) => {
                     let image = rest.and_then(|rest| rest.get("image")).zip(data_url(media, "image/png"));
                     images.extend(image.map(|(rest, url)| {
-                        let mut image = Object::new();
+                        let mut image = JsonObject::new();
                         image.insert("image_url".into(), json!({"url": url}));
                         add_rest(&mut image, Some(rest));
                         Value::Object(image)
@@ -335,15 +338,15 @@ impl Encoder<'_> {
             }
         }
         let is_list =
-            said.iter().any(|part| part.provider_data_of(provider).is_some() || part.as_text().is_none());
-        let content = if said.is_empty() {
+            spoken.iter().any(|part| part.provider_data_of(provider).is_some() || part.as_text().is_none());
+        let content = if spoken.is_empty() {
             Value::Null
         } else if is_list {
-            self.content(&said)?
+            self.content(&spoken)?
         } else {
-            said.iter().filter_map(Part::as_text).collect::<String>().into()
+            spoken.iter().filter_map(Part::as_text).collect::<String>().into()
         };
-        let mut wire = Object::new();
+        let mut wire = JsonObject::new();
         wire.insert("role".into(), "assistant".into());
         wire.insert("content".into(), content);
         if !refusal.is_empty() {
@@ -353,7 +356,7 @@ impl Encoder<'_> {
             wire.insert("images".into(), images.into());
         }
         if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
-            // Only thinking: there is nothing to send to another model.
+            // A message that is only thinking has nothing for another model.
             return Ok(None);
         }
         if !calls.is_empty() {
@@ -377,7 +380,7 @@ impl Encoder<'_> {
     fn tool_result(&self, result: &ToolResultMessage, shown: &mut Vec<Value>) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let write = |part: &Part| write(part, provider, self.compat);
-        let parts = shown_result(&result.content, "Chat Completions", write);
+        let parts = describe_unsupported(&result.content, "Chat Completions", write);
         let (mut texts, mut media) = (Vec::new(), Vec::new());
         for part in parts.iter() {
             // Fields of a result of this server are sent back in place.
@@ -405,7 +408,7 @@ impl Encoder<'_> {
         if result.is_error {
             content::mark_failed(&mut content, "text");
         }
-        let mut wire = Object::new();
+        let mut wire = JsonObject::new();
         wire.insert("role".into(), "tool".into());
         wire.insert("tool_call_id".into(), self.ids.get(&result.call_id).into());
         if self.compat.tool_result_name {
@@ -414,7 +417,7 @@ impl Encoder<'_> {
         wire.insert("content".into(), content);
         let rest = own_data(&self.model.provider, result.provider_data.as_ref())
             .and_then(|data| data.get("message"));
-        // The form of results before calls had ids.
+        // Results had this form before calls had ids.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
         }
@@ -449,20 +452,20 @@ fn is_media(part: &Part) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
 }
 
-/// Writes a part of a content list. `None` for parts that must not or need not be sent.
+/// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.
 ///
 /// # Errors
 /// Returns what the API does not accept.
-pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Option<Value>, Refused> {
+pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let written = match &part.content {
         Content::Text(text) => json!({"type": "text", "text": text}),
         Content::Refusal(text) => json!({"type": "refusal", "refusal": text}),
         Content::Image(media) => {
             let media = if compat.openai_limits {
-                checked(media, "an image", IMAGES)?
+                check_media(media, "an image", IMAGES)?
             } else {
-                checked(media, "an image", &["image/*"])?
+                check_media(media, "an image", &["image/*"])?
             };
             let url = data_url(&media, "").ok_or("an uploaded image, only its URL or data")?;
             json!({"type": "image_url", "image_url": {"url": url}})
@@ -489,7 +492,7 @@ pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Opti
     Ok(Some(written.into()))
 }
 
-fn file(media: &Media, compat: &Compat) -> Result<Value, Refused> {
+fn file(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     match &media.source {
         MediaSource::FileId(id) => Ok(json!({"file_id": id})),
         MediaSource::Url(_) => {
@@ -497,9 +500,9 @@ fn file(media: &Media, compat: &Compat) -> Result<Value, Refused> {
         }
         MediaSource::Data(_) => {
             let media = if compat.openai_limits {
-                checked(media, "a document", &["application/pdf", "text in UTF-8"])?
+                check_media(media, "a document", &["application/pdf", "text in UTF-8"])?
             } else {
-                checked(media, "a document", &["application/*", "text/*"])?
+                check_media(media, "a document", &["application/*", "text/*"])?
             };
             let data = data_url(&media, "").unwrap_or_default();
             Ok(json!({"filename": file_name(&media), "file_data": data}))
@@ -507,13 +510,13 @@ fn file(media: &Media, compat: &Compat) -> Result<Value, Refused> {
     }
 }
 
-/// Writes sound under the server's word for its format. OpenAI has two.
-fn audio(media: &Media, compat: &Compat) -> Result<Value, Refused> {
+/// Writes audio under the server's word for its format. OpenAI accepts two formats.
+fn audio(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL".into()) };
     let media = if compat.openai_limits {
-        checked(media, "sound", &["audio/wav", "audio/mpeg"])?
+        check_media(media, "sound", &["audio/wav", "audio/mpeg"])?
     } else {
-        checked(media, "sound", &["audio/*"])?
+        check_media(media, "sound", &["audio/*"])?
     };
     let format = match media.mime_type.as_deref().unwrap_or_default() {
         "audio/mpeg" => "mp3",

@@ -355,7 +355,7 @@ impl Protocol for OpenAiChat {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        let native_output = self.compat.json_schema && models::keeps_to_schemas(model);
+        let native_output = self.compat.json_schema && models::has_structured_output(model);
         let web_search = match self.compat.web_search {
             WebSearchField::Options => models::is_search_model(model),
             WebSearchField::Plugin | WebSearchField::EnableSearch => true,
@@ -373,7 +373,7 @@ impl Protocol for OpenAiChat {
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        crate::provider::openai::errors::of_answer(answer)
+        crate::provider::openai::errors::from_response(answer)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -13,7 +13,7 @@ use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchem
 use crate::provider::Protocol as _;
 use crate::provider::openai::content::{invalid, read_content, read_tool_choice, take_content};
 use crate::provider::parts::{
-    Object, Source, media_from_url, name_protocol, options_for, some_text, take_text, text, with_rest,
+    JsonObject, JsonSource, media_from_url, name_protocol, options_for, some_text, take_text, text, with_rest,
 };
 use crate::provider::tools::read_tool;
 
@@ -107,13 +107,13 @@ impl Reader<'_> {
             }
             "user" => {
                 let mut user = UserMessage::new(self.parts(take_content(&mut fields, "content")));
-                user.provider_data = self.rest(fields, Object::new());
+                user.provider_data = self.rest(fields, JsonObject::new());
                 self.messages.push(user.into());
             }
             "system" | "developer" => {
                 let parts = self.parts(take_content(&mut fields, "content"));
                 let mut custom = CustomMessage::new(role, Value::Null).with_for_model(parts);
-                custom.provider_data = self.rest(fields, Object::new());
+                custom.provider_data = self.rest(fields, JsonObject::new());
                 self.messages.push(custom.into());
             }
             // Before calls had ids, results had the name of their function.
@@ -126,7 +126,7 @@ impl Reader<'_> {
                 if role == "function" {
                     fields.insert("role".to_owned(), role.into());
                 }
-                result.provider_data = self.rest(fields, Object::new());
+                result.provider_data = self.rest(fields, JsonObject::new());
                 self.messages.push(result.into());
             }
             other => return Err(invalid(format!("Chat Completions has no role `{other}`"))),
@@ -134,27 +134,27 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Fields without a neutral form become provider data of the message.
-    fn rest(&self, fields: Object, mut data: Object) -> Option<ProviderData> {
+    /// Creates provider data of a message from the fields without a neutral form.
+    fn rest(&self, fields: JsonObject, mut data: JsonObject) -> Option<ProviderData> {
         if !fields.is_empty() {
             data.insert("message".to_owned(), fields.into());
         }
         (!data.is_empty()).then(|| ProviderData::new(self.provider, data))
     }
 
-    fn assistant(&mut self, mut fields: Object) -> AssistantMessage {
+    fn assistant(&mut self, mut fields: JsonObject) -> AssistantMessage {
         let mut parts = Vec::new();
         for field in decode::THINKING_FIELDS {
             if let Some(thought) = take_text(&mut fields, field) {
                 let data = Map::from_iter([("field".to_owned(), field.into())]);
-                parts.push(with_rest(Part::thinking(thought), self.provider, data, Source::Request));
+                parts.push(with_rest(Part::thinking(thought), self.provider, data, JsonSource::Request));
             }
         }
-        let mut data = Object::new();
+        let mut data = JsonObject::new();
         if !fields.contains_key("content") {
             data.insert("no_content".to_owned(), true.into());
         }
-        // Beside calls, null is what is written anyway.
+        // Null is the default beside calls, so it is not kept.
         if fields.get("content").is_some_and(Value::is_null) && fields.contains_key("tool_calls") {
             fields.shift_remove("content");
         }
@@ -177,7 +177,7 @@ impl Reader<'_> {
         message
     }
 
-    /// Parses a call; `None` if it is of another kind.
+    /// Parses a call, or returns `None` if it is of another kind.
     fn call(&self, call: &Value) -> Option<Part> {
         let Value::Object(mut fields) = call.clone() else { return None };
         let function = fields.shift_remove("function")?;
@@ -190,7 +190,7 @@ impl Reader<'_> {
         } else {
             return None;
         }
-        // Blank arguments are kept as they were, though they mean `{}`.
+        // Blank arguments are kept, although they mean `{}`.
         if !function.is_empty() || arguments.trim().is_empty() {
             if arguments.trim().is_empty() {
                 function.insert("arguments".to_owned(), arguments.as_str().into());
@@ -198,7 +198,7 @@ impl Reader<'_> {
             fields.insert("function".to_owned(), function.into());
         }
         let part = Part::tool_call(id, name, ToolArguments::from(arguments));
-        Some(with_rest(part, self.provider, fields, Source::Reply))
+        Some(with_rest(part, self.provider, fields, JsonSource::Reply))
     }
 
     fn parts(&self, content: Option<Value>) -> Vec<Part> {
@@ -241,6 +241,6 @@ impl Reader<'_> {
                 content
             }
         };
-        Some(with_rest(Part::new(content), self.provider, fields, Source::Request))
+        Some(with_rest(Part::new(content), self.provider, fields, JsonSource::Request))
     }
 }

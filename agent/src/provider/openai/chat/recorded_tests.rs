@@ -23,14 +23,14 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A part in the words of the recording.
+/// Writes a part in the form of the recording.
 fn part(part: &Part) -> Value {
     use crate::message::Content;
     match &part.content {
         Content::Text(text) => json!({"type": "text", "text": text}),
         Content::Thinking { text, .. } => json!({"type": "thinking", "thinking": text}),
         Content::ToolCall(call) => {
-            // Text that is no JSON stays text.
+            // Text that is not JSON stays text.
             let arguments = call.args.value().unwrap_or_else(|| call.args.text().into());
             json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
         }
@@ -40,12 +40,12 @@ fn part(part: &Part) -> Value {
 
 #[test]
 #[ignore = "recorded: needs AGENT_VECTORS"]
-fn recorded_streams_come_to_what_was_recorded() {
+fn recorded_streams_decode_to_the_recorded_events() {
     let vectors = vectors("chat.json");
     for vector in list(&vectors, "streams") {
         let id = vector["id"].as_str().unwrap();
         if vector.get("cancelled_before_start").is_some() {
-            // Cancelling is the stream's: `agent::model` has its tests.
+            // Cancellation belongs to the stream, and `agent::model` tests it.
             continue;
         }
         let status = vector["http_status"].as_u64().map_or(200, |status| u16::try_from(status).unwrap());
@@ -57,7 +57,7 @@ fn recorded_streams_come_to_what_was_recorded() {
         let empty = json!({"type": "text", "text": ""});
         let expected: Vec<&Value> = list(result, "content").iter().filter(|part| **part != empty).collect();
         let found: Vec<Value> = message.content.iter().map(part).collect();
-        // A call whose id was missing gets another one than there.
+        // A call without an id gets a different id than in the recording.
         assert_eq!(found.len(), expected.len(), "{id}: {found:?}");
         for (found, expected) in found.iter().zip(expected) {
             for key in ["type", "text", "thinking", "name", "arguments"] {
@@ -65,11 +65,11 @@ fn recorded_streams_come_to_what_was_recorded() {
             }
         }
         if failed {
-            // A reply that says `error` itself is one as well.
+            // A reply with the stop reason `error` is an error, too.
             assert!(error.is_some() || message.stop_reason == StopReason::Error, "{id}: {message:?}");
             continue;
         }
-        // A stream without an end is an error here; an empty one too. There they end well.
+        // A stream without an end is an error here, and so is an empty one. In the recording they succeed.
         let has_end = chunks.contains("[DONE]") || chunks.contains("finish_reason\":\"");
         assert_eq!(error.is_none(), has_end, "{id}: {error:?}");
         if error.is_none() {
@@ -85,7 +85,7 @@ fn recorded_streams_come_to_what_was_recorded() {
             let expected = (result["usage"]["input"].as_u64(), result["usage"]["output"].as_u64());
             assert_eq!((Some(usage.0), Some(usage.1)), expected, "{id}");
         }
-        // The events in their order: starts and deltas of each part.
+        // The events in order: starts and deltas of each part.
         let info = ModelInfo::new("test", OpenAiChat::API, "m");
         let mut reader = ReplyReader::new(&OpenAiChat::default(), &info, status, Vec::new());
         let mut events = Vec::new();
@@ -126,7 +126,7 @@ fn recorded_requests_are_what_was_recorded() {
         let id = vector["id"].as_str().unwrap();
         let given = &vector["model"]["compat"];
         let mut compat = Compat::plain();
-        // That adapter asks for usage nowhere.
+        // The other adapter does not request usage.
         compat.stream_usage = false;
         if given["max_tokens_field"] == "max_completion_tokens" {
             compat.max_tokens_field = MaxTokensField::MaxCompletionTokens;
@@ -152,7 +152,7 @@ fn recorded_requests_are_what_was_recorded() {
         request.thinking =
             vector["options"]["reasoning"].as_str().map(|word| word.parse::<Thinking>().unwrap());
         let mut written = body(&OpenAiChat::default().with_compat(compat), "m", &request);
-        // The choice is always said here.
+        // The tool choice is always sent here.
         written.as_object_mut().unwrap().shift_remove("tool_choice");
         assert_eq!(written, vector["payload"], "{id}");
     }
@@ -213,7 +213,7 @@ fn recorded_event_streams_are_cut_as_was_recorded() {
                 list(vector, "events_per_chunk").iter().flat_map(|events| events.as_array().unwrap());
             let expected = per_chunk.chain(list(vector, "events_on_finish"));
             let expected: Vec<&str> = expected.map(|event| event["data"].as_str().unwrap()).collect();
-            // A lone CR ends a line, by the standard.
+            // By the standard, a lone CR ends a line.
             let expected = if id.starts_with("cr_only") { vec!["{\"a\":1}"] } else { expected };
             assert_eq!(found, expected, "{id}");
         }

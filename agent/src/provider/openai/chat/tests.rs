@@ -1,12 +1,12 @@
-//! Own recordings of everything at once, read and written back.
+//! Recordings with every feature of the protocol, read and written back.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ToolDefinition;
 use crate::message::{Content, Media, Message, OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
+use crate::tool::definition::ToolDefinition;
 
 fn api() -> OpenAiChat {
     OpenAiChat::default()
@@ -17,7 +17,7 @@ fn stream(chunks: &[Value]) -> String {
     format!(": PROCESSING\n\n{}", chunks.join(": PROCESSING\r\n\r\n"))
 }
 
-/// A chunk of this delta.
+/// Creates a chunk with this delta.
 #[expect(clippy::needless_pass_by_value, reason = "written in place")]
 fn delta(delta: Value) -> Value {
     json!({"id": "c1", "model": "gpt-x", "choices": [{"index": 0, "delta": delta, "finish_reason": null}], "obfuscation": "x"})
@@ -43,7 +43,7 @@ fn call(id: &str, name: &str, args: &str) -> (String, String, String) {
 }
 
 #[test]
-fn streams_and_bodies_come_to_the_same() {
+fn streams_and_bodies_decode_to_one_message() {
     let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15,
         "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2}, "completion_tokens_details": {"reasoning_tokens": 3}});
     let streamed = done(&[
@@ -79,7 +79,7 @@ fn streams_and_bodies_come_to_the_same() {
     };
     assert_eq!(counts(&whole.usage), [10, 5, 4, 2, 3, 15]);
 
-    // Thinking goes back to who thought it, in the field it came in, and to nobody else.
+    // Thinking is sent back to its own provider only, in the field in which it arrived.
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     let own = body(&api(), "gpt-x", &request);
     assert_eq!(
@@ -93,7 +93,7 @@ fn streams_and_bodies_come_to_the_same() {
 }
 
 #[test]
-fn what_compatible_servers_make_of_calls_is_understood() {
+fn calls_of_compatible_servers_are_understood() {
     // A whole call in one delta, without an index; ids that are missing; arguments as an object.
     let bare = |id: Value, name: &str, args: Value| {
         delta(json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": args}}]}))
@@ -110,7 +110,7 @@ fn what_compatible_servers_make_of_calls_is_understood() {
         calls(&done(&[zero("x", "{}"), zero("y", "[]"), finish("x")])),
         [call("x", "f", "{}"), call("y", "f", "[]")]
     );
-    // The name comes late; pieces without any mark go on with the last call.
+    // The name arrives late. Pieces without an index, an id and a name continue the last call.
     let late = done(&[
         delta(json!({"tool_calls": [{"index": 0, "id": "x", "function": {"arguments": "{\"a\""}}]})),
         delta(json!({"tool_calls": [{"index": 0, "function": {"name": "f"}}]})),
@@ -118,19 +118,19 @@ fn what_compatible_servers_make_of_calls_is_understood() {
         finish("tool_calls"),
     ]);
     assert_eq!(calls(&late), [call("x", "f", r#"{"a":1}"#)]);
-    // What calls were once.
+    // The predecessor of tool calls.
     let old = done(&[
         delta(json!({"function_call": {"name": "f", "arguments": "{\"a\""}})),
         delta(json!({"function_call": {"arguments": ":1}"}})),
         finish("function_call"),
     ]);
     assert_eq!(calls(&old), [call("call_1", "f", r#"{"a":1}"#)]);
-    // In a body, two calls are two, whatever their ids and indexes.
+    // In a body, two calls stay separate, whatever their ids and indexes.
     let twice = json!({"id": "x", "index": 0, "function": {"name": "f", "arguments": "{}"}});
     let body =
         json!({"choices": [{"message": {"tool_calls": [twice, twice]}, "finish_reason": ""}]}).to_string();
     assert_eq!(calls(&body), [call("x", "f", "{}"), call("x_2", "f", "{}")]);
-    // Arguments that are no JSON stay as they are: the engine answers them.
+    // Arguments that are not JSON are unchanged: the argument engine reports them.
     let body = done(&[bare(json!("x"), "f", json!("{\"x\":")), finish("tool_calls")]);
     assert_eq!(calls(&body), [call("x", "f", "{\"x\":")]);
 }
@@ -153,7 +153,7 @@ fn text_and_thinking_are_found_where_servers_put_them() {
     ] {
         assert_eq!(reply(&api(), &done(&[delta(delta_of_thinking), finish("stop")])).thinking(), "Hm");
     }
-    // State that goes back as it came, pieces in order.
+    // State is sent back unchanged, its pieces in order.
     let detail = |text: &str| json!({"type": "reasoning.encrypted", "data": text, "index": 0});
     let stated = done(&[
         delta(json!({"reasoning_details": [detail("a")]})),
@@ -181,7 +181,7 @@ fn endings_are_read() {
         let ended = reply(&api(), &done(&[delta(json!({"content": "x"})), finish(word)]));
         assert_eq!((ended.stop_reason, ended.provider_stop_reason.as_deref()), (reason, Some(word)));
     }
-    // Any one of the two marks of the end is enough.
+    // Either of the two marks ends a reply.
     assert_eq!(reply(&api(), &stream(&[delta(json!({"content": "x"})), finish("stop")])).text(), "x");
     assert_eq!(reply(&api(), &done(&[delta(json!({"content": "x"}))])).stop_reason, StopReason::Stop);
     let (partial, error) = read(&api(), "test", 200, stream(&[delta(json!({"content": "x"}))]).as_bytes());
@@ -200,7 +200,7 @@ fn endings_are_read() {
 }
 
 #[test]
-fn usage_is_found_wherever_it_stands() {
+fn usage_is_found_in_any_field() {
     let read = |chunk: Value| {
         let usage = reply(&api(), &done(&[delta(json!({"content": "x"})), chunk])).usage;
         [usage.input, usage.output, usage.cache_read, usage.reasoning, usage.total]
@@ -215,7 +215,7 @@ fn usage_is_found_wherever_it_stands() {
         read(json!({"choices": [], "usage": {"input_tokens": 3, "output_tokens": 4}})),
         [3, 4, 0, 0, 7]
     );
-    // Reasoning beside the completion, as the total tells.
+    // The total shows that reasoning is counted beside the completion.
     let apart = json!({"prompt_tokens": 9, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 16});
     assert_eq!(read(json!({"choices": [], "usage": apart})), [9, 7, 0, 5, 16]);
     assert_eq!(
@@ -226,7 +226,7 @@ fn usage_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn errors_are_told_apart_in_all_their_forms() {
+fn errors_are_distinguished_in_all_their_forms() {
     for (body, kind, code) in [
         (
             json!({"error": {"message": "m", "type": "invalid_request_error", "code": null}}),
@@ -253,7 +253,7 @@ fn errors_are_told_apart_in_all_their_forms() {
         assert_eq!((error.kind(), error.code(), error.status()), (kind, code, Some(400)), "{body}");
         assert!(error.message().contains('m'), "{error}");
     }
-    // On a 200: as an event, beside a choice, as a body; the number is the status then.
+    // Errors with status 200: an event, beside a choice, and a body. Their number is the status.
     let said = delta(json!({"content": "x"}));
     let event = format!(
         "event: error\ndata: {}\n\n",
@@ -378,7 +378,7 @@ fn a_request_has_everything_in_its_place() {
 }
 
 #[test]
-fn servers_are_told_what_they_know() {
+fn servers_get_the_fields_that_they_support() {
     let compat = Compat {
         max_tokens_field: MaxTokensField::MaxTokens,
         system_role: SystemRole::User,
@@ -407,7 +407,7 @@ fn servers_are_told_what_they_know() {
 }
 
 #[test]
-fn what_cannot_be_said_is_an_error_that_says_so() {
+fn unsupported_requests_are_refused_with_a_reason() {
     let info = ModelInfo::new("test", "openai-chat", "m");
     let refused = |request: ModelRequest| api().encode(&info, &request).unwrap_err().message().to_owned();
     let document = Part::new(Content::Document(Media::url("https://a.example/a.pdf")));
@@ -477,7 +477,7 @@ fn errors_are_found_wherever_servers_put_them() {
     for body in [raw.as_str(), "event: error\ndata: boom\n\n"] {
         assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().message(), "boom");
     }
-    // No reply is no empty reply.
+    // A stream without a reply is not an empty reply.
     for body in
         ["data: [DONE]\n\n", "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n"]
     {
@@ -498,7 +498,7 @@ fn a_field_that_is_too_long_is_not_the_conversation() {
 }
 
 #[test]
-fn what_is_told_in_pieces_goes_back_as_one() {
+fn pieces_are_joined_and_sent_back() {
     let detail = |detail: Value| delta(json!({"reasoning_details": [detail]}));
     let chunks = [
         detail(json!({"type": "reasoning.text", "text": "Hm", "index": 0, "signature": null})),

@@ -1,37 +1,37 @@
-//! Decodes answers of Responses: streams and JSON bodies.
+//! Decodes responses of the Responses API: streams and JSON bodies.
 
 use serde_json::Value;
 
-use super::items::{self, Place};
+use super::items::{self, PartList};
 use crate::message::{Content, Part, ProviderData, StopReason, Usage};
 use crate::model::{ModelError, ModelEvent};
 use crate::provider::failure;
 use crate::provider::openai::errors;
-use crate::provider::parts::{Source, cost, count_at, some_text, text};
+use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The decoder of one answer.
+/// The decoder of one response.
 ///
 /// Source: the types of the Responses API. The item in `output_item.done` replaces the result of its deltas.
 pub(super) struct ResponsesDecoder {
     provider: String,
-    items: Vec<Item>,
+    items: Vec<OpenItem>,
     parts: usize,
     is_refused: bool,
     /// Unfinished refusals, by item and by index in it.
     refusals: Vec<((usize, u64), String)>,
     is_started: bool,
-    end: Option<End>,
+    end: Option<ResponseEnd>,
 }
 
 /// An unfinished item.
-struct Item {
+struct OpenItem {
     output_index: Option<u64>,
     id: String,
     kind: String,
-    /// Its parts: the index of each, and what was emitted of it.
-    parts: Vec<Grown>,
+    /// Its parts, with what was emitted of them.
+    parts: Vec<EmittedPart>,
     /// Arguments that were sent with the start of a call: some servers repeat them in deltas.
     early: String,
     /// Whether the item was announced; others start with the first event about them.
@@ -39,14 +39,14 @@ struct Item {
     is_done: bool,
 }
 
-struct Grown {
+struct EmittedPart {
     content_index: usize,
     /// The index of the summary or content in the item; `None` for a part that no event mentioned yet.
-    place: Option<(Place, u64)>,
-    told: String,
+    position: Option<(PartList, u64)>,
+    emitted: String,
 }
 
-struct End {
+struct ResponseEnd {
     reason: StopReason,
     detail: Option<String>,
     raw: Option<String>,
@@ -54,8 +54,8 @@ struct End {
 }
 
 /// The list of an item that a part belongs to, and the field with its index there.
-const CONTENT: (Place, &str) = (Place::Content, "content_index");
-const SUMMARY: (Place, &str) = (Place::Summary, "summary_index");
+const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
+const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
 /// Types of the last event that say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
@@ -75,7 +75,7 @@ impl ResponsesDecoder {
 
     /// Finds the item of an event: by `output_index`, because ids may differ between events. Some servers leave the index out:
     /// then by id, or the item of this kind that was announced and is not done.
-    fn place_of(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
+    fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
         }
@@ -89,24 +89,24 @@ impl ResponsesDecoder {
     }
 
     /// Returns the item of an event, and starts it if needed.
-    fn item_of(&mut self, event: &Value, kind: &str) -> usize {
+    fn find_or_start_item(&mut self, event: &Value, kind: &str) -> usize {
         let id = text(event, "item_id").unwrap_or_default();
-        self.place_of(event, Some(id), kind).unwrap_or_else(|| {
-            self.push(event.get("output_index").and_then(Value::as_u64), id, kind);
+        self.find_item(event, Some(id), kind).unwrap_or_else(|| {
+            self.push_item(event.get("output_index").and_then(Value::as_u64), id, kind);
             self.items.len() - 1
         })
     }
 
-    fn push(&mut self, output_index: Option<u64>, id: &str, kind: &str) {
+    fn push_item(&mut self, output_index: Option<u64>, id: &str, kind: &str) {
         let (id, kind) = (id.to_owned(), kind.to_owned());
         let (parts, early) = (Vec::new(), String::new());
-        self.items.push(Item { output_index, id, kind, parts, early, is_added: false, is_done: false });
+        self.items.push(OpenItem { output_index, id, kind, parts, early, is_added: false, is_done: false });
     }
 
-    fn begin(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
+    fn start_item(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
         let item = event.get("item").unwrap_or(&Value::Null);
         let (id, kind) = (text(item, "id").unwrap_or_default(), text(item, "type").unwrap_or_default());
-        self.push(event.get("output_index").and_then(Value::as_u64), id, kind);
+        self.push_item(event.get("output_index").and_then(Value::as_u64), id, kind);
         let at = self.items.len() - 1;
         if let Some(begun) = self.items.last_mut() {
             begun.is_added = true;
@@ -114,7 +114,7 @@ impl ResponsesDecoder {
         }
         match kind {
             "reasoning" => {
-                self.grow(at, None, out);
+                self.find_or_start_part(at, None, out);
             }
             "function_call" => {
                 let (Some(id), Some(name)) = (text(item, "call_id"), some_text(item, "name")) else { return };
@@ -128,7 +128,7 @@ impl ResponsesDecoder {
             "message" => {}
             // A tool that the provider runs is shown from its start.
             _ => {
-                let part = items::read(&self.provider, item.clone(), Source::Reply).into_iter().next();
+                let part = items::read(&self.provider, item.clone(), JsonSource::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {
                     let content_index = self.next_part(at, None);
                     out.push(ModelEvent::Part { content_index, part });
@@ -137,30 +137,35 @@ impl ResponsesDecoder {
         }
     }
 
-    fn next_part(&mut self, at: usize, place: Option<(Place, u64)>) -> usize {
+    fn next_part(&mut self, at: usize, position: Option<(PartList, u64)>) -> usize {
         let content_index = self.parts;
         self.parts += 1;
         if let Some(item) = self.items.get_mut(at) {
-            item.parts.push(Grown { content_index, place, told: String::new() });
+            item.parts.push(EmittedPart { content_index, position, emitted: String::new() });
         }
         content_index
     }
 
-    /// Returns the index of the part for this place in an item, and starts the part if needed.
-    fn grow(&mut self, at: usize, place: Option<(Place, u64)>, out: &mut Vec<ModelEvent>) -> usize {
+    /// Returns the index of the part at this position of an item, and starts the part if needed.
+    fn find_or_start_part(
+        &mut self,
+        at: usize,
+        position: Option<(PartList, u64)>,
+        out: &mut Vec<ModelEvent>,
+    ) -> usize {
         let Some(item) = self.items.get_mut(at) else { return 0 };
-        if let Some(found) = item.parts.iter().position(|part| part.place == place) {
+        if let Some(found) = item.parts.iter().position(|part| part.position == position) {
             return found;
         }
         if let [only] = &mut item.parts[..]
-            && only.place.is_none()
+            && only.position.is_none()
             && item.kind == "reasoning"
         {
-            only.place = place;
+            only.position = position;
             return 0;
         }
         let is_reasoning = item.kind == "reasoning";
-        let content_index = self.next_part(at, place);
+        let content_index = self.next_part(at, position);
         out.push(if is_reasoning {
             ModelEvent::ThinkingStart { content_index }
         } else {
@@ -169,13 +174,13 @@ impl ResponsesDecoder {
         self.items.get(at).map_or(0, |item| item.parts.len() - 1)
     }
 
-    /// Appends to a part of an item.
-    fn tell(&mut self, at: usize, number: usize, delta: &str, out: &mut Vec<ModelEvent>) {
+    /// Emits a delta of a part.
+    fn emit_delta(&mut self, at: usize, number: usize, delta: &str, out: &mut Vec<ModelEvent>) {
         let Some(item) = self.items.get_mut(at) else { return };
         let Some(part) = item.parts.get_mut(number).filter(|_| !item.is_done && !delta.is_empty()) else {
             return;
         };
-        part.told.push_str(delta);
+        part.emitted.push_str(delta);
         let (content_index, delta) = (part.content_index, delta.to_owned());
         out.push(match item.kind.as_str() {
             "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
@@ -184,64 +189,74 @@ impl ResponsesDecoder {
         });
     }
 
-    fn delta(&mut self, event: &Value, kind: &str, (place, key): (Place, &str), out: &mut Vec<ModelEvent>) {
+    fn part_delta(
+        &mut self,
+        event: &Value,
+        kind: &str,
+        (position, key): (PartList, &str),
+        out: &mut Vec<ModelEvent>,
+    ) {
         let Some(delta) = some_text(event, "delta") else { return };
-        let at = self.item_of(event, kind);
+        let at = self.find_or_start_item(event, kind);
         if self.items.get(at).is_some_and(|item| item.is_done) {
             return;
         }
         let index = event.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let number = self.grow(at, Some((place, index)), out);
-        self.tell(at, number, delta, out);
+        let number = self.find_or_start_part(at, Some((position, index)), out);
+        self.emit_delta(at, number, delta, out);
     }
 
     /// Handles a completed part: emits what its deltas left out, or all of it if there were none.
-    fn whole(
+    fn complete_text(
         &mut self,
         event: &Value,
         kind: &str,
-        (place, key): (Place, &str),
+        (position, key): (PartList, &str),
         whole: Option<&str>,
         out: &mut Vec<ModelEvent>,
     ) {
         let Some(whole) = whole.filter(|whole| !whole.is_empty()) else { return };
-        let at = self.item_of(event, kind);
+        let at = self.find_or_start_item(event, kind);
         if self.items.get(at).is_some_and(|item| item.is_done) {
             return;
         }
         let index = event.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let number = if kind == "function_call" { 0 } else { self.grow(at, Some((place, index)), out) };
-        let told = self.items.get(at).and_then(|item| item.parts.get(number));
+        let number = if kind == "function_call" {
+            0
+        } else {
+            self.find_or_start_part(at, Some((position, index)), out)
+        };
+        let emitted = self.items.get(at).and_then(|item| item.parts.get(number));
         let rest =
-            told.and_then(|part| whole.strip_prefix(part.told.as_str())).unwrap_or_default().to_owned();
-        self.tell(at, number, &rest, out);
+            emitted.and_then(|part| whole.strip_prefix(part.emitted.as_str())).unwrap_or_default().to_owned();
+        self.emit_delta(at, number, &rest, out);
     }
 
     /// Handles a completed part of any kind.
-    fn whole_part(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
+    fn complete_part(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
         let Some(part) = event.get("part") else { return };
-        let said = text(part, "text");
+        let part_text = text(part, "text");
         match text(part, "type") {
-            Some("output_text") => self.whole(event, "message", CONTENT, said, out),
-            Some("reasoning_text") => self.whole(event, "reasoning", CONTENT, said, out),
-            Some("summary_text") => self.whole(event, "reasoning", SUMMARY, said, out),
-            Some("refusal") => self.refuse(event, text(part, "refusal").unwrap_or_default(), true),
+            Some("output_text") => self.complete_text(event, "message", CONTENT, part_text, out),
+            Some("reasoning_text") => self.complete_text(event, "reasoning", CONTENT, part_text, out),
+            Some("summary_text") => self.complete_text(event, "reasoning", SUMMARY, part_text, out),
+            Some("refusal") => self.record_refusal(event, text(part, "refusal").unwrap_or_default(), true),
             _ => {}
         }
     }
 
     /// Records a refusal, which is emitted whole: when its item is done, or as far as it was received.
-    fn refuse(&mut self, event: &Value, words: &str, is_whole: bool) {
-        let at = self.item_of(event, "message");
+    fn record_refusal(&mut self, event: &Value, words: &str, is_whole: bool) {
+        let at = self.find_or_start_item(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
-        match self.refusals.iter_mut().find(|(place, _)| *place == (at, index)) {
+        match self.refusals.iter_mut().find(|(position, _)| *position == (at, index)) {
             Some((_, refusal)) if is_whole => words.clone_into(refusal),
             Some((_, refusal)) => refusal.push_str(words),
             None => self.refusals.push(((at, index), words.to_owned())),
         }
     }
 
-    fn tell_refusals(&mut self, out: &mut Vec<ModelEvent>) {
+    fn emit_refusals(&mut self, out: &mut Vec<ModelEvent>) {
         for ((at, _), refusal) in std::mem::take(&mut self.refusals) {
             if refusal.is_empty() || self.items.get(at).is_some_and(|item| item.is_done) {
                 continue;
@@ -253,28 +268,29 @@ impl ResponsesDecoder {
     }
 
     /// Handles a completed item.
-    fn done(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
-        let parts = items::read(&self.provider, value.clone(), Source::Reply);
+    fn complete_item(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
+        let parts = items::read(&self.provider, value.clone(), JsonSource::Reply);
         let Some(item) = self.items.get_mut(at).filter(|item| !item.is_done) else { return };
         item.is_done = true;
-        let mut grown = std::mem::take(&mut item.parts);
-        let told_kind = item.kind.clone();
-        let places = items::places(value);
+        let mut emitted_parts = std::mem::take(&mut item.parts);
+        let emitted_kind = item.kind.clone();
+        let positions = items::part_positions(value);
         for (number, mut part) in parts.into_iter().enumerate() {
-            let place = places.get(number).copied().unwrap_or((Place::Content, number as u64));
-            let found = grown.iter().position(|part| part.place == Some(place));
-            let found = found.or_else(|| grown.iter().position(|part| part.place.is_none()));
+            let position = positions.get(number).copied().unwrap_or((PartList::Content, number as u64));
+            let found = emitted_parts.iter().position(|part| part.position == Some(position));
+            let found = found.or_else(|| emitted_parts.iter().position(|part| part.position.is_none()));
             // Text that was emitted as text stays text, whatever the completed item says.
-            let found = found.filter(|_| is_of_kind(&part, &told_kind));
-            let Some(Grown { content_index, told, .. }) = found.map(|at| grown.remove(at)) else {
+            let found = found.filter(|_| is_of_kind(&part, &emitted_kind));
+            let Some(EmittedPart { content_index, emitted, .. }) = found.map(|at| emitted_parts.remove(at))
+            else {
                 let content_index = self.parts;
                 self.parts += 1;
-                self.remember(at, content_index);
+                self.record_part(at, content_index);
                 out.push(ModelEvent::Part { content_index, part });
                 continue;
             };
-            self.remember(at, content_index);
-            out.extend(untold(&mut part, &told, content_index));
+            self.record_part(at, content_index);
+            out.extend(missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part });
         }
         // Parts that the completed item does not have stay as they were emitted.
@@ -283,9 +299,9 @@ impl ResponsesDecoder {
         self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
     }
 
-    fn remember(&mut self, at: usize, content_index: usize) {
+    fn record_part(&mut self, at: usize, content_index: usize) {
         if let Some(item) = self.items.get_mut(at) {
-            item.parts.push(Grown { content_index, place: None, told: String::new() });
+            item.parts.push(EmittedPart { content_index, position: None, emitted: String::new() });
         }
     }
 
@@ -304,18 +320,20 @@ impl ResponsesDecoder {
                 self.items.get(at).filter(|item| item.output_index.is_none() && item.kind == kind).map(|_| at)
             };
             match by_id.or_else(by_index).or_else(in_order) {
-                Some(at) if self.items.get(at).is_some_and(|item| !item.is_done) => self.done(at, value, out),
-                Some(at) => self.late_state(at, value, out),
+                Some(at) if self.items.get(at).is_some_and(|item| !item.is_done) => {
+                    self.complete_item(at, value, out);
+                }
+                Some(at) => self.emit_late_state(at, value, out),
                 None => {
-                    self.push(None, id, kind);
-                    self.done(self.items.len() - 1, value, out);
+                    self.push_item(None, id, kind);
+                    self.complete_item(self.items.len() - 1, value, out);
                 }
             }
         }
     }
 
-    /// The encrypted reasoning may be sent only in the last event.
-    fn late_state(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
+    /// Emits encrypted reasoning that is sent only in the last event.
+    fn emit_late_state(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let first = self.items.get(at).and_then(|item| item.parts.first());
         if let (Some(part), Some(_), Some("reasoning")) =
             (first, some_text(value, "encrypted_content"), text(value, "type"))
@@ -325,7 +343,7 @@ impl ResponsesDecoder {
         }
     }
 
-    fn start(&mut self, response: &Value, out: &mut Vec<ModelEvent>) {
+    fn start_reply(&mut self, response: &Value, out: &mut Vec<ModelEvent>) {
         let owned = |key| some_text(response, key).map(str::to_owned);
         let (response_id, model) = (owned("id"), owned("model"));
         if !self.is_started && (response_id.is_some() || model.is_some()) {
@@ -337,28 +355,35 @@ impl ResponsesDecoder {
     /// Handles the end of a reply, or its failure.
     ///
     /// `event` contains the response, or is the response itself; its type tells how it ended if the response does not.
-    fn over(&mut self, event: &Value, kind: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_response(
+        &mut self,
+        event: &Value,
+        kind: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
         let response = event.get("response").filter(|response| response.is_object()).unwrap_or(event);
-        self.start(response, out);
+        self.start_reply(response, out);
         let output = response.get("output").and_then(Value::as_array);
         self.reconcile(output.map(Vec::as_slice).unwrap_or_default(), out);
         for at in 0..self.items.len() {
-            let item =
-                self.items.get_mut(at).filter(|item| item.parts.first().is_some_and(|p| p.told.is_empty()));
+            let item = self
+                .items
+                .get_mut(at)
+                .filter(|item| item.parts.first().is_some_and(|p| p.emitted.is_empty()));
             let early = item.map(|item| std::mem::take(&mut item.early)).unwrap_or_default();
-            self.tell(at, 0, &early, out);
+            self.emit_delta(at, 0, &early, out);
         }
-        self.tell_refusals(out);
+        self.emit_refusals(out);
         let usage = response.get("usage").filter(|usage| usage.is_object()).map(|raw| usage(raw.clone()));
         let by_kind = kind.strip_prefix("response.").filter(|word| END_WORDS.contains(word));
         let status = by_kind.filter(|word| *word == "failed").or(some_text(response, "status")).or(by_kind);
-        let error = [response, event].into_iter().find(|value| failure::error_in(value).is_some());
+        let error = [response, event].into_iter().find(|value| failure::find_error(value).is_some());
         if error.is_some() || status == Some("failed") {
             out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
             return Err(match error {
-                Some(error) => errors::of_event(error),
-                None if some_text(event, "message").is_some() => errors::of_event(&as_error(event)),
-                None => errors::of_event(&serde_json::json!({"error": {"message": "the response failed"}})),
+                Some(error) => errors::from_event(error),
+                None if some_text(event, "message").is_some() => errors::from_event(&to_error(event)),
+                None => errors::from_event(&serde_json::json!({"error": {"message": "the response failed"}})),
             });
         }
         let incomplete =
@@ -373,12 +398,12 @@ impl ResponsesDecoder {
             (_, Some(other)) | (Some(other), None) => StopReason::Other(other.to_owned()),
         };
         let raw = incomplete.or(status.map(str::to_owned));
-        self.end = Some(End { reason, detail: None, raw, usage });
+        self.end = Some(ResponseEnd { reason, detail: None, raw, usage });
         Ok(())
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        if let Some(End { reason, detail, raw, usage }) = self.end.take() {
+        if let Some(ResponseEnd { reason, detail, raw, usage }) = self.end.take() {
             out.extend(usage.map(|usage| ModelEvent::Usage { usage }));
             out.push(ModelEvent::Stop { reason, detail, raw });
         }
@@ -390,8 +415,8 @@ impl Decoder for ResponsesDecoder {
         if self.end.is_some() || event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let value = match failure::event_json(event) {
-            // Keep-alive events, under names of their own, may contain anything.
+        let value = match failure::parse_event(event) {
+            // Keep-alive events have other names and may contain anything.
             Err(_)
                 if !event.event.starts_with("response.") && !matches!(event.event, "message" | "error") =>
             {
@@ -405,58 +430,60 @@ impl Decoder for ResponsesDecoder {
         let response = || value.get("response").unwrap_or(&Value::Null);
         let kind = some_text(&value, "type").unwrap_or(event.event);
         match kind {
-            "response.created" | "response.queued" | "response.in_progress" => self.start(response(), out),
-            "response.output_item.added" => self.begin(&value, out),
-            "response.output_text.delta" => self.delta(&value, "message", CONTENT, out),
-            "response.reasoning_text.delta" => self.delta(&value, "reasoning", CONTENT, out),
-            "response.reasoning_summary_text.delta" => self.delta(&value, "reasoning", SUMMARY, out),
+            "response.created" | "response.queued" | "response.in_progress" => {
+                self.start_reply(response(), out);
+            }
+            "response.output_item.added" => self.start_item(&value, out),
+            "response.output_text.delta" => self.part_delta(&value, "message", CONTENT, out),
+            "response.reasoning_text.delta" => self.part_delta(&value, "reasoning", CONTENT, out),
+            "response.reasoning_summary_text.delta" => self.part_delta(&value, "reasoning", SUMMARY, out),
             "response.refusal.delta" => {
-                self.refuse(&value, text(&value, "delta").unwrap_or_default(), false);
+                self.record_refusal(&value, text(&value, "delta").unwrap_or_default(), false);
             }
             "response.function_call_arguments.delta" => {
-                let at = self.place_of(&value, text(&value, "item_id"), "function_call");
+                let at = self.find_item(&value, text(&value, "item_id"), "function_call");
                 if let (Some(at), Some(delta)) = (at, some_text(&value, "delta")) {
-                    self.tell(at, 0, delta, out);
+                    self.emit_delta(at, 0, delta, out);
                 }
             }
-            // Servers that send no deltas send all of it here.
+            // Servers without deltas send the whole text here.
             "response.output_text.done" => {
-                self.whole(&value, "message", CONTENT, text(&value, "text"), out);
+                self.complete_text(&value, "message", CONTENT, text(&value, "text"), out);
             }
             "response.reasoning_text.done" => {
-                self.whole(&value, "reasoning", CONTENT, text(&value, "text"), out);
+                self.complete_text(&value, "reasoning", CONTENT, text(&value, "text"), out);
             }
             "response.reasoning_summary_text.done" => {
-                self.whole(&value, "reasoning", SUMMARY, text(&value, "text"), out);
+                self.complete_text(&value, "reasoning", SUMMARY, text(&value, "text"), out);
             }
             "response.refusal.done" => {
-                self.refuse(&value, text(&value, "refusal").unwrap_or_default(), true);
+                self.record_refusal(&value, text(&value, "refusal").unwrap_or_default(), true);
             }
             "response.function_call_arguments.done" => {
-                self.whole(&value, "function_call", CONTENT, text(&value, "arguments"), out);
+                self.complete_text(&value, "function_call", CONTENT, text(&value, "arguments"), out);
             }
             "response.content_part.done" | "response.reasoning_summary_part.done" => {
-                self.whole_part(&value, out);
+                self.complete_part(&value, out);
             }
             "response.output_item.done" => {
                 let item = value.get("item").unwrap_or(&Value::Null);
                 let (id, kind) =
                     (text(item, "id").unwrap_or_default(), text(item, "type").unwrap_or_default());
-                let at = self.place_of(&value, Some(id), kind).unwrap_or_else(|| {
-                    self.push(value.get("output_index").and_then(Value::as_u64), id, kind);
+                let at = self.find_item(&value, Some(id), kind).unwrap_or_else(|| {
+                    self.push_item(value.get("output_index").and_then(Value::as_u64), id, kind);
                     self.items.len() - 1
                 });
-                self.done(at, item, out);
+                self.complete_item(at, item, out);
             }
             "response.completed"
             | "response.incomplete"
             | "response.failed"
             | "response.done"
-            | "response.cancelled" => self.over(&value, kind, out)?,
-            "error" => return Err(errors::of_event(&as_error(&value))),
+            | "response.cancelled" => self.finish_response(&value, kind, out)?,
+            "error" => return Err(errors::from_event(&to_error(&value))),
             // The error of a tool at the provider is not an error of the reply.
-            _ if !kind.starts_with("response.") && failure::error_in(&value).is_some() => {
-                return Err(errors::of_event(&value));
+            _ if !kind.starts_with("response.") && failure::find_error(&value).is_some() => {
+                return Err(errors::from_event(&value));
             }
             _ => {}
         }
@@ -477,7 +504,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn abandon(&mut self, out: &mut Vec<ModelEvent>) {
-        self.tell_refusals(out);
+        self.emit_refusals(out);
     }
 
     fn has_ended(&self) -> bool {
@@ -490,17 +517,17 @@ impl Decoder for ResponsesDecoder {
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let response: Value = serde_json::from_slice(body)
-            .map_err(|error| failure::no_reply(body, "no JSON").with_source(error))?;
-        if failure::error_in(&response).is_none() && !response.get("output").is_some_and(Value::is_array) {
-            return Err(failure::no_reply(body, "it has no `output`"));
+            .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
+        if failure::find_error(&response).is_none() && !response.get("output").is_some_and(Value::is_array) {
+            return Err(failure::not_a_reply(body, "it has no `output`"));
         }
-        self.over(&response, "", out)?;
+        self.finish_response(&response, "", out)?;
         self.complete(out);
         Ok(())
     }
 }
 
-/// Whether a part was emitted for an item of this kind.
+/// Returns whether a part was emitted for an item of this kind.
 fn is_of_kind(part: &Part, kind: &str) -> bool {
     match kind {
         "reasoning" => matches!(part.content, Content::Thinking { .. }),
@@ -511,11 +538,11 @@ fn is_of_kind(part: &Part, kind: &str) -> bool {
 }
 
 /// Returns what the deltas of a part left out as one more event. An empty completed part does not revoke what was emitted.
-fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEvent> {
-    let rest = |whole: &str| whole.strip_prefix(told).filter(|rest| !rest.is_empty()).map(str::to_owned);
+fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
+    let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {
         Content::Text(text) | Content::Thinking { text, .. } if text.is_empty() => {
-            told.clone_into(text);
+            emitted.clone_into(text);
             None
         }
         Content::Text(text) => rest(text).map(|delta| ModelEvent::TextDelta { content_index, delta }),
@@ -523,7 +550,7 @@ fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEven
             rest(text).map(|delta| ModelEvent::ThinkingDelta { content_index, delta })
         }
         Content::ToolCall(call) if call.args.text() == "{}" => {
-            call.args = told.into();
+            call.args = emitted.into();
             None
         }
         Content::ToolCall(call) => {
@@ -533,9 +560,9 @@ fn untold(part: &mut Part, told: &str, content_index: usize) -> Option<ModelEven
     }
 }
 
-/// Converts `{"type": "error", "code", "message", "param"}`, or an event with an `error` inside, to the form of other answers.
-fn as_error(event: &Value) -> Value {
-    if failure::error_in(event).is_some() {
+/// Converts `{"type": "error", "code", "message", "param"}`, or an event with an `error` inside, to the usual form of an error.
+fn to_error(event: &Value) -> Value {
+    if failure::find_error(event).is_some() {
         return event.clone();
     }
     let mut error = event.clone();
@@ -545,7 +572,7 @@ fn as_error(event: &Value) -> Value {
     serde_json::json!({ "error": error })
 }
 
-/// Cached input is part of the input here, reasoning part of the output.
+/// Converts token counts. Cached input is part of the input here, and reasoning is part of the output.
 fn usage(raw: Value) -> Usage {
     let count = |path: &[&str]| count_at(&raw, path).unwrap_or_default();
     let mut usage = Usage::new(count(&["input_tokens"]), count(&["output_tokens"]));

@@ -1,14 +1,14 @@
-//! Requests to Responses.
+//! Encodes requests to the Responses API.
 
 use serde_json::{Value, json};
 
 use super::{OpenAiResponses, items};
 use crate::message::{Content, Media, MediaSource, Message, Part, ToolResultMessage};
 use crate::model::{ModelError, ModelInfo, ModelRequest, Thinking};
-use crate::provider::media_types::{IMAGES, Refused, checked, file_name, shown_result};
+use crate::provider::media_types::{IMAGES, UnsupportedPart, check_media, describe_unsupported, file_name};
 use crate::provider::openai::{content, managed, models};
 use crate::provider::parts::{
-    Object, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
+    JsonObject, add_options, add_rest, data_url, is_null, link_text, own_data, resource_text,
 };
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
@@ -30,10 +30,10 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    fn body(&self) -> Result<Object, ModelError> {
+    fn body(&self) -> Result<JsonObject, ModelError> {
         let (protocol, request, name) = (self.protocol, self.request, self.model.model.as_str());
         let options = request.provider_options.get(&self.model.provider);
-        let mut body = Object::new();
+        let mut body = JsonObject::new();
         let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
         set("model", name.into());
         set("input", self.input(options)?);
@@ -42,7 +42,7 @@ impl Encoder<'_> {
         }
         set("stream", true.into());
         set("store", protocol.store.into());
-        if models::reasons(name) && protocol.encrypted_reasoning && !protocol.store {
+        if models::is_reasoning_model(name) && protocol.encrypted_reasoning && !protocol.store {
             set("include", json!(["reasoning.encrypted_content"]));
         }
         if let Some(tokens) = request.max_tokens {
@@ -61,7 +61,7 @@ impl Encoder<'_> {
         }
         if let Some(output) = &request.output {
             content::check_output_name(&output.name)?;
-            let (schema, strict) = schema::for_output(output, Dialect::OpenAiStrict);
+            let (schema, strict) = schema::render_output(output, Dialect::OpenAiStrict);
             let strict = strict && protocol.strict;
             let mut format =
                 json!({"type": "json_schema", "name": output.name, "schema": schema, "strict": strict});
@@ -70,7 +70,7 @@ impl Encoder<'_> {
             }
             set("text", json!({"format": format}));
         }
-        let level = request.thinking.filter(|_| !models::never_reasons(name));
+        let level = request.thinking.filter(|_| !models::is_non_reasoning(name));
         if let Some(level) = level {
             let mut reasoning = json!({"effort": models::effort(name, level)});
             if let Some(summary) = protocol.summary.filter(|_| level != Thinking::None) {
@@ -78,7 +78,7 @@ impl Encoder<'_> {
             }
             set("reasoning", reasoning);
         }
-        let is_reasoning = models::is_reasoning(name, level);
+        let is_reasoning = models::is_reasoning_at(name, level);
         let left_out = |setting: &str, why: &str| tracing::warn!(setting, model = name, "{why}: left out");
         for (key, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
             match value {
@@ -129,7 +129,7 @@ impl Encoder<'_> {
 
     fn input(&self, options: Option<&Value>) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
-        // If the caller sets nothing about storing, the provider's default applies, which is to store.
+        // A null `store` selects the provider's default, which is to store.
         let stored = match options.and_then(|options| options.get("store")) {
             Some(store) => store.as_bool().unwrap_or(true),
             None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
@@ -144,7 +144,7 @@ impl Encoder<'_> {
                     {
                         return Ok(user.text().into());
                     }
-                    input.extend(content::said("user", self.content(&user.content)?, data));
+                    input.extend(content::message("user", self.content(&user.content)?, data));
                 }
                 Message::Custom(custom) => {
                     let role = match custom.kind.as_str() {
@@ -153,13 +153,13 @@ impl Encoder<'_> {
                     };
                     let data = own_data(&self.model.provider, custom.provider_data.as_ref());
                     let content = self.content(custom.for_model.as_deref().unwrap_or_default())?;
-                    input.extend(content::said(role, content, data));
+                    input.extend(content::message(role, content, data));
                 }
                 Message::Assistant(assistant) => {
                     let is_own = assistant.model.is_empty() || assistant.model == self.model.model;
                     input.extend(items::write(&assistant.content, provider, stored, is_own));
                     let write = |part: &Part| write(part, provider).ok().flatten();
-                    let shown = content::made_elsewhere(&assistant.content, self.model, write);
+                    let shown = content::foreign_media(&assistant.content, self.model, write);
                     if !shown.is_empty() {
                         input.push(json!({"role": "user", "content": shown}));
                     }
@@ -174,13 +174,13 @@ impl Encoder<'_> {
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         content::content(parts, provider, |part| {
-            write(part, provider).map_err(|refused| refused.by("the Responses API"))
+            write(part, provider).map_err(|unsupported| unsupported.to_error("the Responses API"))
         })
     }
 
     fn tool_result(&self, result: &ToolResultMessage) -> Result<Value, ModelError> {
         let write = |part: &Part| write(part, &self.model.provider);
-        let parts = shown_result(&result.content, "the Responses API", write);
+        let parts = describe_unsupported(&result.content, "the Responses API", write);
         let mut output = self.content(&parts)?;
         if output.as_array().is_some_and(Vec::is_empty) {
             output = "".into();
@@ -188,7 +188,7 @@ impl Encoder<'_> {
         if result.is_error {
             content::mark_failed(&mut output, "input_text");
         }
-        let mut item = Object::new();
+        let mut item = JsonObject::new();
         item.insert("type".into(), "function_call_output".into());
         item.insert("call_id".into(), result.call_id.as_str().into());
         item.insert("output".into(), output);
@@ -198,15 +198,15 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes a part of a content list. `None` for parts that must not or need not be sent.
+/// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.
 ///
 /// # Errors
 /// Returns the kind of the part, if the API does not accept it.
-pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refused> {
+pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, UnsupportedPart> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),
         Content::Image(media) => {
-            let media = checked(media, "an image", IMAGES)?;
+            let media = check_media(media, "an image", IMAGES)?;
             if let MediaSource::FileId(id) = &media.source {
                 json!({"type": "input_image", "file_id": id, "detail": "auto"})
             } else {
@@ -214,7 +214,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refuse
                 json!({"type": "input_image", "image_url": url, "detail": "auto"})
             }
         }
-        Content::Document(media) => file(&*checked(media, "a document", DOCUMENTS)?),
+        Content::Document(media) => file(&*check_media(media, "a document", DOCUMENTS)?),
         Content::Audio(_) => return Err("sound".into()),
         Content::Resource(resource) => {
             let text = resource_text(resource).ok_or("a resource that is not text")?;
@@ -229,7 +229,7 @@ pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, Refuse
     Ok(Some(written.into()))
 }
 
-/// The documents of the Responses API.
+/// The document types that the Responses API accepts.
 ///
 /// Source: OpenAI's guide to [file inputs](https://developers.openai.com/api/docs/guides/file-inputs?api-mode=responses).
 const DOCUMENTS: &[&str] = &[

@@ -9,10 +9,10 @@
 use serde_json::{Value, json};
 
 use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, ToolCall};
-use crate::provider::parts::{Object, Source, add_rest, some_text, take_text, text, with_rest};
+use crate::provider::parts::{JsonObject, JsonSource, add_rest, some_text, take_text, text, with_rest};
 
 /// Reads the parts of an item that the model wrote; at least one.
-pub(super) fn read(provider: &str, item: Value, source: Source) -> Vec<Part> {
+pub(super) fn read(provider: &str, item: Value, source: JsonSource) -> Vec<Part> {
     let parts = match text(&item, "type") {
         Some("reasoning") => Some(reasoning(provider, &item)),
         Some("function_call") => call(provider, &item, source).map(|part| vec![part]),
@@ -37,45 +37,45 @@ fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
     parts
 }
 
-fn call(provider: &str, item: &Value, source: Source) -> Option<Part> {
+fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
     let Value::Object(mut fields) = item.clone() else { return None };
     fields.shift_remove("type");
-    let id = take_text(&mut fields, "call_id").or_else(|| (source == Source::Reply).then(String::new))?;
+    let id = take_text(&mut fields, "call_id").or_else(|| (source == JsonSource::Reply).then(String::new))?;
     let name = take_text(&mut fields, "name")?;
     let arguments = match fields.shift_remove("arguments") {
         Some(Value::String(text)) => ToolArguments::from(text),
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
-    // A call that was cut before its arguments began has no arguments; that differs from empty ones.
-    let is_cut = source == Source::Reply && text(item, "status") == Some("incomplete");
+    // The arguments of a call that was cut before they began are incomplete, not empty.
+    let is_cut = source == JsonSource::Reply && text(item, "status") == Some("incomplete");
     let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
-    if source == Source::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
+    if source == JsonSource::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
         fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
     }
-    fields.retain(|_, value| source == Source::Request || !value.is_null());
-    // Empty provider data has no meaning for a call, because it is in no list.
+    fields.retain(|_, value| source == JsonSource::Request || !value.is_null());
+    // Empty provider data has no meaning for a call, because a call is not in a list.
     Some(with_rest(
         Part::new(Content::ToolCall(ToolCall::new(id, name, arguments))),
         provider,
         fields,
-        Source::Reply,
+        JsonSource::Reply,
     ))
 }
 
-fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
+fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>> {
     let Value::Object(mut fields) = item.clone() else { return None };
     if text(item, "role").is_some_and(|role| role != "assistant") {
         return None;
     }
-    let is_reply = source == Source::Reply;
+    let is_reply = source == JsonSource::Reply;
     let content = match fields.shift_remove("content").or_else(|| is_reply.then_some(Value::Null))? {
         Value::Null if is_reply => Vec::new(),
         Value::String(said) => {
             let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            // This value is the default, and would be left out.
+            // A message with only its role and text is the default form, and needs no provider data.
             if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }
@@ -89,15 +89,15 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
     };
     let mut parts = Vec::new();
     for value in content {
-        if is_reply && !says_something(&value) {
+        if is_reply && !has_content(&value) {
             continue;
         }
-        let Some((read, mut rest)) = said(&value, is_reply) else {
+        let Some((read, mut rest)) = read_content(&value, is_reply) else {
             if !is_reply {
                 return None;
             }
-            // The fields of the message beside its text stay in their place.
-            let mut data = Object::new();
+            // The other fields of the message stay with its first part.
+            let mut data = JsonObject::new();
             if parts.is_empty() {
                 data.insert("item".to_owned(), std::mem::take(&mut fields).into());
             } else {
@@ -106,26 +106,26 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
             parts.push(Part::opaque(provider, value).with_provider_data(ProviderData::new(provider, data)));
             continue;
         };
-        if source == Source::Reply {
-            // A field without content is no state; but the API's types require the annotations back.
+        if source == JsonSource::Reply {
+            // Fields without content are dropped, except the annotations, which the API's types require.
             rest.retain(|key, value| {
                 key == "annotations"
                     || !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
             });
         }
-        let mut data = Object::new();
+        let mut data = JsonObject::new();
         if parts.is_empty() {
             data.insert("item".to_owned(), std::mem::take(&mut fields).into());
         } else {
             data.insert("more".to_owned(), true.into());
         }
-        if !rest.is_empty() || source == Source::Request {
+        if !rest.is_empty() || source == JsonSource::Request {
             data.insert("part".to_owned(), rest.into());
         }
         parts.push(Part::new(read).with_provider_data(ProviderData::new(provider, data)));
     }
     if parts.is_empty() {
-        // An empty message still follows its reasoning.
+        // An empty message is kept, because its reasoning needs the item that follows it.
         let data = json!({"item": fields, "empty": true});
         parts.push(Part::text("").with_provider_data(ProviderData::new(provider, data)));
     }
@@ -133,7 +133,7 @@ fn message(provider: &str, item: &Value, source: Source) -> Option<Vec<Part>> {
 }
 
 /// Returns the content of a message's part, and its further fields. A reply may leave its text out, or use another name for it.
-fn said(value: &Value, is_reply: bool) -> Option<(Content, Object)> {
+fn read_content(value: &Value, is_reply: bool) -> Option<(Content, JsonObject)> {
     let mut rest = value.as_object()?.clone();
     let kind = take_text(&mut rest, "type")?;
     let content = match kind.as_str() {
@@ -152,29 +152,28 @@ fn said(value: &Value, is_reply: bool) -> Option<(Content, Object)> {
     Some((content, rest))
 }
 
-/// Whether a part of a message is more than an empty placeholder.
-fn says_something(part: &Value) -> bool {
+/// Returns whether a part of a message is more than an empty placeholder.
+fn has_content(part: &Value) -> bool {
     let is_no_refusal =
         text(part, "type") == Some("refusal") && part.get("refusal").is_none_or(Value::is_null);
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns the places of an item's parts: in its summary or in its content, by their indexes there.
-pub(super) fn places(item: &Value) -> Vec<(Place, u64)> {
+/// Returns the positions of an item's parts: the list of each part, and its index there.
+pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
-    let of = |place: Place, key: &str| -> Vec<(Place, u64)> {
-        let list = item.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let numbered = (0u64..).zip(list);
-        let kept =
-            |part: &Value| if is_reasoning { text(part, "text").is_some() } else { says_something(part) };
-        numbered.filter(|(_, part)| kept(part)).map(|(number, _)| (place, number)).collect()
+    let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {
+        let parts = item.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let numbered = (0u64..).zip(parts);
+        let kept = |part: &Value| if is_reasoning { text(part, "text").is_some() } else { has_content(part) };
+        numbered.filter(|(_, part)| kept(part)).map(|(number, _)| (list, number)).collect()
     };
-    [of(Place::Summary, "summary"), of(Place::Content, "content")].concat()
+    [of(PartList::Summary, "summary"), of(PartList::Content, "content")].concat()
 }
 
 /// The list of an item that a part belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PartList {
     Summary,
     Content,
 }
@@ -212,10 +211,10 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     let mut takes_text = false;
     for (at, part) in parts.iter().enumerate() {
         let rest = part.provider_data_of(provider);
-        let was_taking = std::mem::take(&mut takes_text);
+        let took_text = std::mem::take(&mut takes_text);
         match &part.content {
             Content::Text(said) | Content::Refusal(said) => match rest {
-                Some(data) if data.get("item").is_some() => items.push(begun_message(part, said, data)),
+                Some(data) if data.get("item").is_some() => items.push(start_message(part, said, data)),
                 Some(data) if data.get("more").is_some() => {
                     let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
                     if let Some(content) = content {
@@ -223,7 +222,7 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
                     }
                 }
                 _ => match items.last_mut().and_then(|item| item.get_mut("content")) {
-                    Some(Value::String(before)) if was_taking => {
+                    Some(Value::String(before)) if took_text => {
                         before.push_str(said);
                         takes_text = true;
                     }
@@ -235,7 +234,7 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
                 },
             },
             Content::ToolCall(call) => {
-                let mut item = Object::new();
+                let mut item = JsonObject::new();
                 item.insert("type".into(), "function_call".into());
                 item.insert("call_id".into(), call.id.as_str().into());
                 item.insert("name".into(), call.name.as_str().into());
@@ -247,7 +246,7 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
                 items.push(item.into());
             }
             Content::Thinking { .. } => {
-                if let Some(item) = rest.filter(|item| goes_back(item, parts.get(at + 1..), provider, stored))
+                if let Some(item) = rest.filter(|item| is_usable(item, parts.get(at + 1..), provider, stored))
                 {
                     items.push(item.clone());
                 }
@@ -273,8 +272,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Whether the provider can use the reasoning: it is readable, and the item that followed it is there.
-fn goes_back(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
+/// Returns whether the provider can use the reasoning: it is readable, and the item that followed it is sent, too.
+fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
     }
@@ -291,7 +290,7 @@ fn goes_back(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool)
     })
 }
 
-fn begun_message(part: &Part, said: &str, data: &Value) -> Value {
+fn start_message(part: &Part, said: &str, data: &Value) -> Value {
     let mut item = data.get("item").and_then(Value::as_object).cloned().unwrap_or_default();
     let content = if data.get("plain").is_some() {
         said.into()
@@ -306,7 +305,7 @@ fn begun_message(part: &Part, said: &str, data: &Value) -> Value {
 
 fn message_part(part: &Part, said: &str, data: &Value) -> Value {
     let is_refusal = matches!(part.content, Content::Refusal(_));
-    let mut wire = Object::new();
+    let mut wire = JsonObject::new();
     if is_refusal {
         wire.insert("type".into(), "refusal".into());
         wire.insert("refusal".into(), said.into());

@@ -138,7 +138,7 @@ impl Protocol for OpenAiResponses {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        let native_output = self.strict && super::models::keeps_to_schemas(model);
+        let native_output = self.strict && super::models::has_structured_output(model);
         let known = Capabilities { native_output, audio: false, ..super::models::media(model) };
         super::managed::capabilities(model, known)
     }
@@ -152,7 +152,7 @@ impl Protocol for OpenAiResponses {
     }
 
     fn error(&self, answer: &Answer<'_>) -> ModelError {
-        errors::of_answer(answer)
+        errors::from_response(answer)
     }
 
     fn auth(&self, key: &str) -> (&'static str, String) {

@@ -11,9 +11,9 @@ use crate::message::{
 };
 use crate::model::{ManagedTool, ModelError, ModelInfo, ModelRequest, OutputSchema};
 use crate::provider::Protocol as _;
-use crate::provider::openai::content::{invalid, read_content, read_tool_choice, rest, take_content};
+use crate::provider::openai::content::{invalid, read_content, read_tool_choice, rest_data, take_content};
 use crate::provider::parts::{
-    Source, media_from_url, name_protocol, options_for, take_text, text, with_rest,
+    JsonSource, media_from_url, name_protocol, options_for, take_text, text, with_rest,
 };
 use crate::provider::tools::read_tool;
 
@@ -94,18 +94,18 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// The parts that the model wrote since the last item of someone else.
+    /// The parts that the model wrote since the last item of the user, the system or a tool.
     reply: Vec<Part>,
 }
 
 impl Reader<'_> {
     fn item(&mut self, item: &Value) {
         match (text(item, "type"), text(item, "role")) {
-            (None | Some("message"), Some("user" | "system" | "developer")) => self.said(item),
+            (None | Some("message"), Some("user" | "system" | "developer")) => self.input_message(item),
             (Some("function_call_output"), _) => self.result(item),
             _ => {
                 let is_plain = |part: &Part| part.as_text().is_some() && part.provider_data.is_none();
-                let parts = items::read(self.provider, item.clone(), Source::Request);
+                let parts = items::read(self.provider, item.clone(), JsonSource::Request);
                 // Two plain messages of the assistant stay two.
                 if parts.first().is_some_and(is_plain) && self.reply.last().is_some_and(is_plain) {
                     self.end_reply();
@@ -125,18 +125,18 @@ impl Reader<'_> {
         }
     }
 
-    fn said(&mut self, item: &Value) {
+    fn input_message(&mut self, item: &Value) {
         self.end_reply();
         let mut fields = item.as_object().cloned().unwrap_or_default();
         let role = take_text(&mut fields, "role").unwrap_or_default();
         let parts = self.parts(take_content(&mut fields, "content"));
         if role == "user" {
             let mut user = UserMessage::new(parts);
-            user.provider_data = rest(self.provider, fields);
+            user.provider_data = rest_data(self.provider, fields);
             self.messages.push(user.into());
         } else {
             let mut custom = CustomMessage::new(role, Value::Null).with_for_model(parts);
-            custom.provider_data = rest(self.provider, fields);
+            custom.provider_data = rest_data(self.provider, fields);
             self.messages.push(custom.into());
         }
     }
@@ -149,7 +149,7 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let mut result = ToolResultMessage::new(id, tool, OutcomeKind::Completed);
         result.content = self.parts(take_content(&mut fields, "output"));
-        result.provider_data = rest(self.provider, fields);
+        result.provider_data = rest_data(self.provider, fields);
         self.messages.push(result.into());
     }
 
@@ -183,6 +183,6 @@ impl Reader<'_> {
             }
             _ => return None,
         };
-        Some(with_rest(Part::new(content), self.provider, fields, Source::Request))
+        Some(with_rest(Part::new(content), self.provider, fields, JsonSource::Request))
     }
 }

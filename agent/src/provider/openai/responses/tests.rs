@@ -1,15 +1,15 @@
-//! Own recordings of everything at once, read and written back.
+//! Recordings with every feature of the protocol, read and written back.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ToolDefinition;
 use crate::message::{
     AssistantMessage, Content, CustomMessage, Media, Message, OutcomeKind, Part, StopReason,
     ToolResultMessage,
 };
 use crate::model::{ManagedTool, ModelErrorKind as K, OutputSchema, Thinking, ToolChoice, WebSearch};
 use crate::provider::tests::support::{self, assert_round_trip, body, read, reply};
+use crate::tool::definition::ToolDefinition;
 
 fn api() -> OpenAiResponses {
     OpenAiResponses::default()
@@ -90,7 +90,7 @@ fn streamed() -> Vec<Value> {
 }
 
 #[test]
-fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
+fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let (streamed, whole) =
         (reply(&api(), &stream(&streamed())), reply(&api(), &response("completed").to_string()));
     assert_eq!(streamed, whole);
@@ -114,7 +114,7 @@ fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
 
     let request = ModelRequest::new([Message::user("Hi"), whole.clone().into()]);
     assert_eq!(body(&api(), "model", &request)["input"].as_array().unwrap()[1..], items());
-    // To another provider nothing foreign goes.
+    // Another provider gets nothing of its state.
     let foreign = api().encode(&ModelInfo::new("other", "openai-responses", "m"), &request).unwrap().body;
     assert_eq!(
         foreign["input"].as_array().unwrap()[1..],
@@ -126,7 +126,7 @@ fn streams_and_bodies_come_to_the_same_and_go_back_as_they_came() {
 }
 
 #[test]
-fn reasoning_goes_back_only_with_what_followed_it() {
+fn reasoning_is_sent_back_only_with_its_next_item() {
     let parts = reply(&api(), &response("completed").to_string()).content;
     let sent = |parts: &[Part], api: &OpenAiResponses| {
         let request = ModelRequest::new([AssistantMessage::new(parts.iter().cloned())].map(Message::from));
@@ -136,26 +136,26 @@ fn reasoning_goes_back_only_with_what_followed_it() {
     // The reply was cut after its second reasoning.
     let at = parts.iter().rposition(|part| matches!(part.content, Content::Thinking { .. })).unwrap();
     assert_eq!(sent(&parts[..=at], &api()), ["reasoning", "message", "web_search_call"]);
-    // What followed was written by somebody else.
+    // The item that followed is of another model.
     assert_eq!(sent(&[parts[at].clone(), Part::text("Edited.")], &api()), [Value::Null]);
-    // Nothing is stored, and nothing is encrypted: the provider could not find it.
+    // Reasoning that is neither stored nor encrypted is not sent, because the provider could not find it.
     let bare = json!({"type": "reasoning", "id": "rs_3", "summary": [{"type": "summary_text", "text": "x"}]});
-    let bare = items::read("test", bare, crate::provider::parts::Source::Reply);
+    let bare = items::read("test", bare, crate::provider::parts::JsonSource::Reply);
     assert_eq!(sent(&[bare[0].clone(), parts[at + 1].clone()], &api()), ["function_call"]);
     assert_eq!(
         sent(&[bare[0].clone(), parts[at + 1].clone()], &api().with_store()),
         ["reasoning", "function_call"]
     );
-    // Open models show it.
+    // Open models show their reasoning.
     let open =
         json!({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "x"}], "summary": []});
-    let open = items::read("test", open, crate::provider::parts::Source::Reply);
+    let open = items::read("test", open, crate::provider::parts::JsonSource::Reply);
     assert_eq!(open[0], Part { provider_data: open[0].provider_data.clone(), ..Part::thinking("x") });
     assert_eq!(sent(&open, &api()), ["reasoning"]);
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn stop_reasons_are_distinguished() {
     for (response, reason, raw) in [
         (json!({"status": "completed"}), StopReason::Stop, "completed"),
         (
@@ -193,8 +193,8 @@ fn ends_are_told_apart() {
 }
 
 #[test]
-fn servers_that_say_less_are_understood() {
-    // No index, no `function_call_arguments.done`, items told in the last event alone.
+fn servers_with_fewer_events_are_understood() {
+    // No index, no `function_call_arguments.done`, and items only in the last event.
     let events = [
         json!({"type": "response.output_item.added", "item": {"type": "function_call", "id": "fc", "call_id": "c1", "name": "f", "arguments": ""}}),
         json!({"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": "{\"a\":"}),
@@ -209,7 +209,7 @@ fn servers_that_say_less_are_understood() {
 }
 
 #[test]
-fn failures_are_errors_that_keep_what_came() {
+fn failures_keep_what_was_received() {
     let said = &streamed()[..12];
     for (event, kind, code) in [
         (
@@ -337,7 +337,7 @@ fn a_request_has_everything_in_its_place() {
 }
 
 #[test]
-fn what_cannot_be_said_is_an_error_that_says_so() {
+fn unsupported_requests_are_refused_with_a_reason() {
     let info = ModelInfo::new("test", "openai-responses", "m");
     let refused = |request: ModelRequest| api().encode(&info, &request).unwrap_err().message().to_owned();
     assert!(refused(ModelRequest::new([Message::user([Part::audio(b"x", "audio/wav")])])).contains("sound"));
@@ -384,7 +384,7 @@ fn requests_are_read_and_written_again() {
     }
 }
 
-/// One message whose text was told as `Hi`, with this as its last word.
+/// Decodes a message whose text was emitted as `Hi`, with this completed item.
 fn ended_as(item: &Value) -> Vec<Value> {
     let begun = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
     vec![
@@ -441,7 +441,7 @@ fn a_call_keeps_the_id_that_its_end_leaves_out() {
 }
 
 #[test]
-fn the_type_of_the_last_event_tells_the_end_where_the_response_does_not() {
+fn the_last_event_ends_a_response_without_a_status() {
     let error = json!({"code": "server_error", "message": "It broke."});
     for event in [
         json!({"type": "response.failed", "response": {"error": error}}),
@@ -468,7 +468,7 @@ fn the_type_of_the_last_event_tells_the_end_where_the_response_does_not() {
 }
 
 #[test]
-fn a_refusal_is_told_as_far_as_it_came() {
+fn a_partial_refusal_is_emitted() {
     let piece = |delta: &str| json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": delta});
     let mut events = vec![piece("I ca"), piece("nnot.")];
     let (partial, error) = read(&api(), "test", 200, stream(&events).as_bytes());
