@@ -175,11 +175,7 @@ impl Mend<'_> {
                     *value = only.into();
                 }
             }
-            (Kind::Object(object), _) => {
-                if root || !self.only_field(object, id, value) {
-                    self.object(object, value);
-                }
-            }
+            (Kind::Object(object), _) => self.object(object, id, value, root),
             (Kind::Array(_), _) => self.array(id, value),
             (Kind::Tagged { tag, variants, names }, _) => {
                 self.tagged(tag, variants, names, self.graph.node(id).rules, value);
@@ -269,7 +265,10 @@ impl Mend<'_> {
         })
     }
 
-    fn object(&self, object: &ObjectSpec, value: &mut Value) {
+    fn object(&self, object: &ObjectSpec, id: NodeId, value: &mut Value, root: bool) {
+        if !root && self.only_field(object, id, value) {
+            return;
+        }
         decode_object(value);
         let Value::Object(map) = value else { return };
         let old = std::mem::take(map);
