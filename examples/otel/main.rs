@@ -14,7 +14,7 @@ mod tests;
 use agent::model::{ModelInfo, ScriptedModel, reply};
 use agent::{Assistant, tool, tools};
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry::{Array, KeyValue, StringValue};
+use opentelemetry::{KeyValue, StringValue};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -99,7 +99,7 @@ fn to_list(attribute: &mut KeyValue) {
         && let Ok(list) = serde_json::from_str::<Vec<String>>(&attribute.value.as_str())
     {
         let list: Vec<StringValue> = list.into_iter().map(Into::into).collect();
-        attribute.value = Array::from(list).into();
+        attribute.value = opentelemetry::Value::Array(list.into());
     }
 }
 
