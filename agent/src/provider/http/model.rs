@@ -294,18 +294,21 @@ impl HttpModelBuilder {
                 .base_url(&*protocol)
                 .map_err(|variable| BuildModelError::NoAddress { provider: name.clone(), variable })?,
         };
-        let Some((host, port)) = host_and_port(&base_url) else {
+        let is_address = reqwest::Url::parse(&base_url)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        if !is_address {
             return Err(BuildModelError::BadAddress { url: shown_address(&base_url) });
-        };
+        }
         let facts = catalogue.facts(&format!("{name}/{model}"));
         let mut headers = provider.headers().to_vec();
         for (name, value) in self.headers {
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             headers.push((name, value));
         }
-        let info = ModelInfo::new(name, protocol.api(), model)
-            .with_capabilities(capabilities)
-            .with_server(host, port);
+        let mut info = ModelInfo::new(name, protocol.api(), model).with_capabilities(capabilities);
+        if let Some((host, port)) = host_and_port(&base_url) {
+            info = info.with_server(host, port);
+        }
         // A header whose name looks like that of a secret is treated as one.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -318,9 +321,9 @@ impl HttpModelBuilder {
     }
 }
 
-/// Returns the host and port of an address of HTTP, an IPv6 address without its brackets.
+/// Returns the host and port of an address, an IPv6 address without its brackets.
 fn host_and_port(base_url: &str) -> Option<(String, u16)> {
-    let url = reqwest::Url::parse(base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let url = reqwest::Url::parse(base_url).ok()?;
     let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
     Some((host, url.port_or_known_default()?))
 }
