@@ -113,12 +113,16 @@ pub mod __private;
 ///
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_args.md")]
+// The search finds attributes behind all fields of their name, and these by what is written in code.
+#[doc(alias = "#[derive(ToolArgs)]", alias = "derive(ToolArgs)")]
 pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_output.md")]
+#[doc(alias = "#[derive(ToolOutput)]", alias = "derive(ToolOutput)")]
 pub use agent_macros::ToolOutput;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool.md")]
+#[doc(alias = "#[tool]")]
 pub use agent_macros::tool;
 
 /// Any JSON value: what [`DynamicTool`]s, metadata and stored messages are made of. It is `serde_json`'s.

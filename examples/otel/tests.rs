@@ -167,7 +167,7 @@ fn a_server_that_is_no_collector_is_named() {
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let mut read = [0; 65_536];
+            let mut read = vec![0; 65_536];
             let _ = stream.read(&mut read);
             let _ =
                 stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");

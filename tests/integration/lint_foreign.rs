@@ -4,7 +4,8 @@ use agent::{DynamicTool, Lint, LintReport, Registry, ToolSet, json};
 use serde_json::Value;
 
 fn foreign(name: &str, description: &str, properties: Value) -> DynamicTool {
-    let schema = json!({"type": "object", "properties": properties});
+    let schema = [("type".to_owned(), "object".into()), ("properties".to_owned(), properties)];
+    let schema: Value = schema.into_iter().collect();
     DynamicTool::new(name, description, schema, |_: Value, _| async { "done" }).expect("a tool")
 }
 

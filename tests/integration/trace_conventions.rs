@@ -452,11 +452,11 @@ async fn providers_have_the_names_of_the_conventions() {
         let spans = traces.spans.lock().unwrap();
         let names: BTreeSet<_> =
             spans.iter().filter_map(|span| field(span, "gen_ai.provider.name")).collect();
-        let [traced] = names.into_iter().collect::<Vec<_>>()[..] else { panic!("{name}: {spans:?}") };
+        let [shown] = names.into_iter().collect::<Vec<_>>()[..] else { panic!("{name}: {spans:?}") };
         if !wanted.is_empty() {
-            assert_eq!(traced, wanted, "{name}");
+            assert_eq!(shown, wanted, "{name}");
         }
-        assert!(known.contains(&traced) != (custom.contains(&traced) && traced == name), "{name}: {traced}");
+        assert!(known.contains(&shown) != (custom.contains(&shown) && shown == name), "{name}: {shown}");
     }
 }
 

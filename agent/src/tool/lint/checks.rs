@@ -89,72 +89,61 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    let kinds = || {
-        [
-            ParameterFindings::new(
-                Lint::UndocumentedParameter,
-                "have no description",
-                hints.undocumented_parameter,
-            ),
-            ParameterFindings::new(
-                Lint::EmptyWords,
-                "have descriptions that say no more than their names",
-                hints.empty_parameter,
-            ),
-            ParameterFindings::new(
-                Lint::LongDescription,
-                "have descriptions that are too long",
-                hints.long_parameter,
-            ),
-            ParameterFindings::new(
-                Lint::RefusedName,
-                "have names that Anthropic refuses, with the whole request",
-                hints.refused_name,
-            ),
-            ParameterFindings::new(
-                Lint::AmbiguousWords,
-                "have values that are nearly the same word",
-                hints.similar_values,
-            ),
-            ParameterFindings::new(
-                Lint::AmbiguousWords,
-                "have values that say nothing by themselves",
-                hints.codes,
-            ),
-        ]
-    };
-    let mut all = kinds();
-    for parameter in parameters {
-        let [undocumented, empty, long, refused, similar, codes] = &mut all;
-        let said = parameter.description();
-        // By who uses the tool, for want of another place.
-        let is_explained =
-            hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name));
-        if is_explained {
-            // Nothing is left to do.
-        } else if said.is_empty() {
-            if !is_constant(parameter.schema) {
-                undocumented.add(parameter, "has no description");
-            }
-        } else if says_only(said, &[parameter.name, definition.name()]) {
-            empty.add(parameter, format!("{said:?} says no more than the name"));
+    // In code, by parameter, as they stand there; of another tool, by fault.
+    let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
+    for parameters in parameters.chunks(together) {
+        for findings in parameter_findings(definition, parameters, hints) {
+            findings.report(hints, find);
         }
+    }
+}
+
+fn parameter_findings(
+    definition: &ToolDefinition,
+    parameters: &[Parameter<'_>],
+    hints: &Hints,
+) -> [ParameterFindings; 6] {
+    use ParameterFindings as Of;
+    let (document, explain) = (hints.undocumented_parameter, hints.empty_parameter);
+    let mut undocumented = Of::new(Lint::UndocumentedParameter, "have no description", document);
+    let mut empty = Of::new(Lint::EmptyWords, "have descriptions that say no more than their names", explain);
+    let mut long =
+        Of::new(Lint::LongDescription, "have descriptions that are too long", hints.long_parameter);
+    let mut refused = Of::new(
+        Lint::RefusedName,
+        "have names that Anthropic refuses, with the whole request",
+        hints.refused_name,
+    );
+    let mut similar =
+        Of::new(Lint::AmbiguousWords, "have values that are nearly the same word", hints.similar_values);
+    let mut codes = Of::new(Lint::AmbiguousWords, "have values that say nothing by themselves", hints.codes);
+    for parameter in parameters {
+        let said = parameter.description();
         if let Some(fault) = too_long(said, LONGEST_OF_PARAMETER) {
             long.add(parameter, fault);
         }
         if !is_accepted_everywhere(parameter.name) {
             refused.add(parameter, "has a name that Anthropic refuses, with the whole request");
         }
-        if !is_explained {
-            similar_values(parameter.schema).into_iter().for_each(|fault| similar.add(parameter, fault));
-            meaningless_values(parameter.schema).into_iter().for_each(|fault| codes.add(parameter, fault));
+        // By who uses the tool, for want of another place.
+        if hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name)) {
+            continue;
         }
-        if !hints.is_foreign {
-            // In the order of the parameters, as they stand in the code.
-            std::mem::replace(&mut all, kinds()).into_iter().for_each(|kind| kind.report(hints, find));
+        if said.is_empty() {
+            if !is_constant(parameter.schema) {
+                undocumented.add(parameter, "has no description");
+            }
+        } else if says_only(said, &[parameter.name, definition.name()]) {
+            empty.add(parameter, format!("{said:?} says no more than the name"));
+        }
+        for fault in similar_values(parameter.schema) {
+            similar.add(parameter, fault);
+        }
+        if let Some(fault) = meaningless_values(parameter.schema) {
+            codes.add(parameter, fault);
         }
     }
-    all.into_iter().for_each(|kind| kind.report(hints, find));
+    [undocumented, empty, long, refused, similar, codes]
 }
 
 /// Finds examples that are refused, and therefore not sent.

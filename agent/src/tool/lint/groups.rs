@@ -49,12 +49,19 @@ pub(super) fn check(definitions: &[ToolDefinition], findings: &mut Vec<LintFindi
     );
 
     let names: Vec<BTreeSet<String>> = compared.iter().map(|tool| stems(tool.name())).collect();
-    let named = alike(compared.len(), |n, m| {
+    let with_like_names = alike(compared.len(), |n, m| {
         let (one, other) = (compared[n].name(), compared[m].name());
         let is_near = || !did_you_mean(other, [one]).is_empty() && differ_by_little(one, other);
         names[n] == names[m] || is_near()
     });
-    report(compared, named, Lint::LookAlike, "is named nearly as", |hints| hints.alike_named, findings);
+    report(
+        compared,
+        with_like_names,
+        Lint::LookAlike,
+        "is named nearly as",
+        |hints| hints.alike_named,
+        findings,
+    );
 }
 
 /// Makes one finding of each group.
