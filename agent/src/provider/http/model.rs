@@ -321,13 +321,6 @@ impl HttpModelBuilder {
     }
 }
 
-/// Returns the host and port of an address, an IPv6 address without its brackets.
-fn host_and_port(base_url: &str) -> Option<(String, u16)> {
-    let url = reqwest::Url::parse(base_url).ok()?;
-    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
-    Some((host, url.port_or_known_default()?))
-}
-
 impl Inner {
     /// Returns the headers that must not be shown.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
@@ -441,4 +434,11 @@ impl fmt::Debug for HttpModelBuilder {
             .field("key", &self.key)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the host and port of an address, an IPv6 address without its brackets.
+fn host_and_port(base_url: &str) -> Option<(String, u16)> {
+    let url = reqwest::Url::parse(base_url).ok()?;
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Some((host, url.port_or_known_default()?))
 }
