@@ -15,8 +15,12 @@
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A scripted model, as in a test. Like real models it sends text in place of a number, which is coerced and recorded.
-//! let model = ScriptedModel::new([reply().tool_call("add", r#"{"a": "40", "b": 2}"#), reply().text("It is 42.")]);
+//! // A scripted model, as in a test. Like real models it sends text in place of a number, which
+//! // is coerced and recorded.
+//! let model = ScriptedModel::new([
+//!     reply().tool_call("add", r#"{"a": "40", "b": 2}"#),
+//!     reply().text("It is 42."),
+//! ]);
 //! let assistant = Assistant::builder(model).tools(tools![add]).build()?;
 //! assert_eq!(assistant.prompt("What is 40 plus 2?").await?.text(), "It is 42.");
 //! # Ok(()) }
@@ -109,12 +113,16 @@ pub mod __private;
 ///
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_args.md")]
+// The search finds attributes behind all fields of their name, and these by what is written in code.
+#[doc(alias = "#[derive(ToolArgs)]", alias = "derive(ToolArgs)")]
 pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_output.md")]
+#[doc(alias = "#[derive(ToolOutput)]", alias = "derive(ToolOutput)")]
 pub use agent_macros::ToolOutput;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool.md")]
+#[doc(alias = "#[tool]")]
 pub use agent_macros::tool;
 
 /// Any JSON value: what [`DynamicTool`]s, metadata and stored messages are made of. It is `serde_json`'s.
@@ -157,7 +165,10 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::http::Bu
 ///
 /// ```
 /// let error = agent::model("openai/gpt-5").map(drop).unwrap_err();
-/// assert_eq!(error.to_string(), "there is no provider `openai`: switch on the feature `openai` of `agent`");
+/// assert_eq!(
+///     error.to_string(),
+///     "there is no provider `openai`: switch on the feature `openai` of `agent`"
+/// );
 /// ```
 ///
 /// # Errors

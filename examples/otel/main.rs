@@ -6,7 +6,7 @@
 //!
 //! The library emits `tracing` spans and events, named by the OpenTelemetry conventions for generative AI. [`exporting_to`] and
 //! [`spans`] are all that is needed to export them; the rest of the application does not change.
-#![expect(clippy::print_stdout, reason = "a program for the command line")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
 #[cfg(test)]
 mod tests;
@@ -14,10 +14,15 @@ mod tests;
 use agent::model::{ModelInfo, ScriptedModel, reply};
 use agent::{Assistant, tool, tools};
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry::{KeyValue, StringValue};
+use opentelemetry_otlp::{Protocol, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use std::error::Error;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tracing::Subscriber;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
@@ -26,15 +31,76 @@ use tracing_subscriber::registry::LookupSpan;
 /// Where the usual collectors listen.
 const USUAL: &str = "http://localhost:4318";
 
+/// The attributes that are lists. Fields of `tracing` cannot be, so the library records them as JSON.
+const LISTS: [&str; 2] = ["gen_ai.request.stop_sequences", "gen_ai.response.finish_reasons"];
+
+/// An export of spans: the provider of their tracer, and the first failure.
+struct Export {
+    provider: SdkTracerProvider,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
 /// Sends spans to the collector at this address, in batches, on a thread of its own.
-fn exporting_to(collector: &str) -> Result<SdkTracerProvider, Box<dyn Error>> {
-    let exporter = SpanExporter::builder()
+fn exporting_to(collector: &str) -> Result<Export, Box<dyn Error>> {
+    let inner = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_protocol(Protocol::HttpJson)
         .with_endpoint(format!("{}/v1/traces", collector.trim_end_matches('/')))
         .build()?;
+    let failure = Arc::default();
+    let exporter = Exporter { inner, failure: Arc::clone(&failure) };
     let service = Resource::builder().with_service_name("hotel-desk").build();
-    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(service).build())
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(service).build();
+    Ok(Export { provider, failure })
+}
+
+impl Export {
+    /// Sends what is left. Fails if anything could not be sent: `shutdown` itself does not report that.
+    fn finish(self) -> Result<(), Box<dyn Error>> {
+        self.provider.shutdown()?;
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(Ok(()), |failure| Err(failure.into()))
+    }
+}
+
+/// Exports lists as lists, and remembers the first failure.
+#[derive(Debug)]
+struct Exporter {
+    inner: opentelemetry_otlp::SpanExporter,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
+        batch.iter_mut().flat_map(|span| &mut span.attributes).for_each(to_list);
+        let sent = self.inner.export(batch).await;
+        if let Err(error) = &sent {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| error.to_string());
+        }
+        sent
+    }
+
+    fn shutdown(&self) -> OTelSdkResult {
+        self.inner.shutdown()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
+    }
+}
+
+fn to_list(attribute: &mut KeyValue) {
+    if LISTS.contains(&attribute.key.as_str())
+        && let Ok(list) = serde_json::from_str::<Vec<String>>(&attribute.value.as_str())
+    {
+        let list: Vec<StringValue> = list.into_iter().map(Into::into).collect();
+        attribute.value = opentelemetry::Value::Array(list.into());
+    }
 }
 
 /// Makes spans of what the library tells. What its HTTP client tells stays out.
@@ -65,20 +131,37 @@ async fn book() -> Result<String, Box<dyn Error>> {
         reply().tool_call("book_room", r#"{"hotel": "Astoria", "nights": "2"}"#),
         reply().text("Two nights at the Astoria, on card 4111-1111."),
     ]);
-    let model = model.with_info(ModelInfo::new("acme", "acme-chat", "acme-large"));
+    let model = model
+        .with_info(ModelInfo::new("acme", "acme-chat", "acme-large").with_server("api.acme.example", 443));
     let assistant = Assistant::builder(model).tools(tools![book_room]).build()?;
     let prompt = assistant.prompt("Two nights at the Astoria, my password is tulip.").session_id("desk-7");
     Ok(prompt.await?.text())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let collector = std::env::args().nth(1).unwrap_or_else(|| USUAL.to_owned());
-    let provider = exporting_to(&collector)?;
-    tracing_subscriber::registry().with(spans(&provider)).try_init()?;
+/// Plays the run, and sends its trace. Returns the answer.
+fn traced(collector: &str) -> Result<String, Box<dyn Error>> {
+    let export = exporting_to(collector)?;
+    let subscriber = tracing_subscriber::registry().with(spans(&export.provider));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    println!("{}", runtime.block_on(book())?);
-    // Sends what is left; an error when the collector cannot be reached.
-    provider.shutdown()?;
-    println!("The trace is at {collector}.");
-    Ok(())
+    let answer = {
+        let _guard = subscriber.set_default();
+        runtime.block_on(book())?
+    };
+    let failed = |error| format!("no trace arrived at {collector}: {error}; is a collector listening there?");
+    export.finish().map_err(failed)?;
+    Ok(answer)
+}
+
+fn main() -> ExitCode {
+    let collector = std::env::args().nth(1).unwrap_or_else(|| USUAL.to_owned());
+    match traced(&collector) {
+        Ok(answer) => {
+            println!("{answer}\nThe trace was sent to {collector}.");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }

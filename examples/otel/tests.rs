@@ -1,7 +1,7 @@
 //! The trace is read where a collector would be.
 
 use super::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -61,13 +61,8 @@ fn attributes(of: &Value) -> BTreeMap<String, String> {
 #[test]
 fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
     let (url, bodies) = collector();
-    let provider = exporting_to(&url).expect("an exporter");
-    let hearing = tracing_subscriber::registry().with(spans(&provider)).set_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let answer = runtime.block_on(book()).expect("an answer");
+    let answer = traced(&url).expect("an answer");
     assert!(answer.contains("Astoria"));
-    drop(hearing);
-    provider.shutdown().expect("everything is sent");
 
     let bodies: Vec<String> = bodies.try_iter().collect();
     let text = bodies.concat();
@@ -124,7 +119,21 @@ fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
             ("agent.run.stop", "completed"),
         ],
     );
-    says(2, &[("gen_ai.operation.name", "chat"), ("gen_ai.response.finish_reasons", "tool_use")]);
+    says(
+        2,
+        &[("gen_ai.operation.name", "chat"), ("gen_ai.conversation.id", "desk-7"), ("server.port", "443")],
+    );
+    // Numbers and lists arrive as such.
+    let typed = |at: usize, key: &str| {
+        let all = spans[at]["attributes"].as_array().expect("attributes");
+        let found = all.iter().find(|attribute| attribute["key"] == key).expect(key);
+        found["value"].clone()
+    };
+    let reasons = typed(2, "gen_ai.response.finish_reasons");
+    assert_eq!(reasons, json!({"arrayValue": {"values": [{"stringValue": "tool_call"}]}}));
+    assert_eq!(typed(1, "agent.turn"), json!({"intValue": "1"}));
+    assert_eq!(typed(2, "gen_ai.request.stream"), json!({"boolValue": true}));
+    assert!(typed(2, "gen_ai.response.time_to_first_chunk")["doubleValue"].is_number());
     says(3, &[("gen_ai.tool.name", "book_room"), ("error.type", "invalid_arguments")]);
     says(6, &[("gen_ai.tool.call.id", "call_2"), ("gen_ai.tool.type", "function")]);
     // A client's span is that of the request; what failed is marked.
@@ -143,4 +152,27 @@ fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
     refused.sort();
     assert_eq!(refused, ["agent.argument.refused /* unknown", "agent.argument.refused /nights missing"]);
     assert_eq!(events(6), ["agent.argument.coerced /nights text_to_integer"]);
+}
+
+#[test]
+fn where_nothing_listens_the_program_says_so() {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let error = traced(&format!("http://{free}")).expect_err("nothing listens there").to_string();
+    assert!(error.starts_with(&format!("no trace arrived at http://{free}: ")), "{error}");
+}
+
+#[test]
+fn a_server_that_is_no_collector_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut read = vec![0; 65_536];
+            let _ = stream.read(&mut read);
+            let _ =
+                stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    let error = traced(&url).expect_err("it is no collector").to_string();
+    assert!(error.starts_with(&format!("no trace arrived at {url}: ")), "{error}");
 }

@@ -145,13 +145,12 @@ async fn captured_content_goes_through_the_application_first() {
     );
     assert_eq!(span.fields["gen_ai.tool.call.result"], r#""5 1""#);
     assert_eq!((&*events[0]["agent.argument.from"], &*events[0]["agent.argument.to"]), (r#""5""#, "5"));
-    let requests = traces.events.lock().unwrap();
-    let of = |key| requests.iter().find_map(|(_, fields)| fields.get(key).cloned()).unwrap_or_default();
-    assert_eq!(of("gen_ai.system_instructions"), r#""The word is [word].""#);
-    assert!(of("gen_ai.input.messages").contains("[word]?"));
+    let spans = traces.spans.lock().unwrap();
+    let of = |key: &str| spans.iter().filter_map(|span| span.fields.get(key)).collect::<Vec<_>>();
+    assert_eq!(of("gen_ai.system_instructions")[0], r#"[{"type":"text","content":"The word is [word]."}]"#);
+    assert!(of("gen_ai.input.messages")[0].contains("[word]?"));
     // Values, but not the keys that the model made up: of those the documentation warns.
-    let texts: Vec<_> =
-        requests.iter().filter_map(|(_, fields)| fields.get("gen_ai.output.messages")).collect();
+    let texts = of("gen_ai.output.messages");
     assert!(texts[1].contains("[word]s for all") && !texts[1].contains("tulip"), "{texts:?}");
 }
 
@@ -162,8 +161,8 @@ async fn where_the_applications_function_panics_nothing_is_captured() {
     let calls = calls(&traces);
     assert_eq!(calls.len(), 4);
     assert!(calls.iter().all(|(span, _)| !span.fields.contains_key("gen_ai.tool.call.arguments")));
-    let events = traces.events.lock().unwrap();
-    assert!(events.iter().all(|(_, fields)| !fields.contains_key("gen_ai.input.messages")));
+    let spans = traces.spans.lock().unwrap();
+    assert!(spans.iter().all(|span| !span.fields.contains_key("gen_ai.input.messages")));
 }
 
 /// Measures into a list.

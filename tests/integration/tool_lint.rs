@@ -107,7 +107,7 @@ fn nameless() {}
 fn each_kind_of_finding_is_found() {
     let text = found(tools![get_user, fetch_account, fetch_accounts, read, nameless]);
     expect![[r#"
-        15 findings:
+        14 findings:
         - `get_user` /user_id: "The user id." says no more than the name: say what the value means, its unit or its form (empty_words)
         - `get_user` /deep: has no description: say what it is, `/// …` above it (undocumented_parameter)
         - `get_user` /deep/list: has no description: say what it is, `/// …` above it (undocumented_parameter)
@@ -120,9 +120,8 @@ fn each_kind_of_finding_is_found() {
         - `fetch_account` /state: `1` says nothing by itself: describe each, `/// …` above the variant (ambiguous_words)
         - `nameless`: has no description: models choose tools by it (undocumented_tool)
         - `fetch_accounts`: has the description of `fetch_account`: say how they differ (same_description)
-        - `fetch_accounts`: is named nearly as `fetch_account` is: models will mix them up (look_alike)
-        - `read`: is described nearly as `fetch_account` is: say when to use which (look_alike)
-        - `read`: is described nearly as `fetch_accounts` is: say when to use which (look_alike)"#]]
+        - `read`: is described nearly as `fetch_account` and `fetch_accounts`: say when to use which (look_alike)
+        - `fetch_accounts`: is named nearly as `fetch_account`: models will mix them up (look_alike)"#]]
     .assert_eq(&text);
 }
 
@@ -271,7 +270,30 @@ fn tools_and_parameters_that_are_described_alike_are_one_finding() {
         [
             "`move_here` /over: has the description of /from and /to: say how they differ (same_description)",
             "`harbor`: has the description of `apple`, `bridge`, `cloud`, `desert`, `engine` and 2 more: say how they differ \
-             (same_description)",
+             with `ToolSet::describe`, or leave out what you do not need (same_description)",
         ]
+    );
+}
+
+/// Looks up a word.
+#[tool(examples({"word": "owl"}, {"wrod": "eagle"}))]
+fn look_up(
+    /** In English. */
+    word: String,
+    /** How often. */
+    #[arg(range(1..=5), example = 9)]
+    times: Option<u8>,
+) {
+}
+
+#[test]
+fn refused_examples_are_found() {
+    assert_eq!(
+        found(tools![look_up]),
+        "2 findings:\n\
+         - `look_up`: example 2 is refused, so it is not sent (/wrod: unknown parameter; did you mean \"word\"?): correct it \
+         (refused_example)\n\
+         - `look_up` /times: example 1 is refused (/times: out of range; got number 9; expected integer 1..5): correct it \
+         (refused_example)"
     );
 }

@@ -48,7 +48,11 @@ pub(crate) struct Span {
     pub(crate) name: &'static str,
     pub(crate) parent: Option<u64>,
     pub(crate) fields: BTreeMap<&'static str, String>,
+    /// How each field was recorded: `boolean`, `int`, `unsigned`, `double`, `string`, or `debug`.
+    pub(crate) kinds: Kinds,
 }
+
+pub(crate) type Kinds = BTreeMap<&'static str, &'static str>;
 
 /// An event: the span it stands in, and its fields.
 pub(crate) type Told = (Option<u64>, BTreeMap<&'static str, String>);
@@ -62,6 +66,37 @@ pub(crate) struct Traces {
 }
 
 struct Fields<'a>(&'a mut BTreeMap<&'static str, String>);
+
+/// The kinds of fields, as an exporter gets them.
+struct KindsOf<'a>(&'a mut Kinds);
+
+impl Visit for KindsOf<'_> {
+    fn record_bool(&mut self, field: &Field, _: bool) {
+        self.0.insert(field.name(), "boolean");
+    }
+
+    fn record_i64(&mut self, field: &Field, _: i64) {
+        self.0.insert(field.name(), "int");
+    }
+
+    fn record_u64(&mut self, field: &Field, _: u64) {
+        self.0.insert(field.name(), "unsigned");
+    }
+
+    fn record_f64(&mut self, field: &Field, _: f64) {
+        self.0.insert(field.name(), "double");
+    }
+
+    fn record_str(&mut self, field: &Field, _: &str) {
+        self.0.insert(field.name(), "string");
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // What is displayed is exported as text; numbers of other types are, too.
+        let is_number = format!("{value:?}").parse::<f64>().is_ok();
+        self.0.insert(field.name(), if is_number { "debug" } else { "string" });
+    }
+}
 
 impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -81,6 +116,7 @@ impl Subscriber for Traces {
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let mut span = Span { name: attributes.metadata().name(), ..Span::default() };
         attributes.record(&mut Fields(&mut span.fields));
+        attributes.record(&mut KindsOf(&mut span.kinds));
         span.parent = self.entered.lock().unwrap().last().copied();
         let mut spans = self.spans.lock().unwrap();
         spans.push(span);
@@ -89,7 +125,9 @@ impl Subscriber for Traces {
 
     fn record(&self, id: &Id, values: &Record<'_>) {
         let at = usize::try_from(id.into_u64()).unwrap() - 1;
-        values.record(&mut Fields(&mut self.spans.lock().unwrap()[at].fields));
+        let span = &mut self.spans.lock().unwrap()[at];
+        values.record(&mut Fields(&mut span.fields));
+        values.record(&mut KindsOf(&mut span.kinds));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}

@@ -9,7 +9,6 @@ import importlib
 import json
 import pathlib
 import pkgutil
-import subprocess
 import sys
 import tempfile
 import typing
@@ -17,25 +16,8 @@ import typing
 import pydantic
 from typing_extensions import is_typeddict
 
+from models import MODELS, REASONS, encoded
 from requests import requests
-
-MODELS = {
-    "openai-chat": ["gpt-4.1", "gpt-5", "gpt-4o-audio-preview"],
-    "openai-responses": ["gpt-4.1", "gpt-5.1"],
-    "anthropic": ["claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5"],
-    "gemini": ["gemini-2.5-flash", "gemini-3-pro-preview"],
-}
-
-# Why a request may be refused; anything else is a failure.
-REASONS = [
-    "does not take",
-    "takes at most",
-    "is known to take no schema",
-    "has no such tool",
-    "its search models can",
-    "a thinking budget of",
-]
-
 
 def closed(package):
     """Makes the dictionaries of a package refuse unknown keys, and its lists be read at once."""
@@ -95,19 +77,6 @@ def validators():
     }
 
 
-def encoded(wire, api, model, files):
-    """The bodies and the refusals, by file."""
-    run = subprocess.run([wire, "encode", "--api", api, "--model", model, *files], capture_output=True, text=True)
-    bodies = {line["file"]: line["body"] for line in map(json.loads, run.stdout.splitlines())}
-    refusals = {}
-    for line in run.stderr.splitlines():
-        file, _, message = line.partition(": ")
-        if file in files:
-            refusals[file] = message
-    assert set(bodies) | set(refusals) == set(files), run.stderr
-    return bodies, refusals
-
-
 def main(wire):
     check, counts, failures = validators(), collections.Counter(), []
     with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +115,7 @@ def main(wire):
     for failure in failures:
         print(failure)
     models = sum(map(len, MODELS.values()))
-    print(f"{len(requests())} kinds of requests for {models} models: {dict(counts)}, {len(failures)} failures")
+    print(f"Python, {len(requests())} kinds of requests for {models} models: {dict(counts)}, {len(failures)} failures")
     return 1 if failures or not counts["valid"] else 0
 
 

@@ -28,9 +28,12 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::RegistryError> {
 //! let registry = Registry::new(tools![double])?;
-//! let (right, wrong) = (ToolCall::new("call_1", "double", r#"{"n": "21"}"#), ToolCall::new("call_2", "double", r#"{"m": 21}"#));
+//! let (right, wrong) = (
+//!     ToolCall::new("call_1", "double", r#"{"n": "21"}"#),
+//!     ToolCall::new("call_2", "double", r#"{"m": 21}"#),
+//! );
 //! assert_eq!(registry.call(&right, &ToolContext::new()).await.outcome.text(), "42");
-//! let report = registry.call(&wrong, &ToolContext::new()).await;                          // what the model reads
+//! let report = registry.call(&wrong, &ToolContext::new()).await;  // what the model reads
 //! assert!(report.outcome.text().starts_with("Invalid arguments for `double`"));
 //! # Ok(()) }
 //! ```

@@ -141,6 +141,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// let mut known = Capabilities::default();
 /// known.web_search = true;
 /// assert!(info.with_capabilities(known).runs(&ManagedTool::web_search()));
+///
+/// // Where it is, for traces.
+/// let info = ModelInfo::new("acme", "acme-chat", "large-1").with_server("api.acme.example", 443);
+/// assert_eq!((info.server_address.as_deref(), info.server_port), (Some("api.acme.example"), Some(443)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -153,6 +157,10 @@ pub struct ModelInfo {
     pub model: String,
     /// The capabilities of the model.
     pub capabilities: Capabilities,
+    /// The host that requests are sent to: a name or an IP address, without scheme, user, port and path. Traces contain it.
+    pub server_address: Option<String>,
+    /// The port of the host.
+    pub server_port: Option<u16>,
 }
 
 /// The capabilities of a model, as far as they are known. Unknown ones are assumed where a wrong guess causes a clear error (images),
@@ -207,7 +215,21 @@ impl ModelInfo {
     /// Creates an identity from the names of provider, protocol and model.
     pub fn new(provider: impl Into<String>, api: impl Into<String>, model: impl Into<String>) -> Self {
         let (provider, api, model) = (provider.into(), api.into(), model.into());
-        Self { provider, api, model, capabilities: Capabilities::default() }
+        Self {
+            provider,
+            api,
+            model,
+            capabilities: Capabilities::default(),
+            server_address: None,
+            server_port: None,
+        }
+    }
+
+    /// Sets the host and port that requests are sent to. `HttpModel` sets those of its base URL.
+    pub fn with_server(mut self, address: impl Into<String>, port: u16) -> Self {
+        self.server_address = Some(address.into());
+        self.server_port = Some(port);
+        self
     }
 
     /// Sets the capabilities of the model.

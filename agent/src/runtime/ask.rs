@@ -54,7 +54,7 @@ impl Driver {
         let max_tokens = request.max_tokens;
         let step = StepCx::new().with_key(key).with_cancel(self.stop.cancel.clone());
         let model = &self.config.model;
-        let span = telemetry::request_span(model.info(), &request);
+        let span = telemetry::request_span(model.info(), &request, self.context.session_id());
         telemetry::tell_input(&span, &self.config, &request);
         let asked = Asked::now();
         match span.in_scope(|| catch_unwind(AssertUnwindSafe(|| model.stream(&step, &request)))) {
@@ -62,7 +62,7 @@ impl Driver {
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
                 let message = failed(AssistantMessage::default(), &error);
-                telemetry::end_request(&span, &message, Some(error.kind().as_str()));
+                telemetry::end_request(&span, &message, Some(error.kind().as_str()), None);
                 self.measure(asked, &message, Some(&error));
                 self.error = Some(RunError::Model(error));
                 return self.answer(Answer::Reply(Reply::new(message)));
@@ -82,7 +82,7 @@ impl Driver {
             message.error = Some("the model gave no reason".to_owned());
         }
         let kind = failure.as_ref().map(|error| error.kind().as_str());
-        telemetry::end_request(&span, &message, kind);
+        telemetry::end_request(&span, &message, kind, asked.first_piece());
         self.measure(asked, &message, failure.as_ref());
         telemetry::tell_output(&span, &self.config, &message);
         if message.stop_reason == StopReason::Error {
@@ -260,6 +260,6 @@ fn panicked(text: &str) -> ModelError {
 }
 
 /// Whether listeners are told of it: what parts there are, and what makes them grow.
-fn is_update(event: &ModelEvent) -> bool {
+pub(super) fn is_update(event: &ModelEvent) -> bool {
     event.content_index().is_some() && !matches!(event, ModelEvent::PartData { .. })
 }

@@ -35,7 +35,9 @@ use crate::{Argument, CancelToken, Registry, ToolDefinition};
 /// use agent::model::{ScriptedModel, reply};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "You said hi."])).system("Be brief.").build()?;
+/// let assistant = Assistant::builder(ScriptedModel::new(["Hello!", "You said hi."]))
+///     .system("Be brief.")
+///     .build()?;
 /// assert_eq!(assistant.prompt("Hi").await?.text(), "Hello!");
 /// assert_eq!(assistant.prompt("What did I say?").await?.text(), "You said hi.");
 /// assert_eq!(assistant.messages().len(), 4);
@@ -323,7 +325,8 @@ impl Assistant {
     /// use agent::{Assistant, EventKind};
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let assistant = Assistant::builder(ScriptedModel::new(["A long story."]).with_chunk_size(7)).build()?;
+    /// let assistant =
+    ///     Assistant::builder(ScriptedModel::new(["A long story."]).with_chunk_size(7)).build()?;
     /// let mut run = assistant.run("Tell me");
     /// let mut seen = Vec::new();
     /// while run.next().await.is_some() {

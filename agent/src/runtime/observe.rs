@@ -135,6 +135,11 @@ impl Asked {
         let at = self.at;
         self.first_piece.get_or_insert_with(|| at.elapsed());
     }
+
+    /// Returns how long the first piece took, if there was one.
+    pub(super) fn first_piece(&self) -> Option<Duration> {
+        self.first_piece
+    }
 }
 
 impl Driver {

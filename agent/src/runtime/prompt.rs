@@ -110,7 +110,8 @@ impl Prompt {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new(["It is a list of prices."]);
     /// let assistant = Assistant::builder(model).build()?;
-    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"})).with_for_model("prices.csv is open.");
+    /// let open = CustomMessage::new("open_file", json!({"path": "prices.csv"}))
+    ///     .with_for_model("prices.csv is open.");
     /// assistant.prompt("What is this?").with_message(open).await?;
     /// assert_eq!(assistant.messages().len(), 3);
     /// # Ok(()) }
@@ -163,8 +164,14 @@ impl Prompt {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new([reply().tool_call("send_invoice", r#"{"to": "Ann"}"#), reply().text("Done.")]);
-    /// let assistant = Assistant::builder(model).tools(tools![send_invoice]).state_per_prompt::<dyn Mailer>().build()?;
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("send_invoice", r#"{"to": "Ann"}"#),
+    ///     reply().text("Done."),
+    /// ]);
+    /// let assistant = Assistant::builder(model)
+    ///     .tools(tools![send_invoice])
+    ///     .state_per_prompt::<dyn Mailer>()
+    ///     .build()?;
     /// assistant.prompt("Send it to Ann.").with_shared_state::<dyn Mailer>(Arc::new(DryRun)).await?;
     /// assert_eq!(assistant.messages().get(2).unwrap().text(), "would be sent to Ann");
     /// # Ok(()) }
@@ -186,7 +193,8 @@ impl Prompt {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let model = ScriptedModel::new([reply().tool_call("whereabouts", "{}"), reply().text("Done.")]);
+    /// let model =
+    ///     ScriptedModel::new([reply().tool_call("whereabouts", "{}"), reply().text("Done.")]);
     /// let assistant = Assistant::builder(model).tools(tools![whereabouts]).build()?;
     /// assistant.prompt("Where are you?").session_id("ann").await?;
     /// assert_eq!(assistant.messages().get(2).unwrap().text(), "ann");
@@ -210,10 +218,15 @@ impl Prompt {
     /// let list = ToolBuilder::new("list_users")
     ///     .description("Lists users.")
     ///     .parameters_for(|source| {
-    ///         source.get::<Admin>().map(|_| Parameters::new().optional_boolean("deleted", "Those, too."))
+    ///         source
+    ///             .get::<Admin>()
+    ///             .map(|_| Parameters::new().optional_boolean("deleted", "Those, too."))
     ///     })
     ///     .build(|arguments: Value, _cx: ToolContext| async move { arguments.to_string() })?;
-    /// let model = ScriptedModel::new([reply().tool_call("list_users", r#"{"deleted": true}"#), reply().text("Done.")]);
+    /// let model = ScriptedModel::new([
+    ///     reply().tool_call("list_users", r#"{"deleted": true}"#),
+    ///     reply().text("Done."),
+    /// ]);
     /// let assistant = Assistant::builder(model.clone()).tools(tools![{ list }]).build()?;
     /// assistant.prompt("List them all.").source(Source::new(Admin)).await?;
     /// assert_eq!(assistant.messages().get(2).unwrap().text(), r#"{"deleted":true}"#);
@@ -395,8 +408,10 @@ impl fmt::Debug for Run {
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
-/// let output = Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
+/// let model =
+///     ScriptedModel::new([reply().tool_call("double", r#"{"n": "21"}"#), reply().text("42")]);
+/// let output =
+///     Assistant::builder(model).tools(tools![double]).build()?.prompt("Double 21.").await?;
 /// assert_eq!((output.text().as_str(), output.turns, output.stop), ("42", 2, RunStop::Completed));
 /// assert_eq!(output.messages.len(), 4);
 /// assert_eq!(output.coercions[0].coercions[0].path, "/n");

@@ -3,14 +3,15 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use futures_core::Stream as _;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
 use super::approval::{CheckedAgain, Edited, checked_again, decided};
+use super::ask::is_update;
 use super::assistant::{Assistant, Config};
 use super::drive::failed;
 use super::hooks::{BeforeCall, HookError, ToolCallInfo, asked};
@@ -206,13 +207,20 @@ impl Stepwise {
         };
         let token = cancel.child();
         let step = StepCx::new().with_key(key).with_cancel(token.clone()).retried_by_caller();
-        let span = telemetry::request_span(info, &request);
+        let span = telemetry::request_span(info, &request, None);
         telemetry::tell_input(&span, &self.config, &request);
+        let (begun, first_piece) = (Instant::now(), OnceLock::new());
+        let end = |message: &AssistantMessage, error: Option<&str>| {
+            telemetry::end_request(&span, message, error, first_piece.get().copied());
+        };
         let read = async {
             let ask = async {
                 let mut stream = self.config.model.stream(&step, &request);
                 let mut error = None;
                 while let Some(next) = poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await {
+                    if next.as_ref().is_ok_and(is_update) {
+                        first_piece.get_or_init(|| begun.elapsed());
+                    }
                     error = next.err();
                     if error.is_some() {
                         break;
@@ -230,7 +238,10 @@ impl Stepwise {
         };
         let read = tokio::time::timeout(self.model_timeout, read.instrument(span.clone()));
         let answered = match until(&cancel, read).await {
-            None => return aborted(nothing()),
+            None => {
+                end(&nothing(), Some(ModelErrorKind::Aborted.as_str()));
+                return aborted(nothing());
+            }
             Some(Ok(answered)) => answered,
             Some(Err(_)) => {
                 token.cancel("out of time");
@@ -239,13 +250,21 @@ impl Stepwise {
             }
         };
         let message = match answered.map_err(|both| *both) {
-            Ok(message) => message,
-            Err((partial, error)) if error.is_aborted() && cancel.is_cancelled() => return aborted(partial),
-            Err((_, error)) if error.is_retryable() => return Err(error),
-            Err((partial, error)) => failed(partial, &error),
+            Ok(message) => {
+                end(&message, message.stop_reason.is_failure().then_some("error"));
+                message
+            }
+            Err((partial, error)) => {
+                end(&partial, Some(error.kind().as_str()));
+                if error.is_aborted() && cancel.is_cancelled() {
+                    return aborted(partial);
+                }
+                if error.is_retryable() {
+                    return Err(error);
+                }
+                failed(partial, &error)
+            }
         };
-        let error = message.stop_reason.is_failure().then_some("error");
-        telemetry::end_request(&span, &message, error);
         telemetry::tell_output(&span, &self.config, &message);
         let mut reply = Reply::new(message);
         if reply.message.stop_reason == StopReason::Error && reply.message.error.is_none() {

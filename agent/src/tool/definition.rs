@@ -50,6 +50,8 @@ struct Inner {
     strict: Option<bool>,
     deferred: bool,
     meta: Map<String, Value>,
+    /// Whether its texts are doc comments of this program. Only hints of the lint depend on it.
+    is_in_code: bool,
 }
 
 impl ToolDefinition {
@@ -90,6 +92,7 @@ impl ToolDefinition {
             strict: None,
             deferred: false,
             meta: Map::new(),
+            is_in_code: false,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -179,6 +182,26 @@ impl ToolDefinition {
         let Some(example) = self.examples().first() else { return text };
         let call = serde_json::json!({"name": name, "arguments": example});
         format!("{text}\nExample Usage:\n{call:#}")
+    }
+
+    /// Whether its texts are doc comments of this program, rather than texts of a schema that is read at run time.
+    pub(crate) fn is_in_code(&self) -> bool {
+        self.inner.is_in_code
+    }
+
+    #[cfg(feature = "macros")]
+    pub(super) fn in_code(mut self) -> Self {
+        Arc::make_mut(&mut self.inner).is_in_code = true;
+        self
+    }
+
+    /// Returns the definition with another description.
+    pub(super) fn described(mut self, description: &str) -> Result<Self, DefinitionError> {
+        if description.trim().is_empty() {
+            return Err(DefinitionError::NoDescription);
+        }
+        Arc::make_mut(&mut self.inner).description = description.into();
+        Ok(self)
     }
 
     /// Returns the definition with other parameters.

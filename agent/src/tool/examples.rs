@@ -34,19 +34,21 @@ impl Registry {
     /// # Errors
     /// Lists every example that would be refused, with the report.
     pub fn check_examples(&self) -> Result<(), RegistryError> {
-        let mut refused = Vec::new();
-        for tool in self.tools() {
-            let definition = tool.definition();
-            for (number, example) in (1..).zip(definition.examples()) {
-                if let Err(report) = tool.validate(&example.to_string()) {
-                    let tool = definition.name().to_owned();
-                    refused.push(RegistryProblem::Example { tool, number, report });
-                }
-            }
-            of_parameters(&**tool, &mut refused);
-        }
-        RegistryError::none_of(refused)
+        RegistryError::none_of(self.tools().flat_map(|tool| refused_examples(&**tool)).collect())
     }
+}
+
+/// Returns the examples of a tool and of its parameters that would be refused.
+pub(super) fn refused_examples(tool: &dyn Tool) -> Vec<RegistryProblem> {
+    let (definition, mut refused) = (tool.definition(), Vec::new());
+    for (number, example) in (1..).zip(definition.examples()) {
+        if let Err(report) = tool.validate(&example.to_string()) {
+            let tool = definition.name().to_owned();
+            refused.push(RegistryProblem::Example { tool, number, report });
+        }
+    }
+    of_parameters(tool, &mut refused);
+    refused
 }
 
 /// A place in the arguments, with what has to surround a value there.

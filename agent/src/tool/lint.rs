@@ -1,6 +1,9 @@
 //! Finds what makes a set of tools hard to use for a model.
 
 mod checks;
+mod groups;
+mod hints;
+mod parameters;
 mod words;
 
 use super::registry::Registry;
@@ -9,7 +12,8 @@ use std::fmt;
 
 impl Registry {
     /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions with
-    /// other names, similar words, texts that are too long or repeated, names that a provider refuses. For a test:
+    /// other names, similar words, texts that are too long or repeated, names that a provider refuses, examples that would be
+    /// refused. For a test:
     ///
     /// ```
     /// use agent::{Lint, Registry, tool, tools};
@@ -33,14 +37,31 @@ impl Registry {
     /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]): two values are made that
     /// differ in the secret alone, and a finding is made if their texts differ. A `Debug` by hand that leaves the secret out is none.
     ///
+    /// Tools of others, such as those of an MCP server or of a schema that is read at run time, have hints for who uses them, and
+    /// one finding for all parameters with the same fault. What looks alike is named once, at the last of the group:
+    ///
+    /// ```
+    /// use agent::{DynamicTool, Registry, ToolSet, Value, json};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let schema = json!({"type": "object", "properties": {"id": {"type": "string"}, "full": {"type": "boolean"}}});
+    /// let foreign = DynamicTool::new("get_ticket", "Returns one ticket.", schema, |_: Value, _| async { "open" })?;
+    /// let report = Registry::new(ToolSet::new().with(foreign))?.lint();
+    /// assert_eq!(
+    ///     report.findings()[0].message,
+    ///     "2 parameters have no description (/id and /full): explain with `ToolSet::describe`, by name in backticks, or ask \
+    ///      the tool's author"
+    /// );
+    /// # Ok(()) }
+    /// ```
+    ///
     /// The same tools have the same findings in the same order. Findings are not errors: the tools work.
     pub fn lint(&self) -> LintReport {
-        let definitions = self.definitions();
         let mut findings = Vec::new();
-        for definition in definitions.iter() {
-            checks::tool(definition, &mut findings);
+        for tool in self.tools() {
+            checks::check(&**tool, &mut findings);
         }
-        checks::together(&definitions, &mut findings);
+        groups::check(&self.definitions(), &mut findings);
         LintReport { findings }
     }
 }
@@ -70,17 +91,19 @@ pub enum Lint {
     LongDescription,
     /// Two tools, or two parameters of one, have the same description.
     SameDescription,
-    /// Two tools have nearly the same name or description.
+    /// Tools have nearly the same name or description.
     LookAlike,
     /// A provider refuses a request with a parameter of this name.
     RefusedName,
     /// The `Debug` of a type with secret arguments shows them, mostly because it is derived.
     SecretInDebug,
+    /// An example would be refused as a call. An example of a tool is therefore not sent to models.
+    RefusedExample,
 }
 
 impl Lint {
     /// All kinds of findings.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::UndocumentedTool,
         Self::UndocumentedParameter,
         Self::EmptyWords,
@@ -91,6 +114,7 @@ impl Lint {
         Self::LookAlike,
         Self::RefusedName,
         Self::SecretInDebug,
+        Self::RefusedExample,
     ];
 
     /// Returns the name in snake case.
@@ -106,6 +130,7 @@ impl Lint {
             Self::LookAlike => "look_alike",
             Self::RefusedName => "refused_name",
             Self::SecretInDebug => "secret_in_debug",
+            Self::RefusedExample => "refused_example",
         }
     }
 }

@@ -18,6 +18,7 @@ pub trait StaticTool {
 /// ([`IntoTools`](crate::IntoTools)).
 ///
 #[doc = include_str!("../docs/tools.md")]
+#[doc(alias = "tools![]")]
 #[macro_export]
 macro_rules! tools {
     ($($entries:tt)*) => { $crate::__private::tools_impl! { ($crate) $($entries)* } };

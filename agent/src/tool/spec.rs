@@ -195,7 +195,7 @@ impl Spec {
             text => ToolDefinition::new(plan, text),
         };
         let mut definition = definition.map_err(|error| (self.name.to_owned(), error))?;
-        definition = definition.with_annotations(self.annotations).with_deferred(self.deferred);
+        definition = definition.in_code().with_annotations(self.annotations).with_deferred(self.deferred);
         if let Some(title) = self.title {
             definition = definition.with_title(title);
         }

@@ -80,6 +80,7 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = tool,
         gen_ai.tool.r#type = "function",
+        gen_ai.tool.description = Empty,
         gen_ai.tool.call.id = call_id,
         gen_ai.tool.call.arguments = Empty,
         gen_ai.tool.call.result = Empty,
@@ -101,12 +102,13 @@ pub(crate) fn end_call(
         return;
     }
     let capture = cx.capture();
+    span.record("gen_ai.tool.description", tool.definition().description());
     end_span(span, outcome);
     if let Some(capture) = capture {
         let sent = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
         let sent = secrets::without_secrets(tool, cx.source(), sent);
         span.record("gen_ai.tool.call.arguments", capture.json(&sent));
-        span.record("gen_ai.tool.call.result", capture.json(&outcome.text()));
+        span.record("gen_ai.tool.call.result", capture.json(&result(outcome)));
     }
     span.in_scope(|| {
         if !coercions.is_empty() {
@@ -118,6 +120,13 @@ pub(crate) fn end_call(
             tell_refusal(tool, &refusal, capture);
         }
     });
+}
+
+/// Returns the text of a result; the object, if it is one as text.
+fn result(outcome: &ToolOutcome) -> Value {
+    let text = outcome.text();
+    let object = serde_json::from_str(&text).ok().filter(Value::is_object);
+    object.unwrap_or_else(|| Value::from(&*text))
 }
 
 /// Records the kind of error, if it is one.

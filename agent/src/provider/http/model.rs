@@ -305,7 +305,10 @@ impl HttpModelBuilder {
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             headers.push((name, value));
         }
-        let info = ModelInfo::new(name, protocol.api(), model).with_capabilities(capabilities);
+        let mut info = ModelInfo::new(name, protocol.api(), model).with_capabilities(capabilities);
+        if let Some((host, port)) = host_and_port(&base_url) {
+            info = info.with_server(host, port);
+        }
         // A header whose name looks like that of a secret is treated as one.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -431,4 +434,11 @@ impl fmt::Debug for HttpModelBuilder {
             .field("key", &self.key)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the host and port of an address, an IPv6 address without its brackets.
+fn host_and_port(base_url: &str) -> Option<(String, u16)> {
+    let url = reqwest::Url::parse(base_url).ok()?;
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Some((host, url.port_or_known_default()?))
 }

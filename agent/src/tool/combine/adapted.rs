@@ -24,6 +24,7 @@ pub(super) type MapOutput = dyn Fn(&str, ToolOutput) -> ToolOutput + Send + Sync
 #[derive(Clone, Default)]
 pub(super) struct Change {
     name: Option<String>,
+    description: Option<String>,
     taken: Vec<Taken>,
     approval: Approval,
     map: Option<Arc<MapOutput>>,
@@ -32,6 +33,11 @@ pub(super) struct Change {
 impl Change {
     pub(super) fn named(mut self, name: String) -> Self {
         self.name = Some(name);
+        self
+    }
+
+    pub(super) fn described(mut self, description: String) -> Self {
+        self.description = Some(description);
         self
     }
 
@@ -68,6 +74,9 @@ impl Change {
                     example.shift_remove(&taken.name);
                 }
             });
+        }
+        if let Some(description) = &self.description {
+            changed = changed.described(description)?;
         }
         match &self.name {
             Some(name) => changed.renamed(name),

@@ -145,6 +145,24 @@ impl ToolSet {
         self.change([name], |set| set.each(|tool| Change::default().named(other.to_owned()).of(tool)))
     }
 
+    /// Replaces the description of the tool `name`, for a tool whose author is someone else.
+    ///
+    /// ```
+    /// use agent::{DynamicTool, Registry, ToolSet, Value, json};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
+    /// let foreign = DynamicTool::new("search", "search", schema, |_: Value, _| async { "3 results" })?;
+    /// let tools = ToolSet::new().with(foreign).describe("search", "Searches the tickets. `q` is a list of words.");
+    /// assert_eq!(Registry::new(tools)?.definitions()[0].description(), "Searches the tickets. `q` is a list of words.");
+    /// # Ok(()) }
+    /// ```
+    pub fn describe(self, name: &str, description: &str) -> Self {
+        self.change([name], |set| {
+            set.each(|tool| Change::default().described(description.to_owned()).of(tool))
+        })
+    }
+
     /// Hides an argument of every tool that has it: it is neither shown nor accepted, so its default is used.
     /// [Fix](Self::fix_argument) an argument without a default instead.
     pub fn hide_argument(self, argument: &str) -> Self {

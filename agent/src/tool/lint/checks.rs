@@ -1,87 +1,167 @@
-//! The checks of one tool, and of all tools together.
+//! The checks of one tool.
 
-use super::words::{likeness, quoted, split, stems, telling};
+use super::groups::{listed, same_parameters};
+use super::hints::Hints;
+use super::parameters::{Parameter, parameters};
+use super::words::{quoted, stems, telling};
 use super::{Lint, LintFinding};
 use crate::args::did_you_mean;
 use crate::schema::is_accepted_everywhere;
 #[cfg(feature = "macros")]
 use crate::tool::debug_secrets::{EXTENSION, is_shown_by};
 use crate::tool::definition::ToolDefinition;
+use crate::tool::examples::refused_examples;
+use crate::tool::problem::RegistryProblem;
+use crate::tool::traits::Tool;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Maximum length of a tool's description that every provider accepts (OpenAI's limit), in characters.
 const LONGEST_OF_TOOL: usize = 1_024;
 /// Maximum length of a parameter's description; no provider limits it, but longer text belongs to the tool.
 const LONGEST_OF_PARAMETER: usize = 600;
-/// Maximum number of parameters of one tool that are checked, and their maximum depth.
-const MAX_PARAMETERS: usize = 500;
-const MAX_DEPTH: usize = 12;
-/// The share of common words from which two descriptions look alike.
-const ALIKE: f64 = 0.8;
-/// Maximum number of tools that are compared with each other.
-const MAX_COMPARED: usize = 400;
 
-/// A parameter at any depth.
-struct Parameter<'d> {
-    path: String,
-    name: &'d str,
-    schema: &'d Value,
+/// Findings of one kind about parameters of one tool.
+struct ParameterFindings {
+    lint: Lint,
+    /// What is said of several parameters, before their list.
+    summary: &'static str,
+    hint: &'static str,
+    /// The path and the fault of each.
+    found: Vec<(String, String)>,
 }
 
-impl Parameter<'_> {
-    fn description(&self) -> &str {
-        self.schema.get("description").and_then(Value::as_str).unwrap_or_default().trim()
+impl ParameterFindings {
+    fn new(lint: Lint, summary: &'static str, hint: &'static str) -> Self {
+        Self { lint, summary, hint, found: Vec::new() }
+    }
+
+    fn add(&mut self, parameter: &Parameter<'_>, fault: impl Into<String>) {
+        self.found.push((parameter.path.clone(), fault.into()));
+    }
+
+    /// Reports each by itself; of a tool that the reader cannot edit, several as one.
+    fn report(self, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
+        let Self { lint, summary, hint, found } = self;
+        if !hints.is_foreign || found.len() < 2 {
+            for (path, fault) in found {
+                find(lint, &path, format!("{fault}: {hint}"));
+            }
+            return;
+        }
+        let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+        find(lint, "", format!("{} parameters {summary} ({}): {hint}", paths.len(), listed(&paths)));
     }
 }
 
 /// Checks one tool.
-pub(super) fn tool(definition: &ToolDefinition, findings: &mut Vec<LintFinding>) {
+pub(super) fn check(tool: &dyn Tool, findings: &mut Vec<LintFinding>) {
+    let definition = tool.definition();
+    let hints = Hints::of(definition);
     let mut find = |lint: Lint, path: &str, message: String| {
         let (tool, path) = (definition.name().to_owned(), path.to_owned());
         findings.push(LintFinding { lint, tool, path, message });
     };
     let parameters = parameters(definition.parameters());
-    for parameter in &parameters {
-        let said = parameter.description();
-        if said.is_empty() {
-            if !is_constant(parameter.schema) {
-                find(
-                    Lint::UndocumentedParameter,
-                    &parameter.path,
-                    "has no description: say what it is, `/// …` above it".into(),
-                );
-            }
-        } else if says_only(said, &[parameter.name, definition.name()]) {
-            let message = format!(
-                "{said:?} says no more than the name: say what the value means, its unit or its form"
-            );
-            find(Lint::EmptyWords, &parameter.path, message);
-        }
-        too_long(said, LONGEST_OF_PARAMETER, |message| find(Lint::LongDescription, &parameter.path, message));
-        if !is_accepted_everywhere(parameter.name) {
-            let message = "has a name that Anthropic refuses, with the whole request: write 1 to 64 ASCII letters, digits, `_`, `.` or `-`, \
-                           for example with `#[arg(rename = \"…\")]`";
-            find(Lint::RefusedName, &parameter.path, message.into());
-        }
-        for message in ambiguous(parameter.schema) {
-            find(Lint::AmbiguousWords, &parameter.path, message);
-        }
-    }
-    same_parameters(&parameters, &mut find);
+    check_parameters(definition, &parameters, hints, &mut find);
+    same_parameters(&parameters, hints, &mut find);
 
     let said = definition.description().trim();
     if said.is_empty() {
-        find(Lint::UndocumentedTool, "", "has no description: models choose tools by it".into());
+        let message = format!("has no description: {}", hints.undocumented_tool);
+        find(Lint::UndocumentedTool, "", message);
     } else if says_only(said, &[definition.name()]) {
-        let message =
-            format!("{said:?} says no more than the name: say when to use it, and what it gives back");
+        let message = format!("{said:?} says no more than the name: {}", hints.empty_tool);
         find(Lint::EmptyWords, "", message);
     }
-    too_long(said, LONGEST_OF_TOOL, |message| find(Lint::LongDescription, "", message));
-    other_names(definition, &parameters, &mut find);
+    if let Some(fault) = too_long(said, LONGEST_OF_TOOL) {
+        find(Lint::LongDescription, "", format!("{fault}: {}", hints.long_tool));
+    }
+    other_names(definition, &parameters, hints, &mut find);
+    examples(tool, hints, &mut find);
     #[cfg(feature = "macros")]
     secrets_in_debug(definition, &mut find);
+}
+
+fn check_parameters(
+    definition: &ToolDefinition,
+    parameters: &[Parameter<'_>],
+    hints: &Hints,
+    find: &mut impl FnMut(Lint, &str, String),
+) {
+    // In code, by parameter, as they stand there; of another tool, by fault.
+    let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
+    for parameters in parameters.chunks(together) {
+        for findings in parameter_findings(definition, parameters, hints) {
+            findings.report(hints, find);
+        }
+    }
+}
+
+fn parameter_findings(
+    definition: &ToolDefinition,
+    parameters: &[Parameter<'_>],
+    hints: &Hints,
+) -> [ParameterFindings; 6] {
+    use ParameterFindings as Of;
+    let (document, explain) = (hints.undocumented_parameter, hints.empty_parameter);
+    let mut undocumented = Of::new(Lint::UndocumentedParameter, "have no description", document);
+    let mut empty = Of::new(Lint::EmptyWords, "have descriptions that say no more than their names", explain);
+    let mut long =
+        Of::new(Lint::LongDescription, "have descriptions that are too long", hints.long_parameter);
+    let mut refused = Of::new(
+        Lint::RefusedName,
+        "have names that Anthropic refuses, with the whole request",
+        hints.refused_name,
+    );
+    let mut similar =
+        Of::new(Lint::AmbiguousWords, "have values that are nearly the same word", hints.similar_values);
+    let mut codes = Of::new(Lint::AmbiguousWords, "have values that say nothing by themselves", hints.codes);
+    for parameter in parameters {
+        let said = parameter.description();
+        if let Some(fault) = too_long(said, LONGEST_OF_PARAMETER) {
+            long.add(parameter, fault);
+        }
+        if !is_accepted_everywhere(parameter.name) {
+            refused.add(parameter, "has a name that Anthropic refuses, with the whole request");
+        }
+        // By who uses the tool, for want of another place.
+        if hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name)) {
+            continue;
+        }
+        if said.is_empty() {
+            if !is_constant(parameter.schema) {
+                undocumented.add(parameter, "has no description");
+            }
+        } else if says_only(said, &[parameter.name, definition.name()]) {
+            empty.add(parameter, format!("{said:?} says no more than the name"));
+        }
+        for fault in similar_values(parameter.schema) {
+            similar.add(parameter, fault);
+        }
+        if let Some(fault) = meaningless_values(parameter.schema) {
+            codes.add(parameter, fault);
+        }
+    }
+    [undocumented, empty, long, refused, similar, codes]
+}
+
+/// Finds examples that are refused, and therefore not sent.
+fn examples(tool: &dyn Tool, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
+    for problem in refused_examples(tool) {
+        let (path, number, issues, effect) = match &problem {
+            RegistryProblem::Example { number, report, .. } => {
+                ("", number, report.issues(), ", so it is not sent")
+            }
+            RegistryProblem::ParameterExample { parameter, number, issues, .. } => {
+                (&**parameter, number, &**issues, "")
+            }
+            _ => continue,
+        };
+        let Some(issue) = issues.first() else { continue };
+        let message = format!("example {number} is refused{effect} ({issue}): {}", hints.refused_example);
+        find(Lint::RefusedExample, path, message);
+    }
 }
 
 /// Finds types of arguments whose `Debug` shows their secrets.
@@ -111,95 +191,6 @@ fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
     }
 }
 
-/// Checks tools against each other.
-pub(super) fn together(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
-    let known: Vec<(BTreeSet<String>, BTreeSet<String>)> =
-        definitions.iter().map(|tool| (stems(tool.name()), telling(tool.description()))).collect();
-    same_descriptions(definitions, findings);
-    for (n, other) in definitions.iter().enumerate().take(MAX_COMPARED) {
-        for (m, one) in definitions.iter().enumerate().take(n) {
-            let (words, said) = (&known[n], &known[m]);
-            let same_text = !other.description().trim().is_empty()
-                && one.description().trim() == other.description().trim();
-            let mut find = |lint: Lint, message: String| {
-                findings.push(LintFinding {
-                    lint,
-                    tool: other.name().to_owned(),
-                    path: String::new(),
-                    message,
-                });
-            };
-            let are_long = words.1.len() >= 3 && said.1.len() >= 3;
-            if !same_text && are_long && likeness(&words.1, &said.1) >= ALIKE {
-                find(
-                    Lint::LookAlike,
-                    format!("is described nearly as `{}` is: say when to use which", one.name()),
-                );
-            }
-            let is_near = !did_you_mean(other.name(), [one.name()]).is_empty()
-                && differ_by_little(one.name(), other.name());
-            if words.0 == said.0 || is_near {
-                find(
-                    Lint::LookAlike,
-                    format!("is named nearly as `{}` is: models will mix them up", one.name()),
-                );
-            }
-        }
-    }
-}
-
-/// Whether two names have the same words except for one that is a misspelling, not another word: `read_file` and `read_files`,
-/// but not `get_user` and `set_user`.
-fn differ_by_little(one: &str, other: &str) -> bool {
-    let (one, other) = (split(one), split(other));
-    one.len() == other.len()
-        && one
-            .iter()
-            .zip(&other)
-            .all(|(a, b)| a == b || (a.len() >= 4 && !did_you_mean(a, [b.as_str()]).is_empty()))
-}
-
-/// Returns every parameter, outer ones first.
-fn parameters(root: &Value) -> Vec<Parameter<'_>> {
-    let mut found = Vec::new();
-    collect(root, root, "", 0, &mut found);
-    found
-}
-
-fn collect<'d>(root: &'d Value, schema: &'d Value, path: &str, depth: usize, found: &mut Vec<Parameter<'d>>) {
-    if depth > MAX_DEPTH || found.len() >= MAX_PARAMETERS {
-        return;
-    }
-    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        for (name, property) in properties {
-            let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
-            // Each alternative of an enum has its own; one is enough to speak of.
-            if found.iter().all(|known| known.path != path) {
-                found.push(Parameter { path: path.clone(), name, schema: property });
-            }
-            collect(root, property, &path, depth + 1, found);
-        }
-    }
-    for keyword in ["items", "additionalProperties"] {
-        if let Some(inner) = schema.get(keyword).filter(|inner| inner.is_object()) {
-            collect(root, inner, &format!("{path}/*"), depth + 1, found);
-        }
-    }
-    for keyword in ["anyOf", "oneOf", "allOf"] {
-        for branch in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            collect(root, branch, path, depth + 1, found);
-        }
-    }
-    let target = schema
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|to| to.strip_prefix('#'))
-        .filter(|to| !to.is_empty());
-    if let Some(target) = target.and_then(|to| root.pointer(to)) {
-        collect(root, target, path, depth + 4, found);
-    }
-}
-
 /// Whether the schema is the constant of a variant: there is nothing to choose.
 fn is_constant(schema: &Value) -> bool {
     schema.get("const").is_some()
@@ -213,38 +204,45 @@ fn says_only(said: &str, names: &[&str]) -> bool {
     telling(said).is_subset(&known)
 }
 
-fn too_long(said: &str, longest: usize, find: impl FnOnce(String)) {
+/// Says how long a description is, if it is longer than this.
+fn too_long(said: &str, longest: usize) -> Option<String> {
     let length = said.chars().count();
-    if length > longest {
-        find(format!(
-            "the description has {length} characters, {longest} are enough: say the rest elsewhere"
-        ));
-    }
+    (length > longest).then(|| format!("the description has {length} characters, {longest} are enough"))
 }
 
-/// Returns the words of a closed set that a model would confuse.
-fn ambiguous(schema: &Value) -> Vec<String> {
-    let Some(words) = schema.get("enum").and_then(Value::as_array) else { return Vec::new() };
-    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-    let said = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    let mut found = Vec::new();
+/// Returns the words of a closed set.
+fn values(schema: &Value) -> Vec<&str> {
+    let words = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    words.filter_map(Value::as_str).collect()
+}
+
+fn raw_description(schema: &Value) -> &str {
+    schema.get("description").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the words of a closed set that a model would confuse. Only forms of one word: `asc` and `desc` differ enough.
+fn similar_values(schema: &Value) -> Vec<String> {
+    let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
         for one in &words[..n] {
-            // Only forms of one word: `asc` and `desc` differ enough.
             if stems(one) == stems(other) && !(mentions(said, one) && mentions(said, other)) {
-                found.push(format!(
-                    "`{one}` and `{other}` are nearly the same word: say how they differ, or rename one"
-                ));
+                found.push(format!("`{one}` and `{other}` are nearly the same word"));
             }
         }
     }
-    let codes: Vec<&str> =
-        words.iter().copied().filter(|word| is_code(word) && !mentions(said, word)).collect();
-    if words.len() > 1 && !codes.is_empty() {
-        let codes = codes.iter().take(5).map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
-        found.push(format!("{codes} says nothing by itself: describe each, `/// …` above the variant"));
-    }
     found
+}
+
+/// Returns the words of a closed set that are letters or numbers, and that the description does not explain.
+fn meaningless_values(schema: &Value) -> Option<String> {
+    let (words, said) = (values(schema), raw_description(schema));
+    let codes: Vec<String> = words
+        .iter()
+        .filter(|word| is_code(word) && !mentions(said, word))
+        .take(5)
+        .map(|word| format!("`{word}`"))
+        .collect();
+    (words.len() > 1 && !codes.is_empty()).then(|| format!("{} says nothing by itself", codes.join(", ")))
 }
 
 /// Whether the word is a letter or a number.
@@ -256,62 +254,11 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds tools with the same description: one finding for each group, at its last tool.
-fn same_descriptions(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
-    let described =
-        definitions.iter().map(|tool| (tool.description().trim(), format!("`{}`", tool.name()), tool.name()));
-    for (others, tool) in groups(described) {
-        findings.push(LintFinding {
-            lint: Lint::SameDescription,
-            tool: tool.to_owned(),
-            path: String::new(),
-            message: format!("has the description of {others}: say how they differ"),
-        });
-    }
-}
-
-/// The same for parameters. The same field of several variants or items is one thing.
-fn same_parameters(parameters: &[Parameter<'_>], find: &mut impl FnMut(Lint, &str, String)) {
-    let mut seen = BTreeSet::new();
-    let described = parameters
-        .iter()
-        .filter(|parameter| seen.insert((parameter.description(), parameter.path.rsplit('/').next())))
-        .map(|parameter| (parameter.description(), parameter.path.clone(), parameter.path.as_str()));
-    for (others, path) in groups(described) {
-        find(Lint::SameDescription, path, format!("has the description of {others}: say how they differ"));
-    }
-}
-
-/// The groups with one description, as the last member and the list of the others. What has no description is in none.
-fn groups<'a>(described: impl Iterator<Item = (&'a str, String, &'a str)>) -> Vec<(String, &'a str)> {
-    const SHOWN: usize = 5;
-    let mut groups: Vec<Vec<(String, &str)>> = Vec::new();
-    let mut known: HashMap<&str, usize> = HashMap::new();
-    for (description, shown, name) in described.filter(|(description, ..)| !description.is_empty()) {
-        let at = *known.entry(description).or_insert(groups.len());
-        match groups.get_mut(at) {
-            Some(group) => group.push((shown, name)),
-            None => groups.push(vec![(shown, name)]),
-        }
-    }
-    let list = |group: Vec<(String, &'a str)>| {
-        let ((_, last), others) = group.split_last().filter(|(_, others)| !others.is_empty())?;
-        let mut shown: Vec<&str> = others.iter().take(SHOWN).map(|(shown, _)| shown.as_str()).collect();
-        let more = others.len().saturating_sub(SHOWN);
-        let end = match (more, shown.len()) {
-            (0, 1) => return Some((shown.concat(), *last)),
-            (0, _) => shown.pop()?.to_owned(),
-            (more, _) => format!("{more} more"),
-        };
-        Some((format!("{} and {end}", shown.join(", ")), *last))
-    };
-    groups.into_iter().filter_map(list).collect()
-}
-
 /// Returns names in the descriptions that are similar to those of parameters.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],
+    hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
     let known: BTreeSet<&str> = parameters.iter().map(|parameter| parameter.name).collect();
@@ -320,7 +267,7 @@ fn other_names(
         .flat_map(|parameter| parameter.schema.get("enum").and_then(Value::as_array).into_iter().flatten())
         .filter_map(Value::as_str)
         .collect();
-    let mut look = |path: &str, said: &str| {
+    let mut look = |path: &str, said: &str, hint: &str| {
         let mut told = BTreeSet::new();
         for name in quoted(said).filter(|name| !known.contains(name) && !words.contains(name)) {
             if let (Some(meant), true) =
@@ -329,13 +276,13 @@ fn other_names(
                 find(
                     Lint::OtherName,
                     path,
-                    format!("the description speaks of `{name}`, and there is `{meant}`"),
+                    format!("the description speaks of `{name}`, and there is `{meant}`{hint}"),
                 );
             }
         }
     };
-    look("", definition.description());
+    look("", definition.description(), hints.other_name_of_tool);
     for parameter in parameters {
-        look(&parameter.path, parameter.description());
+        look(&parameter.path, parameter.description(), hints.other_name_of_parameter);
     }
 }

@@ -1,0 +1,189 @@
+//! Traces, by the OpenTelemetry conventions for generative AI.
+//!
+//! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. A run is `invoke_agent`, a request `chat`, and the call
+//! of a tool `execute_tool`; the `turn` between them is ours. The name of a span there is in `otel.name`, since the names of
+//! `tracing` are fixed. Content is recorded only if the application asks for it. The exporter is the application's.
+//!
+//! Fields of `tracing` are numbers, booleans and text. Counts are signed, because exporters write unsigned ones as text. Lists
+//! (`string[]`) and structures (`any`) are recorded as JSON; the conventions allow JSON for structures, and an exporter has to turn
+//! lists into lists, as `examples/otel` does.
+
+mod content;
+mod provider;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::Span;
+use tracing::field::Empty;
+
+use super::assistant::Config;
+use crate::args::Coercions;
+use crate::message::{AssistantMessage, Message, ToolCall, Usage};
+use crate::model::{ModelInfo, ModelRequest, Thinking};
+use crate::tool::trace;
+use crate::{Tool, ToolContext, ToolOutcome};
+use provider::provider_name;
+
+/// The span of a run.
+pub(super) fn run_span(info: &ModelInfo, run_id: &str, session_id: Option<&str>) -> Span {
+    tracing::info_span!(
+        "invoke_agent",
+        otel.kind = "internal",
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.provider.name = provider_name(info),
+        gen_ai.request.model = info.model,
+        gen_ai.conversation.id = session_id,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_write.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
+        agent.run.id = run_id,
+        agent.run.stop = Empty,
+        error.r#type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// Records how the run ended.
+pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
+    record_usage(span, usage);
+    span.record("agent.run.stop", stop);
+    if is_error {
+        trace::fail(span, stop);
+    }
+}
+
+/// Records the tokens, unless none were reported. The parts of a sum are recorded where there are any.
+fn record_usage(span: &Span, usage: &Usage) {
+    if usage.is_empty() {
+        return;
+    }
+    span.record("gen_ai.usage.input_tokens", signed(usage.input));
+    span.record("gen_ai.usage.output_tokens", signed(usage.output));
+    for (name, tokens) in [
+        ("gen_ai.usage.cache_read.input_tokens", usage.cache_read),
+        ("gen_ai.usage.cache_write.input_tokens", usage.cache_write),
+        ("gen_ai.usage.reasoning.output_tokens", usage.reasoning),
+    ] {
+        if tokens > 0 {
+            span.record(name, signed(tokens));
+        }
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The span of a turn: a request and the calls of its reply.
+pub(super) fn turn_span(turn: u32) -> Span {
+    tracing::info_span!(
+        "turn",
+        otel.name = %format_args!("turn {turn}"),
+        otel.kind = "internal",
+        agent.turn = i64::from(turn),
+    )
+}
+
+/// The span of a request. Every request is streamed.
+pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id: Option<&str>) -> Span {
+    let stop = Some(&request.stop).filter(|stop| !stop.is_empty()).map(|stop| json_text(stop));
+    let level = request.thinking.filter(|level| !matches!(level, Thinking::Budget(_)));
+    tracing::info_span!(
+        "chat",
+        otel.name = %format_args!("chat {}", info.model),
+        otel.kind = "client",
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = provider_name(info),
+        gen_ai.request.model = info.model,
+        server.address = info.server_address,
+        server.port = info.server_port.map(i64::from),
+        gen_ai.conversation.id = session_id,
+        gen_ai.request.stream = true,
+        gen_ai.request.max_tokens = request.max_tokens.map(signed),
+        gen_ai.request.temperature = request.temperature,
+        gen_ai.request.top_p = request.top_p,
+        gen_ai.request.stop_sequences = stop,
+        gen_ai.request.reasoning.level = level.map(|level| level.to_string()),
+        gen_ai.output.r#type = request.output.is_some().then_some("json"),
+        gen_ai.response.id = Empty,
+        gen_ai.response.model = Empty,
+        gen_ai.response.finish_reasons = Empty,
+        gen_ai.response.time_to_first_chunk = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_write.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.system_instructions = Empty,
+        gen_ai.tool.definitions = Empty,
+        gen_ai.input.messages = Empty,
+        gen_ai.output.messages = Empty,
+        error.r#type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+fn json_text(list: &[impl serde::Serialize]) -> String {
+    serde_json::to_string(list).unwrap_or_default()
+}
+
+/// Records the reply, or why there is none, and how long its first piece took.
+pub(super) fn end_request(
+    span: &Span,
+    reply: &AssistantMessage,
+    error: Option<&str>,
+    first_piece: Option<Duration>,
+) {
+    if span.is_disabled() {
+        return;
+    }
+    let reason = if error.is_some() { "error" } else { content::finish_reason(&reply.stop_reason) };
+    span.record("gen_ai.response.finish_reasons", json_text(&[reason]));
+    span.record("gen_ai.response.id", reply.response_id.as_deref());
+    let model = reply.response_model.as_deref().unwrap_or(&reply.model);
+    span.record("gen_ai.response.model", Some(model).filter(|model| !model.is_empty()));
+    span.record("gen_ai.response.time_to_first_chunk", first_piece.map(|took| took.as_secs_f64()));
+    record_usage(span, &reply.usage);
+    if let Some(error) = error {
+        trace::fail(span, error);
+    }
+}
+
+/// Records the request without secret arguments, for an application that captures content.
+pub(super) fn tell_input(span: &Span, config: &Config, request: &ModelRequest) {
+    let Some(capture) = &config.capture else { return };
+    if span.is_disabled() {
+        return;
+    }
+    let secrets = config.secrets();
+    let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
+    let messages = content::input(messages.iter().map(|message| &**message));
+    let system = request.system.as_deref().map(content::instructions);
+    span.record("gen_ai.system_instructions", system.and_then(|system| capture.json(&system)));
+    span.record("gen_ai.input.messages", capture.json(&messages));
+    if !request.tools.is_empty() || !request.managed_tools.is_empty() {
+        span.record("gen_ai.tool.definitions", capture.json(&content::definitions(request)));
+    }
+}
+
+/// Records the reply without secret arguments, for an application that captures content.
+pub(super) fn tell_output(span: &Span, config: &Config, reply: &AssistantMessage) {
+    let Some(capture) = &config.capture else { return };
+    if span.is_disabled() {
+        return;
+    }
+    let reply: Arc<Message> = config.secrets().shown(&Arc::new(reply.clone().into()));
+    span.record("gen_ai.output.messages", capture.json(&content::output(&reply)));
+}
+
+/// A call that ended before its body could run has a span too, with what was wrong.
+pub(super) fn refused(tool: Option<&dyn Tool>, call: &ToolCall, reply: &ToolOutcome, cx: &ToolContext) {
+    let span = trace::call_span(tool.map_or("unknown", |tool| tool.definition().name()), &call.id);
+    match tool {
+        Some(tool) => trace::end_call(&span, tool, call.args.text(), reply, &Coercions::default(), cx),
+        None => trace::end_span(&span, reply),
+    }
+}
