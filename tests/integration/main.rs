@@ -51,6 +51,7 @@ mod mcp_support;
 mod messages;
 mod models;
 mod panics;
+mod programs;
 mod proof_formats;
 mod proof_schemas;
 mod proof_slips;
