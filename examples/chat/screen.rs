@@ -4,7 +4,7 @@
 //! are redrawn each time, each truncated to the width so that their number is known.
 
 use crate::look::{Kind, Look, fit, fit_end, harmless, width, width_of};
-use crate::wrap::{Fences, last_word, wrapped};
+use crate::wrap::{self, Fences, first_row, wrapped};
 use std::io::{self, Write};
 
 /// Where a run is shown.
@@ -104,9 +104,17 @@ impl<W: Write> Screen<W> {
         }
         frame.push_str(&std::mem::take(&mut self.finished));
         let most = self.rows.saturating_sub(1).max(1);
-        // Of a line of code that is longer than a row, its end is seen while it grows.
-        let growing = (!self.row.is_empty()).then(|| self.painted(&fit_end(&self.row, self.room())));
-        let rows: Vec<String> = growing.into_iter().chain(self.below.iter().cloned()).collect();
+        let growing = if self.row.is_empty() {
+            Vec::new()
+        } else if self.fences.is_open() {
+            // Of a line of code that is longer than a row, its end is seen while it grows.
+            vec![fit_end(&self.row, self.room())]
+        } else {
+            // A word that does not fit any more stands in a row of its own until it is known how long it is.
+            wrap::rows(&self.row, self.room())
+        };
+        let growing = growing.iter().map(|row| self.painted(row));
+        let rows: Vec<String> = growing.chain(self.below.iter().cloned()).collect();
         // The end is what matters: what is typed stands there.
         let shown = &rows[rows.len().saturating_sub(most)..];
         frame.push_str(&shown.join("\r\n"));
@@ -145,37 +153,47 @@ impl<W: Write> Screen<W> {
 
     /// The line of the row is whole.
     fn finish_line(&mut self) {
+        let is_code = self.fences.is_open();
         // A fence is shorter than a row.
         if !std::mem::take(&mut self.is_continued) {
             self.fences.is_code(&self.row);
         }
+        if !is_code {
+            self.break_rows(true);
+        }
         self.finish_row();
     }
 
-    /// The row is full. The word that does not fit goes to the next one.
-    fn break_row(&mut self, next: char) {
-        let rest = self.row.split_off(last_word(&self.row, next));
-        self.row.truncate(self.row.trim_end().len());
-        self.finish_row();
-        self.is_continued = true;
-        self.row_width = width(&rest);
-        self.row = rest;
+    /// Finishes the rows that are full. A word that does not fit goes to the next one.
+    fn break_rows(&mut self, is_whole: bool) {
+        while let Some(end) = first_row(&self.row, self.room(), is_whole) {
+            let rest = self.row.split_off(end).trim_start_matches(' ').to_owned();
+            self.row.truncate(self.row.trim_end().len());
+            self.finish_row();
+            self.is_continued = true;
+            self.row_width = width(&rest);
+            self.row = rest;
+        }
     }
 
     fn push(&mut self, c: char) {
         if c == '\n' {
             return self.finish_line();
         }
-        let wide = width_of(c);
-        let room = if self.fences.is_open() { CODE } else { self.room() };
-        if self.row_width + wide > room && !self.row.is_empty() {
-            self.break_row(c);
-            if c == ' ' {
-                return;
-            }
+        // A space at the begin of a further row is the one between two words.
+        if c == ' ' && self.row.is_empty() && self.is_continued {
+            return;
         }
         self.row.push(c);
-        self.row_width += wide;
+        self.row_width += width_of(c);
+        if self.fences.is_open() {
+            if self.row_width > CODE {
+                self.finish_row();
+                self.is_continued = true;
+            }
+        } else if self.row_width > self.room() {
+            self.break_rows(false);
+        }
     }
 }
 
@@ -198,7 +216,7 @@ impl<W: Write> Show for Screen<W> {
 
     fn end_text(&mut self) {
         if !self.row.is_empty() {
-            self.finish_row();
+            self.finish_line();
             self.is_stale = true;
         }
         self.is_open = false;
@@ -314,7 +332,7 @@ mod tests {
         assert_eq!(said("\n\na\n\n  b"), "a\r\n\r\n  b\r\n");
         assert_eq!(said("日本語日本語"), "日本語日本\r\n語\r\n");
         assert_eq!(shown(1, &[(Kind::Said, "ab 日")]), "a\r\nb\r\n日\r\n");
-        assert_eq!(said("one twoandthree"), "one\r\ntwoandthre\r\ne\r\n");
+        assert_eq!(said("one twoandthree"), "one twoand\r\nthree\r\n");
         assert_eq!(said("a verylong b"), "a verylong\r\nb\r\n");
         assert_eq!(said("日 verylong b"), "日\r\nverylong b\r\n");
         assert_eq!(shown(11, &[(Kind::Said, "one two th"), (Kind::Said, "ree")]), "one two\r\nthree\r\n");

@@ -201,20 +201,23 @@ fn read(file: &mut File) -> io::Result<Found> {
         if read == 0 {
             return Ok(found);
         }
+        // First: an object of no known kind is a message too, of a later version.
+        if let Some(model) = model_of(&line) {
+            found.model = Some(model);
+            continue;
+        }
         match serde_json::from_slice::<Message>(&line) {
             Ok(message) => found.messages.push(Arc::new(message)),
             Err(_) if line.trim_ascii().is_empty() => {}
-            Err(_) => match model_of(&line) {
-                Some(model) => found.model = Some(model),
-                None => found.unreadable += 1,
-            },
+            Err(_) => found.unreadable += 1,
         }
     }
 }
 
 /// The model that a line names, if it is such a line.
 fn model_of(line: &[u8]) -> Option<String> {
-    let line: Value = serde_json::from_slice(line).ok()?;
+    // Messages may be long: most are not parsed twice.
+    let line: Value = (line.len() < 1_000).then(|| serde_json::from_slice(line).ok())??;
     Some(line.as_object().filter(|line| line.len() == 1)?.get(MODEL)?.as_str()?.to_owned())
 }
 

@@ -10,7 +10,7 @@ fn may_break(row: &str, at: usize) -> bool {
 }
 
 /// Where the last word of a row that is full begins: the length of the row if the row may end here, or if it has one word alone.
-pub(crate) fn last_word(row: &str, next: char) -> usize {
+fn last_word(row: &str, next: char) -> usize {
     // A wide character begins a word of its own, unless it is joined to the one before.
     let is_joined = row.ends_with('\u{200d}');
     if next == ' ' || width_of(next) == 2 && !is_joined {
@@ -18,6 +18,26 @@ pub(crate) fn last_word(row: &str, next: char) -> usize {
     }
     let at = (1..=row.len()).rev().find(|at| row.is_char_boundary(*at) && may_break(row, *at)).unwrap_or(0);
     if row[..at].trim().is_empty() { row.len() } else { at }
+}
+
+/// Where the first row of a text ends that does not fit into one: before a word that fits into the next row, and inside of a word that is
+/// longer. None for a text that fits, and for one that may go on (`is_whole` is false) until its last word is known.
+pub(crate) fn first_row(text: &str, columns: usize, is_whole: bool) -> Option<usize> {
+    let mut used = 0;
+    let mut cells = text.char_indices();
+    let (full, next) = cells.find(|(at, c)| {
+        used += width_of(*c);
+        used > columns && *at > 0
+    })?;
+    let word = last_word(&text[..full], next);
+    let end = (full..text.len())
+        .find(|at| text.is_char_boundary(*at) && (text[*at..].starts_with(' ') || may_break(text, *at)));
+    let is_long = width(&text[word..end.unwrap_or(text.len())]) > columns;
+    match end {
+        _ if is_long => Some(full),
+        None if !is_whole && word < full => None,
+        _ => Some(word),
+    }
 }
 
 /// Knows which lines are code: those between two fences, and the fences themselves.
@@ -68,14 +88,9 @@ pub(crate) fn rows(line: &str, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut row: String = cells[..start].iter().map(|(paint, _)| *paint).collect();
     while start < cells.len() {
-        let mut used = indent.len();
-        let fitting = cells[start..].iter().take_while(|(_, c)| {
-            used += width_of(*c);
-            used <= columns
-        });
-        let full = start + fitting.count().max(1);
-        let text: String = cells[start..full].iter().map(|(_, c)| c).collect();
-        let kept = cells.get(full).map_or(&*text, |(_, next)| &text[..last_word(&text, *next)]);
+        // As much as decides about one row: lines may be very long.
+        let text: String = cells[start..].iter().take(4 * columns + 16).map(|(_, c)| c).collect();
+        let kept = first_row(&text, columns - indent.len(), true).map_or(&*text, |end| &text[..end]);
         let shown = start + kept.trim_end().chars().count();
         let end = start + kept.chars().count();
         // Spaces between two rows are left out, but not how they are painted.
@@ -151,7 +166,8 @@ mod tests {
             ("bound-less things", 12, &["bound-less", "things"]),
             ("one two", 7, &["one two"]),
             ("", 5, &[""]),
-            ("see abcdefghijkl end", 8, &["see", "abcdefgh", "ijkl end"]),
+            ("see abcdefghijkl end", 8, &["see abcd", "efghijkl", "end"]),
+            ("see abcdefgh end", 8, &["see", "abcdefgh", "end"]),
             ("a  b", 1, &["a", "b"]),
             ("          ", 4, &[""]),
             ("          deep", 9, &["   deep"]),
@@ -198,6 +214,28 @@ mod tests {
                 "end".to_owned()
             ]
         );
+    }
+
+    #[test]
+    fn a_very_long_line_takes_no_longer_than_it_is() {
+        let long = rows(&"word ".repeat(200_000), 50);
+        assert_eq!((long.len(), long[0].len()), (20_000, 49));
+        assert_eq!(rows(&"x".repeat(200_000), 50).len(), 4_000);
+    }
+
+    #[test]
+    fn a_word_that_grows_is_waited_for() {
+        for (text, whole, growing) in [
+            ("one two", None, None),
+            ("one two th", Some(8), None),
+            ("one two three", Some(8), None),
+            ("one two three ", Some(8), Some(8)),
+            ("one two threeandfour", Some(9), Some(9)),
+            ("one two   ", Some(9), Some(9)),
+            ("日本 日本日", Some(13), Some(13)),
+        ] {
+            assert_eq!((first_row(text, 9, true), first_row(text, 9, false)), (whole, growing), "{text}");
+        }
     }
 
     #[test]

@@ -216,8 +216,10 @@ fn exit_and_quit_end_the_chat() {
         chat.send(word);
         chat.send("\r");
         chat.wait_for("commands wait for the answer");
-        chat.wait_for("2 seconds of work are done");
-        chat.wait_until(|screen| screen.contents().trim_end().ends_with(&format!("› {word}")));
+        chat.wait_until(|screen| {
+            let screen = screen.contents();
+            screen.contains("2 turns · ") && screen.trim_end().ends_with(&format!("› {word}"))
+        });
         chat.send("\r");
         let status = chat.end();
         assert!(status.success(), "{word}: {status}");
