@@ -13,8 +13,8 @@
 //! goes to standard output and everything else to standard error, and the exit code is 1 if there is no answer. Terminals that can only
 //! print, and systems other than Unix, work line by line.
 //!
-//! A session is a file with one message per line, and a line for the model that it is continued with. `--log` writes requests and responses as they go over the wire, and the messages of MCP
-//! servers, without keys and tokens. Arguments that a tool marks as secret are hidden on the screen and in the log, but not in a session,
+//! A session is a file with one message per line, and a line for the model that it is continued with. `--log` writes requests and
+//! responses as they go over the wire, and the messages of MCP servers, without keys and tokens. Arguments that a tool marks as secret are hidden on the screen and in the log, but not in a session,
 //! because the model needs its own calls to continue. Only their owner can read the files of sessions, log and history (mode 0600 on Unix).
 //!
 //! | file | contents |

@@ -51,21 +51,16 @@ impl Fences {
     /// Whether this line is code. Lines are given one after the other.
     pub(crate) fn is_code(&mut self, line: &str) -> bool {
         let line = line.trim();
-        match self.open {
-            Some(fence) => {
-                if line.starts_with(fence) && line.trim_start_matches(&fence[..1]).is_empty() {
-                    self.open = None;
-                }
-                true
+        if let Some(fence) = self.open {
+            if line.starts_with(fence) && line.trim_start_matches(&fence[..1]).is_empty() {
+                self.open = None;
             }
-            None => {
-                // Between the marks of code inside of a line, the line goes on.
-                let is_fence =
-                    |fence: &&str| line.strip_prefix(*fence).is_some_and(|info| !info.contains('`'));
-                self.open = ["```", "~~~"].into_iter().find(is_fence);
-                self.open.is_some()
-            }
+            return true;
         }
+        // Between the marks of code inside of a line, the line goes on.
+        let is_fence = |fence: &&str| line.strip_prefix(*fence).is_some_and(|info| !info.contains('`'));
+        self.open = ["```", "~~~"].into_iter().find(is_fence);
+        self.open.is_some()
     }
 
     /// Whether a fence is open.

@@ -1,4 +1,4 @@
-//! Our client against servers from npm and PyPI: `tests/programs/servers.json` lists them with their calls.
+//! Our client against servers from npm and the Python index: `tests/programs/servers.json` lists them with their calls.
 //!
 //! `.ci/programs` installs them and sets `AGENT_PROGRAMS` to the folder. A call that must be refused is refused before it is sent.
 
@@ -111,24 +111,19 @@ async fn serve(server: &ForeignServer, places: &Places, port: u16) -> Result<Run
 async fn use_it(server: &ForeignServer, places: &Places, port: u16) -> Result<String, String> {
     let begun = Instant::now();
     let mut running = None;
-    let config = match &server.url {
-        Some(url) => {
-            running = Some(serve(server, places, port).await?);
-            ClientConfig::http(places.filled(url))
-        }
-        None => {
-            let words = places.all(&server.command);
-            let config = ClientConfig::command(&words[0]).args(&words[1..]);
-            let config = server
-                .env
-                .iter()
-                .fold(config, |config, (name, value)| config.env(name, places.filled(value)));
-            // Files that a server writes for its user are not those of whoever runs the test.
-            let config = config.env("HOME", places.filled("{work}"));
-            match &server.folder {
-                Some(folder) => config.folder(places.filled(folder)),
-                None => config,
-            }
+    let config = if let Some(url) = &server.url {
+        running = Some(serve(server, places, port).await?);
+        ClientConfig::http(places.filled(url))
+    } else {
+        let words = places.all(&server.command);
+        let config = ClientConfig::command(&words[0]).args(&words[1..]);
+        let config =
+            server.env.iter().fold(config, |config, (name, value)| config.env(name, places.filled(value)));
+        // Files that a server writes for its user are not those of whoever runs the test.
+        let config = config.env("HOME", places.filled("{work}"));
+        match &server.folder {
+            Some(folder) => config.folder(places.filled(folder)),
+            None => config,
         }
     };
     let sent = Arc::new(AtomicUsize::new(0));

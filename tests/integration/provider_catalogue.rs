@@ -4,7 +4,7 @@ use std::process::Command;
 
 use agent::json;
 use agent::model::{Model as _, StepCx, Thinking};
-use agent::provider::http::HttpOptions;
+use agent::provider::http::{HttpModel, HttpOptions};
 use agent::provider::{Catalogue, ModelEntry, ModelFacts, Prices, ProviderEntry, openai::OpenAiChat};
 use std::time::Duration;
 
@@ -240,5 +240,15 @@ async fn a_model_has_timeouts_and_retries_of_its_own() {
     for (name, requests) in [("ollama/large", 1), ("ollama/small", 4)] {
         catalogue.model(name).unwrap().call(&StepCx::new(), &hi()).await.unwrap_err();
         assert_eq!(server.requests().len(), requests, "{name}");
+    }
+    // The same through the builder that is given the catalogue; what the builder sets itself counts more.
+    for (options, requests) in [(None, 7), (Some(HttpOptions::default().with_max_retries(0)), 8)] {
+        let builder = HttpModel::builder("ollama/small").catalogue(catalogue.clone());
+        let builder = match options {
+            Some(options) => builder.options(options),
+            None => builder,
+        };
+        builder.build().unwrap().call(&StepCx::new(), &hi()).await.unwrap_err();
+        assert_eq!(server.requests().len(), requests);
     }
 }
