@@ -14,6 +14,7 @@ usage: chat [options] [question]
        echo question | chat [options] [more of it]
 
   --model NAME           provider/model, such as anthropic/claude-sonnet-5 or ollama/qwen3; or `demo`.
+                         Else the one that the session was made with.
                          Else the first of ANTHROPIC_DEFAULT_MODEL, OPENAI_DEFAULT_MODEL, GEMINI_DEFAULT_MODEL, ….
                          Else the built-in demo model, which is no language model.
   --mcp [NAME=]URL       also use the tools of an MCP server over HTTP; with a name, NAME_MCP_TOKEN is its bearer token

@@ -46,6 +46,8 @@ pub(crate) struct Chat {
     system: Option<String>,
     thinking: Option<Thinking>,
     has_tools: bool,
+    /// Whether the command line names the model: then no session changes it.
+    is_model_given: bool,
 }
 
 impl Chat {
@@ -63,8 +65,13 @@ impl Chat {
                 Some(Log::open(path).map_err(|error| usage(format!("--log {}: {error}", path.display())))?)
             }
         };
-        let chosen = models::choose(args.model.as_deref(), log.as_ref()).map_err(Refused::Usage)?;
         let home = Home::find();
+        let is_known = |name: &String| Session::exists(&home, name).map_err(usage);
+        // The model of a session that is kept is in its file. No file is made for a model that cannot be had.
+        let mut chosen = None;
+        if args.model.is_some() || !args.session.as_ref().map_or(Ok(false), is_known)? {
+            chosen = Some(models::choose(args.model.as_deref(), log.as_ref()).map_err(Refused::Usage)?);
+        }
         let (session, conversation) = match &args.session {
             None => (None, Conversation::new()),
             Some(name) => {
@@ -72,6 +79,10 @@ impl Chat {
                 notes.extend(note);
                 (Some(session), conversation)
             }
+        };
+        let chosen = match chosen {
+            Some(chosen) => chosen,
+            None => resumed(session.as_ref(), log.as_ref()).map_err(Refused::Usage)?,
         };
         let configs = args.mcp.iter().map(|given| servers::config(given)).collect::<Result<Vec<_>, _>>();
         let clients =
@@ -112,6 +123,7 @@ impl Chat {
             system: args.system.clone(),
             thinking: args.thinking,
             has_tools: !args.no_tools,
+            is_model_given: args.model.is_some(),
         };
         if let Some(allowed) = args.allow.iter().find(|allowed| !chat.has_tool_like(allowed)) {
             let known = chat.assistant.registry().names().collect::<Vec<_>>().join(", ");
@@ -147,10 +159,11 @@ impl Chat {
     /// Goes on with another model; what was said stays.
     pub(crate) fn switch(&mut self, name: &str) -> Result<(), Box<dyn Error>> {
         let chosen = models::choose(Some(name), self.log.as_ref())?;
-        self.rebuild(chosen, self.assistant.messages())
+        self.rebuild(chosen, self.assistant.messages())?;
+        Ok(self.keep()?)
     }
 
-    /// Goes on with a session that is kept.
+    /// Goes on with a session that is kept, and with its model.
     pub(crate) fn load(&mut self, name: &str) -> Result<Option<String>, Box<dyn Error>> {
         if !Session::exists(&self.home, name)? {
             let known = self.home.sessions();
@@ -162,7 +175,13 @@ impl Chat {
             return Err(format!("there is no session {name}; {known}").into());
         }
         let (session, conversation, note) = Session::open(&self.home, name)?;
-        self.rebuild(self.chosen.clone(), conversation)?;
+        let is_same = session.model.as_ref().is_none_or(|model| *model == self.chosen.name);
+        let chosen = if is_same || self.is_model_given {
+            self.chosen.clone()
+        } else {
+            resumed(Some(&session), self.log.as_ref())?
+        };
+        self.rebuild(chosen, conversation)?;
         self.session = Some(session);
         Ok(note)
     }
@@ -191,7 +210,7 @@ impl Chat {
     /// Writes down what is new, where the chat has a session.
     pub(crate) fn keep(&mut self) -> std::io::Result<()> {
         let conversation = self.assistant.messages();
-        self.session.as_mut().map_or(Ok(()), |session| session.keep(&conversation))
+        self.session.as_mut().map_or(Ok(()), |session| session.keep(&conversation, &self.chosen.name))
     }
 
     /// A call as the model sent it.
@@ -238,6 +257,21 @@ impl Chat {
     pub(crate) async fn close(&self) {
         for client in &self.clients {
             client.close().await;
+        }
+    }
+}
+
+/// The model that a session goes on with: the one that its file names, or the usual one.
+fn resumed(session: Option<&Session>, log: Option<&Log>) -> Result<Chosen, Box<dyn Error>> {
+    let Some((session, model)) = session.and_then(|session| Some((session, session.model.as_ref()?))) else {
+        return models::choose(None, log);
+    };
+    let because = format!("session {} was made with it", session.name);
+    match models::choose(Some(model), log) {
+        Ok(chosen) => Ok(Chosen { because: Some(because), ..chosen }),
+        Err(error) => {
+            Err(format!("session {} was made with {model}, which cannot be had: {error}", session.name)
+                .into())
         }
     }
 }

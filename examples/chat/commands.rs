@@ -18,7 +18,7 @@ const COMMANDS: [(&str, &str, &str); 9] = [
     ("/save", "[NAME]", "keep the conversation under a name, from now on"),
     ("/load", "[NAME]", "go on with a conversation that is kept; without a name, a list"),
     ("/new", "", "begin an empty conversation"),
-    ("/quit", "", "leave; so do Ctrl-D, and Ctrl-C twice"),
+    ("/quit", "", "leave; so do `exit`, `quit`, Ctrl-D, and Ctrl-C twice"),
 ];
 
 /// The names alone.
@@ -36,6 +36,11 @@ Alt-Enter, or \\ at the end, begins another line.
 While an answer is on its way, what you type is heard between two turns of the
 model, and the chat says when. Ctrl-C stops the answer, twice ends the chat.
 Secret arguments are hidden here and in the log; the file of a session has them.";
+
+/// Whether a line is a word that ends the chat: people who come from a shell write it without a slash.
+pub(crate) fn is_farewell(line: &str) -> bool {
+    ["exit", "quit"].contains(&line.trim())
+}
 
 /// Whether the chat goes on.
 #[derive(Debug, PartialEq, Eq)]
@@ -204,8 +209,10 @@ fn save(chat: &mut Chat, name: Option<&str>) -> Result<Vec<String>, Box<dyn Erro
 }
 
 fn load(chat: &mut Chat, name: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let before = chat.chosen.name.clone();
     let note = chat.load(name)?;
-    Ok(note.into_iter().chain([chat.summary()]).chain(last(chat)).collect())
+    let model = (chat.chosen.name != before).then(|| format!("{} answers from now on", chat.title()));
+    Ok(note.into_iter().chain(model).chain([chat.summary()]).chain(last(chat)).collect())
 }
 
 fn sessions(chat: &Chat) -> Vec<String> {

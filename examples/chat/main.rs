@@ -13,15 +13,15 @@
 //! goes to standard output and everything else to standard error, and the exit code is 1 if there is no answer. Terminals that can only
 //! print, and systems other than Unix, work line by line.
 //!
-//! A session is a file with one message per line. `--log` writes requests and responses as they go over the wire, and the messages of MCP
-//! servers, without keys and tokens. Arguments that a tool marks as secret are hidden on the screen and in the log, but not in a session,
+//! A session is a file with one message per line, and a line for the model that it is continued with. `--log` writes requests and
+//! responses as they go over the wire, and the messages of MCP servers, without keys and tokens. Arguments that a tool marks as secret are hidden on the screen and in the log, but not in a session,
 //! because the model needs its own calls to continue. Only their owner can read the files of sessions, log and history (mode 0600 on Unix).
 //!
 //! | file | contents |
 //! | --- | --- |
 //! | `args` `servers` `models` | the command line, MCP servers, the model |
 //! | `chat` `turn` `commands` | the assistant and its state, one prompt and its answer, slash commands |
-//! | `tell` `screen` `look` `pager` | events in words, rows of the terminal, colors, paging |
+//! | `tell` `screen` `wrap` `look` `pager` | events in words, rows of the terminal, line breaks, colors, paging |
 //! | `prompt` `keys` `desk` | the input line, keys during a run, approvals |
 //! | `terminal` `signals` | the state of the terminal, signals |
 //! | `sessions` `traffic` `secrets` | saved conversations, the log, hidden arguments |
@@ -49,6 +49,7 @@ mod terminal;
 mod tests;
 mod traffic;
 mod turn;
+mod wrap;
 
 use args::Args;
 use chat::{Chat, Refused};
@@ -81,7 +82,9 @@ async fn main() -> ExitCode {
 
 /// To standard error, if anybody reads it.
 fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let lines = [text.to_owned()];
+    let lines = if io::stderr().is_terminal() { pager::fitted(&lines) } else { lines.to_vec() };
+    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 async fn run() -> Result<ExitCode, Box<dyn Error>> {
@@ -199,7 +202,7 @@ async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box
             Line::Interrupt if interrupted => return Ok(ExitCode::SUCCESS),
             Line::Interrupt => {
                 interrupted = true;
-                writeln!(io::stdout(), "{}", chat.look.paint(Kind::Dim, turn::ONCE_MORE))?;
+                pager::page(chat.look, &[chat.look.paint(Kind::Dim, turn::ONCE_MORE)]).await?;
                 continue;
             }
         };
@@ -207,6 +210,9 @@ async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box
         let said = text.trim();
         if said.is_empty() {
             continue;
+        }
+        if commands::is_farewell(said) {
+            return Ok(ExitCode::SUCCESS);
         }
         if said.starts_with('/') {
             if commands::run(chat, said).await? == Next::Quit {
@@ -240,16 +246,12 @@ async fn ask(chat: &mut Chat, prompt: &mut Prompt, said: String) -> Result<After
 
 /// Who is there, with what.
 fn greet(chat: &Chat) -> io::Result<()> {
-    let (look, mut out) = (chat.look, io::stdout().lock());
-    writeln!(out, "{}", look.paint(Kind::Bold, &chat.title()))?;
-    if let Some(because) = &chat.chosen.because {
-        writeln!(out, "{}", look.paint(Kind::Dim, &format!("({because})")))?;
-    }
-    writeln!(out, "{}", look.paint(Kind::Dim, &chat.summary()))?;
+    let look = chat.look;
+    let because = chat.chosen.because.iter().map(|because| look.paint(Kind::Dim, &format!("({because})")));
     let hint = "/help lists commands · typing while it works steers · Ctrl-C stops, twice ends";
-    writeln!(out, "{}", look.paint(Kind::Dim, hint))?;
-    for line in commands::last(chat) {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out)
+    let mut lines = vec![look.paint(Kind::Bold, &chat.title())];
+    lines.extend(because);
+    lines.extend([chat.summary().as_str(), hint].map(|line| look.paint(Kind::Dim, line)));
+    lines.extend(commands::last(chat));
+    writeln!(io::stdout().lock(), "{}\n", pager::fitted(&lines).join("\n"))
 }

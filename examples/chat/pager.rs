@@ -5,10 +5,24 @@ use crate::look::{Kind, Look, is_dumb, is_interactive};
 use crate::screen::rows_of;
 use crate::signals;
 use crate::terminal::{self, Keys};
+use crate::wrap::{unpainted, wrapped};
 use std::io::{self, Write as _};
+
+/// Lines as rows that fit the terminal: broken between words, with the last column free. A terminal that can only print breaks them as
+/// it does.
+pub(crate) fn fitted(lines: &[String]) -> Vec<String> {
+    if is_dumb() {
+        return lines.to_vec();
+    }
+    // A terminal that says nothing is taken for a usual one.
+    let columns = Some(usize::from(terminal::size().0)).filter(|columns| *columns > 0).unwrap_or(80);
+    wrapped(lines, columns.saturating_sub(1).max(1))
+}
 
 /// Prints lines; where they are more than fit, a page at a time.
 pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
+    let fitted = if is_interactive() { fitted(lines) } else { lines.to_vec() };
+    let lines = &*fitted;
     let (columns, rows) = terminal::size();
     let (columns, height) = (usize::from(columns).max(1), usize::from(rows).saturating_sub(2));
     let heights: Vec<usize> = lines.iter().map(|line| rows_of(&unpainted(line), columns)).collect();
@@ -64,26 +78,4 @@ pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// A line without its colours.
-fn unpainted(line: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = line;
-    while let Some((text, after)) = rest.split_once("\x1b[") {
-        plain.push_str(text);
-        rest = after.split_once('m').map_or("", |(_, rest)| rest);
-    }
-    plain + rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colours_have_no_width() {
-        let painted = Look { has_colours: true }.paint(Kind::Bad, "red");
-        assert_eq!(unpainted(&format!("a {painted} b")), "a red b");
-    }
 }

@@ -3,7 +3,8 @@
 //! Finished output is printed once and scrolls away like any other. The rows below (the growing row, a spinner for each call, the input line)
 //! are redrawn each time, each truncated to the width so that their number is known.
 
-use crate::look::{Kind, Look, fit, harmless, width, width_of};
+use crate::look::{Kind, Look, fit, fit_end, harmless, width, width_of};
+use crate::wrap::{self, Fences, first_row, wrapped};
 use std::io::{self, Write};
 
 /// Where a run is shown.
@@ -15,6 +16,9 @@ pub(crate) trait Show {
     /// A line of its own, painted already.
     fn line(&mut self, line: &str);
 }
+
+/// A line of code is kept whole up to this number of characters, so that the terminal alone breaks it, and it can be copied.
+const CODE: usize = 4096;
 
 /// Stands before each row of what a model thinks, so that it is told apart without colours too.
 const MARGIN: &str = "┆ ";
@@ -30,6 +34,9 @@ pub(crate) struct Screen<W> {
     /// The row that grows.
     row: String,
     row_width: usize,
+    /// Whether the line that the row belongs to has rows above it.
+    is_continued: bool,
+    fences: Fences,
     kind: Kind,
     /// Whether a text has begun.
     is_open: bool,
@@ -50,6 +57,8 @@ impl<W: Write> Screen<W> {
             finished: String::new(),
             row: String::new(),
             row_width: 0,
+            is_continued: false,
+            fences: Fences::default(),
             kind: Kind::Said,
             is_open: false,
             below: Vec::new(),
@@ -95,8 +104,17 @@ impl<W: Write> Screen<W> {
         }
         frame.push_str(&std::mem::take(&mut self.finished));
         let most = self.rows.saturating_sub(1).max(1);
-        let growing = (!self.row.is_empty()).then(|| self.painted_row());
-        let rows: Vec<String> = growing.into_iter().chain(self.below.iter().cloned()).collect();
+        let growing = if self.row.is_empty() {
+            Vec::new()
+        } else if self.fences.is_open() {
+            // Of a line of code that is longer than a row, its end is seen while it grows.
+            vec![fit_end(&self.row, self.room())]
+        } else {
+            // A word that does not fit any more stands in a row of its own until it is known how long it is.
+            wrap::rows(&self.row, self.room())
+        };
+        let growing = growing.iter().map(|row| self.painted(row));
+        let rows: Vec<String> = growing.chain(self.below.iter().cloned()).collect();
         // The end is what matters: what is typed stands there.
         let shown = &rows[rows.len().saturating_sub(most)..];
         frame.push_str(&shown.join("\r\n"));
@@ -115,9 +133,9 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    fn painted_row(&self) -> String {
+    fn painted(&self, row: &str) -> String {
         let margin = if self.kind == Kind::Dim { MARGIN } else { "" };
-        self.look.paint(self.kind, &format!("{margin}{}", self.row))
+        self.look.paint(self.kind, &format!("{margin}{row}"))
     }
 
     fn room(&self) -> usize {
@@ -126,39 +144,56 @@ impl<W: Write> Screen<W> {
     }
 
     fn finish_row(&mut self) {
-        let row = self.painted_row();
+        let row = self.painted(&self.row);
         self.finished.push_str(&row);
         self.finished.push_str("\r\n");
         self.row.clear();
         self.row_width = 0;
     }
 
-    /// The row is full. The word that does not fit goes to the next one, unless that would leave half of the row empty.
-    fn break_row(&mut self, is_between_words: bool) {
-        let word = self.row.rfind(' ').map_or(self.row.len(), |at| at + 1);
-        let is_indented = self.row[..word].trim().is_empty();
-        let is_long = width(&self.row[word..]) > self.room() / 2;
-        let at = if is_between_words || is_indented || is_long { self.row.len() } else { word };
-        let rest = self.row.split_off(at);
-        self.row.truncate(self.row.trim_end().len());
+    /// The line of the row is whole.
+    fn finish_line(&mut self) {
+        let is_code = self.fences.is_open();
+        // A fence is shorter than a row.
+        if !std::mem::take(&mut self.is_continued) {
+            self.fences.is_code(&self.row);
+        }
+        if !is_code {
+            self.break_rows(true);
+        }
         self.finish_row();
-        self.row_width = width(&rest);
-        self.row = rest;
+    }
+
+    /// Finishes the rows that are full. A word that does not fit goes to the next one.
+    fn break_rows(&mut self, is_whole: bool) {
+        while let Some(end) = first_row(&self.row, self.room(), is_whole) {
+            let rest = self.row.split_off(end).trim_start_matches(' ').to_owned();
+            self.row.truncate(self.row.trim_end().len());
+            self.finish_row();
+            self.is_continued = true;
+            self.row_width = width(&rest);
+            self.row = rest;
+        }
     }
 
     fn push(&mut self, c: char) {
         if c == '\n' {
-            return self.finish_row();
+            return self.finish_line();
         }
-        let wide = width_of(c);
-        if self.row_width + wide > self.room() && !self.row.is_empty() {
-            self.break_row(c == ' ');
-            if c == ' ' {
-                return;
-            }
+        // A space at the begin of a further row is the one between two words.
+        if c == ' ' && self.row.is_empty() && self.is_continued {
+            return;
         }
         self.row.push(c);
-        self.row_width += wide;
+        self.row_width += width_of(c);
+        if self.fences.is_open() {
+            if self.row_width > CODE {
+                self.finish_row();
+                self.is_continued = true;
+            }
+        } else if self.row_width > self.room() {
+            self.break_rows(false);
+        }
     }
 }
 
@@ -181,16 +216,20 @@ impl<W: Write> Show for Screen<W> {
 
     fn end_text(&mut self) {
         if !self.row.is_empty() {
-            self.finish_row();
+            self.finish_line();
             self.is_stale = true;
         }
         self.is_open = false;
+        // What comes next is another text, whose code has fences of its own.
+        (self.is_continued, self.fences) = (false, Fences::default());
     }
 
     fn line(&mut self, line: &str) {
         self.end_text();
-        self.finished.push_str(&line.replace('\n', "\r\n"));
-        self.finished.push_str("\r\n");
+        for row in wrapped(&[line.to_owned()], self.columns()) {
+            self.finished.push_str(&row);
+            self.finished.push_str("\r\n");
+        }
         self.is_stale = true;
     }
 }
@@ -293,7 +332,46 @@ mod tests {
         assert_eq!(said("\n\na\n\n  b"), "a\r\n\r\n  b\r\n");
         assert_eq!(said("日本語日本語"), "日本語日本\r\n語\r\n");
         assert_eq!(shown(1, &[(Kind::Said, "ab 日")]), "a\r\nb\r\n日\r\n");
+        assert_eq!(said("one twoandthree"), "one twoand\r\nthree\r\n");
+        assert_eq!(said("a verylong b"), "a verylong\r\nb\r\n");
+        assert_eq!(said("日 verylong b"), "日\r\nverylong b\r\n");
         assert_eq!(shown(11, &[(Kind::Said, "one two th"), (Kind::Said, "ree")]), "one two\r\nthree\r\n");
+    }
+
+    #[test]
+    fn lines_and_code_are_broken_as_they_may_be() {
+        let mut out = Vec::new();
+        let mut screen = Screen::new(&mut out, Look { has_colours: false }, (11, 5));
+        screen.line("✗ an error of words\nof two lines");
+        // Piece by piece, as it streams.
+        for c in "```\nlet sum = one + two;\n```\nthat was the code".chars() {
+            screen.text(Kind::Said, c.encode_utf8(&mut [0; 4]));
+        }
+        screen.text(Kind::Said, "\n```\nopen and too long");
+        screen.draw().unwrap();
+        // Another text begins outside of the code.
+        screen.end_text();
+        screen.text(Kind::Said, "another text");
+        screen.close().unwrap();
+        let text = String::from_utf8(out).unwrap().replace("…and too long", "").replace("\r\x1b[J", "");
+        let rows: Vec<&str> = text.split("\r\n").collect();
+        let expected = [
+            "✗ an error",
+            "of words",
+            "of two",
+            "lines",
+            "```",
+            "let sum = one + two;",
+            "```",
+            "that was",
+            "the code",
+            "```",
+            "… too longopen and too long",
+            "another",
+            "text",
+            "",
+        ];
+        assert_eq!(rows, expected);
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Saved conversations: one file each, one message per line, written as messages become final.
+//! Saved conversations: one file each, one message per line, written as messages become final. A line with a model's name says with
+//! which model the conversation goes on; the last one counts.
 //!
 //! This uses files instead of the library's `SqlStore`, which compiles a database and is meant for runs that must survive a crash in the
 //! middle of a call. Here a person is watching.
 
 use agent::message::{Conversation, Message};
+use agent::{Value, json};
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+/// The key of a line that names the model.
+const MODEL: &str = "model";
 /// A line longer than this is no message.
 const LONGEST: u64 = 256 << 20;
 
@@ -77,6 +81,8 @@ pub(crate) struct Session {
     pub(crate) name: String,
     path: PathBuf,
     file: File,
+    /// The model that the conversation goes on with, as the file says.
+    pub(crate) model: Option<String>,
     /// The messages that are in the file.
     written: Vec<Arc<Message>>,
     /// How the file was left, unless somebody else writes to it.
@@ -94,10 +100,10 @@ impl Session {
             make_private(folder)?;
         }
         let mut file = private().read(true).append(true).create(true).open(&path)?;
-        let (messages, unreadable) =
+        let Found { messages, model, unreadable } =
             read(&mut file).map_err(|error| format!("{}: {error}", path.display()))?;
         let left = stamp(&path)?;
-        let mut session = Self { name: name.to_owned(), path, file, written: messages, left };
+        let mut session = Self { name: name.to_owned(), path, file, model, written: messages, left };
         let conversation: Conversation = session.written.iter().cloned().collect();
         let note = (unreadable > 0).then(|| {
             // The lines stay in the file: whoever wrote them may be able to read them.
@@ -133,15 +139,16 @@ impl Session {
         Ok(())
     }
 
-    /// Writes what is new in the conversation; all of it where it is another one than the file has.
+    /// Writes what is new in the conversation, and the model that it goes on with; all of it where it is another one than the file has.
     ///
     /// # Errors
     /// The file cannot be written, or somebody else went on with it.
-    pub(crate) fn keep(&mut self, conversation: &Conversation) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, conversation: &Conversation, model: &str) -> io::Result<()> {
         let messages = conversation.shared();
         let same =
             self.written.iter().zip(messages).all(|(one, other)| Arc::ptr_eq(one, other) || one == other);
-        if same && self.written.len() == messages.len() {
+        let has_model = self.model.as_deref() == Some(model);
+        if same && self.written.len() == messages.len() && has_model {
             return Ok(());
         }
         if stamp(&self.path)? != self.left {
@@ -153,6 +160,9 @@ impl Session {
         let is_longer = same && messages.len() >= self.written.len();
         let from = if is_longer { self.written.len() } else { 0 };
         let mut lines = String::new();
+        if !(is_longer && has_model) {
+            lines = format!("{}\n", json!({ MODEL: model }));
+        }
         for message in &messages[from..] {
             lines.push_str(&serde_json::to_string(&**message)?);
             lines.push('\n');
@@ -168,26 +178,47 @@ impl Session {
             self.left = stamp(&self.path)?;
         }
         self.written = messages.to_vec();
+        self.model = Some(model.to_owned());
         Ok(())
     }
 }
 
-/// The messages of a file, and how many lines are none.
-fn read(file: &mut File) -> io::Result<(Vec<Arc<Message>>, u64)> {
-    let (mut messages, mut unreadable) = (Vec::new(), 0);
+/// What a file has.
+#[derive(Default)]
+struct Found {
+    messages: Vec<Arc<Message>>,
+    model: Option<String>,
+    /// How many lines are neither a message nor a model.
+    unreadable: u64,
+}
+
+fn read(file: &mut File) -> io::Result<Found> {
+    let mut found = Found::default();
     let mut reader = BufReader::new(file);
     loop {
         let mut line = Vec::new();
         let read = io::Read::take(&mut reader, LONGEST).read_until(b'\n', &mut line)?;
         if read == 0 {
-            return Ok((messages, unreadable));
+            return Ok(found);
+        }
+        // First: an object of no known kind is a message too, of a later version.
+        if let Some(model) = model_of(&line) {
+            found.model = Some(model);
+            continue;
         }
         match serde_json::from_slice::<Message>(&line) {
-            Ok(message) => messages.push(Arc::new(message)),
+            Ok(message) => found.messages.push(Arc::new(message)),
             Err(_) if line.trim_ascii().is_empty() => {}
-            Err(_) => unreadable += 1,
+            Err(_) => found.unreadable += 1,
         }
     }
+}
+
+/// The model that a line names, if it is such a line.
+fn model_of(line: &[u8]) -> Option<String> {
+    // Messages may be long: most are not parsed twice.
+    let line: Value = (line.len() < 1_000).then(|| serde_json::from_slice(line).ok())??;
+    Some(line.as_object().filter(|line| line.len() == 1)?.get(MODEL)?.as_str()?.to_owned())
 }
 
 /// Opens files that others cannot read.
@@ -221,18 +252,40 @@ mod tests {
         let (mut session, mut conversation, _) = Session::open(&home, "ann").unwrap();
         for text in ["one", "two\nlines"] {
             conversation.push(Message::user(text));
-            session.keep(&conversation).unwrap();
+            session.keep(&conversation, "demo").unwrap();
         }
         let (mut again, read, note) = Session::open(&home, "ann").unwrap();
         assert_eq!((read == conversation, note), (true, None));
         // Another conversation takes its place.
         let other = Conversation::from_iter([Message::user("else")]);
-        again.keep(&other).unwrap();
+        again.keep(&other, "demo").unwrap();
         assert_eq!(Session::open(&home, "ann").unwrap().1, other);
         // Who had it open notices.
         conversation.push(Message::user("three"));
-        assert!(session.keep(&conversation).unwrap_err().to_string().contains("somebody else"));
+        assert!(session.keep(&conversation, "demo").unwrap_err().to_string().contains("somebody else"));
         assert_eq!(home.sessions(), ["ann"]);
+        fs::remove_dir_all(&home.0).unwrap();
+    }
+
+    #[test]
+    fn the_model_is_kept_too() {
+        let home = home("model");
+        let (mut session, mut conversation, _) = Session::open(&home, "a").unwrap();
+        assert_eq!(session.model, None);
+        for (text, model) in [("one", "demo"), ("two", "demo"), ("three", "acme/large")] {
+            conversation.push(Message::user(text));
+            session.keep(&conversation, model).unwrap();
+        }
+        // It may change while nothing is said.
+        session.keep(&conversation, "acme/small").unwrap();
+        session.keep(&conversation, "acme/small").unwrap();
+        let (mut again, read, note) = Session::open(&home, "a").unwrap();
+        assert_eq!((read, note, again.model.as_deref()), (conversation, None, Some("acme/small")));
+        assert_eq!(fs::read_to_string(&again.path).unwrap().lines().count(), 6);
+        // A file that is written anew has it as well.
+        again.keep(&Conversation::from_iter([Message::user("else")]), "acme/small").unwrap();
+        let (again, read, _) = Session::open(&home, "a").unwrap();
+        assert_eq!((read.len(), again.model.as_deref()), (1, Some("acme/small")));
         fs::remove_dir_all(&home.0).unwrap();
     }
 
@@ -241,13 +294,13 @@ mod tests {
         let home = home("broken");
         let (mut session, mut conversation, _) = Session::open(&home, "a").unwrap();
         conversation.push(Message::user("one"));
-        session.keep(&conversation).unwrap();
+        session.keep(&conversation, "demo").unwrap();
         session.append("{\"role\": \"assis").unwrap();
         let (mut again, read, note) = Session::open(&home, "a").unwrap();
         assert_eq!(read, conversation);
         assert!(note.unwrap().starts_with("1 line of session a"));
         conversation.push(Message::user("two"));
-        again.keep(&conversation).unwrap();
+        again.keep(&conversation, "demo").unwrap();
         assert_eq!(Session::open(&home, "a").unwrap().1.len(), 2);
         fs::remove_dir_all(&home.0).unwrap();
     }

@@ -1,6 +1,7 @@
 //! One prompt and its answer.
 
 use crate::chat::Chat;
+use crate::commands::is_farewell;
 use crate::keys::{Key, Person, Typed};
 use crate::look::{Kind, one_line};
 use crate::prompt::Prompt;
@@ -150,7 +151,7 @@ fn interrupt(chat: &Chat, person: &mut Person) {
 
 /// Says something to the run that goes on.
 fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, screen: &mut impl Show) {
-    if text.starts_with('/') {
+    if text.starts_with('/') || is_farewell(&text) {
         screen
             .line(&chat.look.paint(Kind::Dim, "commands wait for the answer: it stands at the prompt then"));
         typed.text = text;

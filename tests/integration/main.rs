@@ -53,6 +53,7 @@ mod mcp_support;
 mod messages;
 mod models;
 mod panics;
+mod programs;
 mod proof_formats;
 mod proof_schemas;
 mod proof_slips;

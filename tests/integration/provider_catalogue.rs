@@ -2,9 +2,11 @@
 
 use std::process::Command;
 
-use agent::model::{Model as _, StepCx};
-use agent::provider::http::HttpOptions;
-use agent::provider::{Catalogue, ModelFacts, Prices};
+use agent::json;
+use agent::model::{Model as _, StepCx, Thinking};
+use agent::provider::http::{HttpModel, HttpOptions};
+use agent::provider::{Catalogue, ModelEntry, ModelFacts, Prices, ProviderEntry, openai::OpenAiChat};
+use std::time::Duration;
 
 use crate::provider_support::*;
 
@@ -82,6 +84,11 @@ async fn in_a_process_with_variables() {
     assert!(catalogue.model("openai/gpt-5").is_ok());
     let named = agent::model("openai/gpt-5").unwrap();
     assert_eq!(named.info().model, "gpt-5");
+    // So does the address of one model, which the other server never hears of.
+    let elsewhere = Server::new([answer(200, &[], CHAT)]).await;
+    let entry = ModelEntry::default().with_base_url(format!("{}/v1", elsewhere.url));
+    let model = Catalogue::default().with_model("openai/own", entry).model("openai/own").unwrap();
+    assert_eq!(model.call(&StepCx::new(), &hi()).await.unwrap().text(), "Hello");
 }
 
 /// Said once, for every model of a program; and a handle that is passed on, no global.
@@ -118,4 +125,130 @@ fn what_a_reply_cost_is_known_where_the_price_is() {
     let own = ModelFacts::default().with_prices(Prices::new(1.0, 1.0));
     let catalogue = Catalogue::default().with_model("anthropic/claude-opus-5-5", own);
     assert_eq!(catalogue.facts("anthropic/claude-opus-5-5").unwrap().prices, Some(Prices::new(1.0, 1.0)));
+}
+
+#[tokio::test]
+async fn a_model_has_an_address_and_headers_of_its_own() {
+    let shared = Server::new([answer(200, &[], CHAT)]).await;
+    let own = Server::new([answer(200, &[], CHAT)]).await;
+    let acme = ProviderEntry::new("acme", OpenAiChat::default())
+        .with_base_url(format!("{}/v1", shared.url))
+        .with_header("x-team", "of the provider")
+        .with_header("x-region", "eu")
+        .without_key();
+    let large = ModelEntry::default()
+        .with_base_url(format!("{}/large/v1", own.url))
+        .with_header("X-Team", "of the model")
+        .with_header("x-size", "large");
+    let catalogue = Catalogue::default().with_provider(acme).with_model("acme/large", large);
+    for name in ["acme/small", "acme/large"] {
+        catalogue.model(name).unwrap().call(&StepCx::new(), &hi()).await.unwrap();
+    }
+    let built = catalogue.builder("acme/large").header("x-team", "of the builder").build().unwrap();
+    built.call(&StepCx::new(), &hi()).await.unwrap();
+
+    let small = shared.requests().remove(0).to_lowercase();
+    assert!(small.contains("x-team: of the provider") && !small.contains("x-size"), "{small}");
+    let large: Vec<String> = own.requests().iter().map(|request| request.to_lowercase()).collect();
+    assert!(large[0].starts_with("post /large/v1/chat/completions"), "{}", large[0]);
+    for (request, team) in large.iter().zip(["of the model", "of the builder"]) {
+        assert_eq!(request.matches("x-team").count(), 1, "{request}");
+        for header in [&*format!("x-team: {team}"), "x-region: eu", "x-size: large"] {
+            assert!(request.contains(header), "no {header} in {request}");
+        }
+    }
+    // What is at another address than the provider's own may not keep to a schema.
+    let openai = |entry| Catalogue::default().with_key("openai", "k").with_model("openai/gpt-5", entry);
+    let native =
+        |catalogue: Catalogue| catalogue.model("openai/gpt-5").unwrap().info().capabilities.native_output;
+    assert!(native(openai(ModelEntry::default())));
+    assert!(!native(openai(ModelEntry::default().with_base_url(&own.url))));
+}
+
+#[tokio::test]
+async fn secret_headers_of_a_model_are_never_shown() {
+    let echo = r#"{"error": {"message": "no such token: s3cret-of-the-gateway"}}"#;
+    let server = Server::new([answer(401, &[], echo)]).await;
+    let entry = ModelEntry::default()
+        .with_base_url(format!("{}/v1?key=s3cret-of-the-address", server.url))
+        .with_header("x-gateway-token", "s3cret-of-the-gateway");
+    let shown = format!("{entry:?}");
+    let catalogue = Catalogue::default().with_model("ollama/own", entry);
+    let model = catalogue.model("ollama/own").unwrap();
+    let error = model.call(&StepCx::new(), &hi()).await.unwrap_err();
+    assert!(error.is_auth(), "{error:?}");
+    assert!(server.requests()[0].contains("s3cret-of-the-gateway"));
+    let shown = format!("{shown} {catalogue:?} {model:?} {error:?} {error} {:?}", error.body());
+    assert!(!shown.contains("s3cret"), "{shown}");
+    let bad = ModelEntry::default().with_base_url("ftp://ann:s3cret@host/x?key=s3cret");
+    let error = Catalogue::default().with_model("ollama/own", bad).model("ollama/own").unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+}
+
+/// The limit of a reply is a limit where the application set it. What is known of a model is not.
+#[tokio::test]
+async fn the_configured_limits_of_a_model_hold() {
+    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let entry = |facts: ModelFacts| ModelEntry::from(facts).with_base_url(format!("{}/v1", server.url));
+    let limited = entry(ModelFacts::default().with_max_output(100).with_context_window(2_000));
+    let unlimited = entry(ModelFacts::default());
+    let catalogue = Catalogue::default()
+        .with_key("openai", "k")
+        .with_model("ollama/limited", limited)
+        .with_model("ollama/unlimited", unlimited)
+        .with_model("openai/gpt-4o", ModelEntry::default().with_base_url(format!("{}/v1", server.url)));
+    assert_eq!(catalogue.facts("ollama/limited").unwrap().context_window, Some(2_000));
+    assert!(catalogue.facts("openai/gpt-4o").unwrap().max_output.is_some(), "an address changes no facts");
+    for (name, asked) in [
+        ("ollama/limited", None),
+        ("ollama/limited", Some(5_000)),
+        ("ollama/limited", Some(50)),
+        ("ollama/unlimited", Some(5_000)),
+        ("openai/gpt-4o", None),
+    ] {
+        let mut request = hi();
+        request.max_tokens = asked;
+        catalogue.model(name).unwrap().call(&StepCx::new(), &request).await.unwrap();
+    }
+    let sent = |request: &String| {
+        let body: agent::Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+        body.get("max_tokens").or_else(|| body.get("max_completion_tokens")).cloned()
+    };
+    let sent: Vec<_> = server.requests().iter().map(sent).collect();
+    assert_eq!(sent, [Some(json!(100)), Some(json!(100)), Some(json!(50)), Some(json!(5_000)), None]);
+
+    // A budget that does not fit is an error before the request, as where the request itself sets the limit.
+    let facts = ModelFacts::default().with_max_output(2_000);
+    let catalogue =
+        Catalogue::default().with_key("anthropic", "k").with_model("anthropic/claude-sonnet-4-5", facts);
+    let request = hi().with_thinking(Thinking::Budget(4_000));
+    let model = catalogue.model("anthropic/claude-sonnet-4-5").unwrap();
+    let error = model.call(&StepCx::new(), &request).await.unwrap_err();
+    assert!(error.to_string().contains("does not fit into max_tokens 2000"), "{error}");
+}
+
+#[tokio::test]
+async fn a_model_has_timeouts_and_retries_of_its_own() {
+    let server = Server::new([answer(500, &[], "{}")]).await;
+    let mut hasty = HttpOptions::default().with_max_retries(2);
+    hasty.first_delay = Duration::from_millis(1);
+    let entry = ModelEntry::default().with_base_url(format!("{}/v1", server.url));
+    let catalogue = Catalogue::default()
+        .with_options(hasty)
+        .with_model("ollama/small", entry.clone())
+        .with_model("ollama/large", entry.with_options(HttpOptions::default().with_max_retries(0)));
+    for (name, requests) in [("ollama/large", 1), ("ollama/small", 4)] {
+        catalogue.model(name).unwrap().call(&StepCx::new(), &hi()).await.unwrap_err();
+        assert_eq!(server.requests().len(), requests, "{name}");
+    }
+    // The same through the builder that is given the catalogue; what the builder sets itself counts more.
+    for (options, requests) in [(None, 7), (Some(HttpOptions::default().with_max_retries(0)), 8)] {
+        let builder = HttpModel::builder("ollama/small").catalogue(catalogue.clone());
+        let builder = match options {
+            Some(options) => builder.options(options),
+            None => builder,
+        };
+        builder.build().unwrap().call(&StepCx::new(), &hi()).await.unwrap_err();
+        assert_eq!(server.requests().len(), requests);
+    }
 }

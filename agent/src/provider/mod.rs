@@ -75,7 +75,9 @@ mod unknown;
 mod weight;
 
 #[cfg(feature = "http")]
-pub use catalogue::{Catalogue, LongRequest, ModelFacts, Prices, ProviderEntry, protocol, protocols};
+pub use catalogue::{
+    Catalogue, LongRequest, ModelEntry, ModelFacts, Prices, ProviderEntry, protocol, protocols,
+};
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "http")]

@@ -72,7 +72,8 @@ fn everything_stays_when_another_model_answers() {
     assert!(chat.screen().contains("500 paid to Ann (not really)"), "{}", chat.screen());
     chat.quit();
     let kept = std::fs::read_to_string(home.0.join("sessions/s.jsonl")).unwrap();
-    assert_eq!(kept.lines().count(), 14, "{kept}");
+    // The model, and what was said.
+    assert_eq!(kept.lines().count(), 1 + 14, "{kept}");
 }
 
 #[test]
@@ -148,6 +149,83 @@ fn a_session_is_kept_and_gone_on_with() {
     chat.ask("/load");
     assert!(chat.screen().contains("  trip") && chat.screen().contains("  other"), "{}", chat.screen());
     chat.quit();
+}
+
+/// A session of another model: a server that nobody asks.
+fn made_with(home: &Folder, name: &str, model: &str) {
+    let folder = home.0.join("sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let said = r#"{"role":"user","content":[{"type":"text","text":"hello"}]}"#;
+    std::fs::write(folder.join(format!("{name}.jsonl")), format!("{{\"model\":\"{model}\"}}\n{said}\n"))
+        .unwrap();
+}
+
+#[test]
+fn a_session_goes_on_with_its_model() {
+    let home = Folder::new();
+    made_with(&home, "trip", "ollama/qwen3");
+    made_with(&home, "secret", "anthropic/claude-sonnet-5");
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
+    let screen = chat.screen();
+    assert!(screen.starts_with("ollama/qwen3\n(session trip was made with it)"), "{screen}");
+    assert!(screen.contains("session trip (1 message)"), "{screen}");
+    // Another model is remembered at once.
+    chat.ask("/model ollama/gemma3");
+    chat.quit();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
+    assert!(chat.screen().starts_with("ollama/gemma3\n"), "{}", chat.screen());
+    chat.quit();
+    // The command line goes before it.
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip", "--model", "demo"]));
+    assert!(chat.screen().starts_with("demo — "), "{}", chat.screen());
+    chat.ask("think");
+    chat.quit();
+    // A session that is loaded brings its model along, unless it cannot be had.
+    made_with(&home, "other", "ollama/qwen3");
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
+    assert!(chat.screen().starts_with("demo — "), "{}", chat.screen());
+    chat.ask("/load other");
+    assert!(chat.screen().contains("ollama/qwen3 answers from now on"), "{}", chat.screen());
+    chat.ask("/load secret");
+    let refused = "✗ session secret was made with anthropic/claude-sonnet-5, which cannot be had: `anthropic` needs a key";
+    assert!(chat.screen().contains(refused), "{}", chat.screen());
+    chat.ask("/model");
+    assert!(
+        chat.screen().contains("ollama/qwen3 (because session other was made with it)"),
+        "{}",
+        chat.screen()
+    );
+    chat.quit();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--model", "demo"]));
+    chat.ask("/load other");
+    assert!(!chat.screen().contains("answers from now on"), "{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
+fn exit_and_quit_end_the_chat() {
+    let home = Folder::new();
+    for word in ["exit", "quit"] {
+        let chat = Terminal::at_prompt(Start::new(&home, &["--session", word]));
+        // In a sentence they are words like others.
+        chat.ask(&format!("{word} now"));
+        assert!(chat.screen().contains("I am the demo model"), "{}", chat.screen());
+        // While an answer is on its way it is no message to the model, and waits at the prompt.
+        chat.say("slow work for 2 seconds");
+        chat.wait_for_sign("working 0/2");
+        chat.send(word);
+        chat.send("\r");
+        chat.wait_for("commands wait for the answer");
+        chat.wait_until(|screen| {
+            let screen = screen.contents();
+            screen.contains("2 turns · ") && screen.trim_end().ends_with(&format!("› {word}"))
+        });
+        chat.send("\r");
+        let status = chat.end();
+        assert!(status.success(), "{word}: {status}");
+        let kept = std::fs::read_to_string(home.0.join(format!("sessions/{word}.jsonl"))).unwrap();
+        assert!(!kept.contains(&format!("\"{word}\"")), "{kept}");
+    }
 }
 
 #[test]

@@ -131,8 +131,33 @@ fn a_session_goes_on_from_pipe_to_pipe() {
         let (code, _, notes) = run_in(&home, &["--session", "p", question], b"");
         assert_eq!(code, Some(0), "{notes}");
         let kept = std::fs::read_to_string(home.0.join("sessions/p.jsonl")).unwrap();
-        assert_eq!(kept.lines().count(), messages);
+        // And the model.
+        assert_eq!(kept.lines().count(), 1 + messages);
     }
+}
+
+#[test]
+fn a_session_whose_model_cannot_be_had_is_refused_in_one_line() {
+    let home = Folder::new();
+    let folder = home.0.join("sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let kept = "{\"model\":\"anthropic/claude-sonnet-5\"}\n";
+    std::fs::write(folder.join("p.jsonl"), kept).unwrap();
+    let (code, answer, notes) = run_in(&home, &["--session", "p", "think"], b"");
+    assert_eq!((code, answer.as_str()), (Some(2), ""), "{notes}");
+    assert!(
+        notes.starts_with(
+            "chat: session p was made with anthropic/claude-sonnet-5, which cannot be had: `anthropic` needs a key"
+        ),
+        "{notes}"
+    );
+    assert!(notes.contains("--model demo") && notes.lines().count() == 1, "{notes}");
+    assert_eq!(std::fs::read_to_string(folder.join("p.jsonl")).unwrap(), kept);
+    let (code, _, notes) = run_in(&home, &["--session", "p", "--model", "demo", "think"], b"");
+    assert_eq!(code, Some(0), "{notes}");
+    // A model that cannot be had makes no session.
+    let (code, ..) = run_in(&home, &["--session", "q", "--model", "anthropic/claude-sonnet-5", "think"], b"");
+    assert_eq!((code, folder.join("q.jsonl").exists()), (Some(2), false));
 }
 
 #[test]
@@ -147,5 +172,6 @@ fn an_interrupt_ends_it_and_keeps_what_was_said() {
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let kept = std::fs::read_to_string(home.0.join("sessions/p.jsonl")).unwrap();
-    assert!(kept.starts_with(r#"{"role":"user""#), "{kept}");
+    let lines: Vec<&str> = kept.lines().collect();
+    assert!(lines[0] == r#"{"model":"demo"}"# && lines[1].starts_with(r#"{"role":"user""#), "{kept}");
 }

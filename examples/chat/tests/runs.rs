@@ -50,6 +50,39 @@ fn an_answer_streams_and_words_stay_whole() {
 }
 
 #[test]
+fn errors_lists_and_notes_are_broken_between_words() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &[]).size(200, 44));
+    for said in [
+        "/help",
+        "/tools",
+        "/model",
+        "/model opnai/x",
+        "/tools pay",
+        "weather for 99 days",
+        "fail",
+        "help",
+        "/show",
+    ] {
+        chat.ask(said);
+    }
+    chat.say("pay Ann 500");
+    chat.wait_for("always ›");
+    chat.say("edit");
+    chat.wait_for("arguments ›");
+    chat.send("\x15{\"to\": 5}\r");
+    chat.wait_for("does not take these");
+    chat.send("\x15\r");
+    chat.wait_for("always ›");
+    chat.say("no");
+    chat.wait_for_prompt();
+    // Rows that the terminal broke go on in the next one without a line end.
+    let broken = chat.broken_rows();
+    assert!(broken.is_empty(), "{broken:?} in\n{}", chat.screen());
+    chat.quit();
+}
+
+#[test]
 fn a_refused_call_is_shown_with_its_report_and_mended() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &[]));

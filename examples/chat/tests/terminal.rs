@@ -251,6 +251,15 @@ impl Terminal {
         screen.cell(row, column).is_some_and(look)
     }
 
+    /// Rows that the terminal broke, wherever they were full: all but those of the line editor.
+    pub(crate) fn broken_rows(&self) -> Vec<String> {
+        let seen = lock(&self.seen);
+        let screen = seen.parser.screen();
+        let rows = (0u16..).zip(screen.rows(0, screen.size().1.get()));
+        let broken = rows.filter(|(row, line)| screen.row_wrapped(*row) && !line.contains('›'));
+        broken.map(|(_, line)| line).collect()
+    }
+
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         self.pty.resize(pty_process::Size::new(rows, columns)).unwrap();
         lock(&self.seen).parser.screen_mut().set_size(nonzero(rows), nonzero(columns));

@@ -1,10 +1,12 @@
-//! The known providers, and facts about their models.
+//! The known providers, and the configuration of their models.
 
 mod entry;
 mod facts;
+mod model;
 
 pub use entry::ProviderEntry;
 pub use facts::{LongRequest, ModelFacts, Prices};
+pub use model::ModelEntry;
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +14,7 @@ use super::http::{ApiKey, BuildModelError, HttpClient, HttpModel, HttpModelBuild
 use super::{Protocol, UnknownModel};
 use crate::args::did_you_mean;
 
-/// The known providers, and facts about their models: one value for a whole program.
+/// The known providers, and the configuration of their models: one value for a whole program.
 ///
 /// By default it has the providers whose features are enabled, and with `openai` the servers that speak its protocol:
 /// `openrouter`, `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`, `zai`,
@@ -38,11 +40,12 @@ use crate::args::did_you_mean;
 /// # Names
 /// A model is named `provider/model`. A provider alone stands for its default model: the one that was
 /// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` beside
-/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless something else does.
+/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the [model's entry](ModelEntry) or
+/// its builder does.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
-    facts: Vec<(String, ModelFacts)>,
+    models: Vec<(String, ModelEntry)>,
     options: HttpOptions,
     client: Option<HttpClient>,
 }
@@ -50,7 +53,7 @@ pub struct Catalogue {
 /// What is compiled in. It never changes.
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
-    facts: Vec::new(),
+    models: Vec::new(),
     options: HttpOptions::default(),
     client: None,
 });
@@ -88,7 +91,8 @@ impl Catalogue {
         self
     }
 
-    /// Sets the facts about a model, `provider/model`, and replaces those known before.
+    /// Sets the configuration of a model, `provider/model`, and replaces what was known about it. [`ModelFacts`] alone are enough where
+    /// address, headers and timeouts are those of the provider.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};
@@ -97,10 +101,10 @@ impl Catalogue {
     /// let catalogue = Catalogue::default().with_model("acme/large-1", facts.clone());
     /// assert_eq!(catalogue.facts("acme/large-1"), Some(facts));
     /// ```
-    pub fn with_model(mut self, name: impl Into<String>, facts: ModelFacts) -> Self {
+    pub fn with_model(mut self, name: impl Into<String>, model: impl Into<ModelEntry>) -> Self {
         let name = name.into();
-        self.facts.retain(|(known, _)| *known != name);
-        self.facts.push((name, facts));
+        self.models.retain(|(known, _)| *known != name);
+        self.models.push((name, model.into()));
         self
     }
 
@@ -175,10 +179,14 @@ impl Catalogue {
     /// Returns a builder for a model, to set more, such as headers or another address. It uses the options and the client of the
     /// catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
-        let builder = HttpModel::builder(name).catalogue(self.clone()).options(self.options.clone());
+        HttpModel::builder(name).catalogue(self.clone())
+    }
+
+    /// Returns the client of a model without options of its own.
+    pub(super) fn client(&self) -> Result<HttpClient, BuildModelError> {
         match &self.client {
-            Some(client) => builder.client(client.clone()),
-            None => builder,
+            Some(client) => Ok(client.clone()),
+            None => HttpClient::new(self.options.clone()).map_err(BuildModelError::Client),
         }
     }
 
@@ -196,8 +204,12 @@ impl Catalogue {
     /// assert_eq!(facts.context_window, Some(400_000));
     /// ```
     pub fn facts(&self, name: &str) -> Option<ModelFacts> {
-        let given = self.facts.iter().find(|(known, _)| known == name).map(|(_, facts)| facts.clone());
-        given.or_else(|| facts::known(name))
+        self.configured(name).and_then(|model| model.facts.clone()).or_else(|| facts::known(name))
+    }
+
+    /// Returns the configuration of a model, if it has one of its own.
+    pub(super) fn configured(&self, name: &str) -> Option<&ModelEntry> {
+        self.models.iter().find(|(known, _)| known == name).map(|(_, model)| model)
     }
 
     /// Splits `provider/model` into the provider and the model.

@@ -43,6 +43,8 @@ pub struct HttpModel {
 pub(super) struct ModelEndpoint {
     pub(super) info: ModelInfo,
     pub(super) facts: Option<ModelFacts>,
+    /// The configured maximum number of tokens of a reply.
+    max_output: Option<u64>,
     pub(super) protocol: Arc<dyn Protocol>,
     pub(super) client: HttpClient,
     pub(super) base_url: String,
@@ -124,7 +126,7 @@ pub struct HttpModelBuilder {
     protocol: Option<Arc<dyn Protocol>>,
     base_url: Option<String>,
     headers: Vec<(String, String)>,
-    options: HttpOptions,
+    options: Option<HttpOptions>,
     client: Option<HttpClient>,
     capabilities: Option<Capabilities>,
 }
@@ -140,7 +142,7 @@ impl HttpModel {
             protocol: None,
             base_url: None,
             headers: Vec::new(),
-            options: HttpOptions::default(),
+            options: None,
             client: None,
             capabilities: None,
         }
@@ -155,7 +157,7 @@ impl HttpModel {
 }
 
 impl HttpModelBuilder {
-    /// Looks the name up in this catalogue, instead of the built-in one.
+    /// Looks the name up in this catalogue, instead of the built-in one, and uses its options and its client.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -207,7 +209,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets timeouts, retries, limits and listeners. If a [client](Self::client) is set, its options are used instead.
+    /// Sets timeouts, retries, limits and listeners, instead of those of the catalogue. If a [client](Self::client) is set, its
+    /// options are used instead.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -232,7 +235,7 @@ impl HttpModelBuilder {
     /// # #[cfg(not(feature = "openai"))] fn main() {}
     /// ```
     pub fn options(mut self, options: HttpOptions) -> Self {
-        self.options = options;
+        self.options = Some(options);
         self
     }
 
@@ -278,17 +281,22 @@ impl HttpModelBuilder {
                 .key()
                 .map_err(|variable| BuildModelError::NoKey { provider: name.clone(), variable })?,
         };
-        let client = match self.client {
-            Some(client) => client,
-            None => HttpClient::new(self.options).map_err(BuildModelError::Client)?,
+        let full_name = format!("{name}/{model}");
+        let configured = catalogue.configured(&full_name);
+        let options = self.options.or_else(|| configured.and_then(|model| model.options.clone()));
+        let client = match (self.client, options) {
+            (Some(client), _) => client,
+            (None, Some(options)) => HttpClient::new(options).map_err(BuildModelError::Client)?,
+            (None, None) => catalogue.client()?,
         };
+        let base_url = self.base_url.or_else(|| configured.and_then(|model| model.base_url.clone()));
         let by_name = protocol.capabilities(&model);
         let capabilities = self.capabilities.unwrap_or(Capabilities {
             // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it.
-            native_output: by_name.native_output && self.base_url.is_none(),
+            native_output: by_name.native_output && base_url.is_none(),
             ..by_name
         });
-        let base_url = match self.base_url {
+        let base_url = match base_url {
             Some(url) => url,
             None => provider
                 .base_url(&*protocol)
@@ -299,9 +307,12 @@ impl HttpModelBuilder {
         if !is_address {
             return Err(BuildModelError::BadAddress { url: shown_address(&base_url) });
         }
-        let facts = catalogue.facts(&format!("{name}/{model}"));
+        let facts = catalogue.facts(&full_name);
+        let max_output = configured.and_then(|model| model.facts.as_ref()).and_then(|facts| facts.max_output);
         let mut headers = provider.headers().to_vec();
-        for (name, value) in self.headers {
+        for (name, value) in
+            configured.into_iter().flat_map(|model| model.headers.clone()).chain(self.headers)
+        {
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             headers.push((name, value));
         }
@@ -316,7 +327,17 @@ impl HttpModelBuilder {
         };
         let (secret, headers): (Vec<_>, Vec<_>) = headers.into_iter().partition(|(name, _)| is_secret(name));
         let secret_headers = secret.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let inner = ModelEndpoint { info, facts, protocol, client, base_url, key, headers, secret_headers };
+        let inner = ModelEndpoint {
+            info,
+            facts,
+            max_output,
+            protocol,
+            client,
+            base_url,
+            key,
+            headers,
+            secret_headers,
+        };
         Ok(HttpModel { inner: Arc::new(inner) })
     }
 }
@@ -333,12 +354,24 @@ impl ModelEndpoint {
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
-        let mut http = self.protocol.encode(&self.info, &with_edit_notes(request))?;
+        let mut http = self.protocol.encode(&self.info, &self.limited(with_edit_notes(request)))?;
         http.headers.extend(self.headers.iter().cloned());
         if let Some(key) = &cx.key {
             http = http.with_header("idempotency-key", key.to_string());
         }
         Ok(http)
+    }
+
+    /// Returns the request with at most the configured number of tokens for the reply.
+    fn limited<'a>(&self, request: Cow<'a, ModelRequest>) -> Cow<'a, ModelRequest> {
+        match self.max_output {
+            Some(limit) if request.max_tokens.is_none_or(|tokens| tokens > limit) => {
+                let mut request = request.into_owned();
+                request.max_tokens = Some(limit);
+                Cow::Owned(request)
+            }
+            _ => request,
+        }
     }
 
     /// Returns the parts of the request that may be shown. `http` is the encoded request.
@@ -356,7 +389,7 @@ impl ModelEndpoint {
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
             // The encoder logged its warnings before.
-            let encode = || self.protocol.encode(&self.info, &with_edit_notes(&request));
+            let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.body.to_string())
         });
