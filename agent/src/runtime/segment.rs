@@ -213,7 +213,7 @@ pub(super) fn run(
             let tool = config.registry.get(&call.name)?;
             let checked = check(&**tool, &call.args, context.source()).ok()?;
             let key = CallKey::new(&config, &**tool, &call, &checked, &context);
-            let known = assistant.with_run(|_, rest| rest.cache.get(&key)).flatten();
+            let known = assistant.cache().get(&key);
             Some((key, known.map(|output| ToolReply::new(output).with_coercions(checked.coercions))))
         });
         let cache_key = match kept {
@@ -263,7 +263,7 @@ pub(super) fn run(
         let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
         keep_whole(&config, &assistant, &key, own, &mut end).await;
         if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
-            assistant.with_run(|_, rest| rest.cache.insert(key, output));
+            assistant.cache().insert(key, output);
         }
         end
     }

@@ -65,6 +65,7 @@ impl Stepwise {
         let wanted = [
             (config.spill.is_some(), "spill_results: its files are those of one machine"),
             (!config.preparers.is_empty(), "prepare_tools"),
+            (config.answer.is_some(), "request: an output schema, which is not checked step by step"),
             (
                 config.rules.steering != SteeringPolicy::AfterBatch,
                 "a steering policy other than `AfterBatch`",
@@ -78,6 +79,9 @@ impl Stepwise {
         ];
         let wanted: Vec<_> =
             wanted.into_iter().filter_map(|(is_wanted, what)| is_wanted.then_some(what)).collect();
+        if config.cache {
+            tracing::info!("durable runs keep no results: `cache_results` has no effect on them");
+        }
         if wanted.is_empty() {
             let model_timeout = Duration::from_secs(600);
             Ok(Self { config: config.clone(), conversation: assistant.messages(), model_timeout })
