@@ -94,6 +94,7 @@ mod spilled;
 mod store;
 mod store_cancel;
 mod store_faults;
+mod store_invoke;
 mod store_kill;
 mod store_session;
 mod store_support;

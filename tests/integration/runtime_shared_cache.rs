@@ -249,8 +249,9 @@ async fn tools_that_are_left_out_are_named_with_the_reason() {
     assert_eq!(left_out(&plain.cache_results().build().unwrap()), []);
     let count = || traces.events.lock().unwrap().len();
     let before = count();
-    Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).cache_results().build().unwrap())
-        .unwrap();
+    let _ =
+        Service::new(&Assistant::builder(ScriptedModel::new(["Hello!"])).cache_results().build().unwrap())
+            .unwrap();
     let events = traces.events.lock().unwrap();
     assert!(format!("{:?}", &events[before..]).contains("durable runs keep no results"), "{events:?}");
 }

@@ -46,6 +46,7 @@ pub use observe::{Metric, RequestMetric, ToolCallMetric};
 pub use output::{TypedOutput, TypedPrompt, TypedRun};
 pub use prompt::{Prompt, Run, RunOutput};
 pub use queue::{Delivery, NotDelivered, QueueMode, Receipt};
+pub use records::InvokeError;
 pub use turn_tools::TurnTools;
 
 #[cfg(feature = "durable-restate")]
