@@ -76,6 +76,7 @@ mod runtime_drivers;
 mod runtime_edits;
 mod runtime_faults;
 mod runtime_listeners;
+mod runtime_metadata;
 mod runtime_misbehaviour;
 mod runtime_models;
 mod runtime_observe;

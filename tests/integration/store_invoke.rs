@@ -172,7 +172,7 @@ async fn one_key_is_one_call() {
     assert_eq!(runs.count(), 2);
     for other in [book(3), call("read", "{}")] {
         let error = registry.invoke(&other, &keyed("order-2"), store.clone()).await.unwrap_err();
-        assert!(matches!(&error, InvokeError::KeyInUse { key } if key.to_string() == "order-2/1/tool/0"));
+        assert!(matches!(&error, InvokeError::KeyInUse { key, .. } if key.to_string() == "order-2/1/tool/0"));
         assert!(error.to_string().contains("belongs to another call"), "{error}");
     }
     assert_eq!(runs.count(), 2);
@@ -228,10 +228,9 @@ async fn a_call_that_is_stopped_has_an_end() {
     let store = MemoryStore::new();
     let registry = registry(&Arc::default());
     let waits = call("wait", "{}");
-    let dropped = tokio::time::timeout(
-        Duration::from_millis(50),
-        registry.invoke(&waits, &ToolContext::new(), store.clone()),
-    );
+    let cx = ToolContext::new();
+    let dropped =
+        tokio::time::timeout(Duration::from_millis(50), registry.invoke(&waits, &cx, store.clone()));
     assert!(dropped.await.is_err());
     for _ in 0..100 {
         if stored(&store).await[0].status != InvocationStatus::Pending {

@@ -120,7 +120,7 @@ impl Driver {
                     };
                 }
                 Ok(BeforeCall::Block { reason, control }) => {
-                    let outcome = ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason };
+                    let outcome = ToolOutcome::denied(DenialCode::BLOCKED, reason);
                     let mut end = CallEnd::new(outcome);
                     end.control = control;
                     end.signature =

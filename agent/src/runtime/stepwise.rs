@@ -358,7 +358,7 @@ impl Stepwise {
                     valid = checked(&*tool, &call.args)?;
                 }
                 BeforeCall::Block { reason, control } => {
-                    let mut end = ended(ToolOutcome::Denied { code: DenialCode::BLOCKED, message: reason });
+                    let mut end = ended(ToolOutcome::denied(DenialCode::BLOCKED, reason));
                     end.control = control;
                     end.signature =
                         guards.then(|| Signature::of(&call.name, &valid.value(&*tool, &call.args)));
