@@ -232,6 +232,7 @@ impl ModelInfo {
             ManagedTool::CodeExecution => self.capabilities.code_execution,
             ManagedTool::ImageGeneration => self.capabilities.image_generation,
             ManagedTool::Other { provider, .. } => *provider == self.provider,
+            ManagedTool::Unrendered(tool) => self.runs(tool),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What can be read of an assistant's configuration.
 
 use super::{Assistant, NotCached};
-use crate::model::{ModelInfo, Thinking};
+use crate::model::{ManagedTool, ModelInfo, Thinking};
 
 impl Assistant {
     /// Returns the identity of the model, and what it can do.
@@ -24,6 +24,11 @@ impl Assistant {
     /// Returns how much the model should think, or `None` if the provider decides. [`model`](Self::model) has an example.
     pub fn thinking(&self) -> Option<Thinking> {
         self.config().request.thinking
+    }
+
+    /// Returns the tools that the provider runs. [`ManagedTool::without_rendering`] has an example.
+    pub fn managed_tools(&self) -> &[ManagedTool] {
+        &self.config().request.managed_tools
     }
 
     /// Returns the tools whose results [`cache_results`](AssistantBuilder::cache_results) does not keep, each with the reason, in the order of

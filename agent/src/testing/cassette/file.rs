@@ -251,5 +251,5 @@ fn tool_json(tool: &ToolDefinition) -> Value {
 }
 
 fn managed_json(tool: &ManagedTool) -> Value {
-    format!("{tool:?}").into()
+    format!("{:?}", tool.as_requested()).into()
 }
