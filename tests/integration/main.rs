@@ -40,6 +40,7 @@ mod macro_support;
 mod macro_texts;
 mod macro_validate;
 mod macro_variants;
+mod macro_wrappers;
 mod mcp_client;
 mod mcp_connect;
 mod mcp_everything;

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{Message, OutcomeKind, Part};
 use agent::model::{ScriptedModel, reply};
-use agent::store::{InvocationQuery, InvocationStore, MemoryStore, SqlStore, Store};
+use agent::store::{InvocationQuery, MemoryStore, SqlStore, Store};
 use agent::{
     AfterCall, Assistant, AssistantBuilder, EventKind, FailureCode, IntoOutcome, Registry, RunStop,
     ToolContext, ToolError, ToolOutcome, ToolOutput, Value, json, message::ToolCall, tool, tools,
@@ -90,6 +91,17 @@ async fn metadata_of_a_call_is_kept_however_it_ends() {
         serde_json::to_value(&old).unwrap(),
         json!({"outcome": "failed", "code": "x", "message": "y"})
     );
+}
+
+#[tokio::test]
+async fn a_durable_run_and_its_replay_have_it() {
+    let assistant = Assistant::builder(model("failed")).tools(tools![act]).build().unwrap();
+    let durable = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "go"));
+    for _ in 0..2 {
+        let outcome = durable.play(None).await.unwrap().unwrap();
+        let result = outcome.messages.iter().find_map(|message| message.as_tool_result()).unwrap();
+        assert_eq!((&result.metadata, result.code.as_deref()), (&at(7), Some("broken")));
+    }
 }
 
 #[tokio::test]

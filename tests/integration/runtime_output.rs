@@ -1,7 +1,10 @@
 //! Answers with a JSON Schema that is known only at run time: checked and sent back like those of a type.
 
+use std::collections::BTreeMap;
+
 use agent::durable::Service;
 use agent::model::{Capabilities, ModelInfo, OutputSchema, ScriptedModel, Thinking, reply};
+use agent::schema::Dialect;
 use agent::{Assistant, BuildError, Control, RunError, RunStop, ToolOutput, Value, json, tool, tools};
 
 /// Ends the run.
@@ -119,6 +122,36 @@ async fn what_is_not_an_object_is_a_field_of_one() {
         assert_eq!(schema["required"], json!(["result"]));
         assert_eq!(schema["$defs"]["City"]["required"], json!(["name"]));
     }
+}
+
+/// What a provider would refuse is asked for by a tool.
+#[tokio::test]
+async fn a_schema_that_the_dialect_cannot_express_is_asked_for_by_a_tool() {
+    let mut info = native();
+    info.capabilities.output_dialect = Some(Dialect::AnthropicStrict);
+    let map = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    for (schema, is_native) in [(map, false), ((*stars().schema).clone(), true)] {
+        let model = ScriptedModel::from_fn(|request| {
+            let last = request.messages.last().map(|message| message.text()).unwrap_or_default();
+            let answer =
+                if last.starts_with("Invalid") { r#"{"stars": 1, "why": "2"}"# } else { r#"{"stars": "x"}"# };
+            match request.tools.len() {
+                0 => reply().text(answer),
+                _ => reply().tool_call("structured_output", answer.replace(r#""2""#, "2")),
+            }
+        });
+        let model = model.with_info(info.clone());
+        let assistant = Assistant::builder(model.clone()).build().unwrap();
+        let output = assistant.prompt("?").output_schema(OutputSchema::new("x", schema)).await.unwrap();
+        assert_eq!(output.value["stars"], 1);
+        let requests = model.requests();
+        assert!(requests.iter().all(|request| request.output.is_some() == is_native));
+        assert!(requests.iter().all(|request| request.tools.is_empty() == is_native));
+    }
+    // Types as well.
+    let model = ScriptedModel::new([reply().tool_call("structured_output", r#"{"a": 1}"#)]).with_info(info);
+    let assistant = Assistant::builder(model).build().unwrap();
+    assert_eq!(assistant.extract::<BTreeMap<String, u8>>("?").await.unwrap().len(), 1);
 }
 
 #[tokio::test]

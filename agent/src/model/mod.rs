@@ -42,6 +42,7 @@ use std::sync::{Arc, LazyLock};
 use crate::message::AssistantMessage;
 #[cfg(feature = "runtime")]
 use crate::message::Recipient;
+use crate::schema::Dialect;
 use crate::{BoxFuture, CancelToken, StepKey};
 
 #[cfg(test)]
@@ -176,6 +177,8 @@ pub struct Capabilities {
     pub audio: bool,
     /// Whether it keeps to a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
     pub native_output: bool,
+    /// The dialect of these schemas, if others are refused: an answer whose schema it cannot express is requested by a tool, too.
+    pub output_dialect: Option<Dialect>,
     /// Whether its provider can search the web for it, beside your own tools; the same applies to the next three fields.
     pub web_search: bool,
     /// Whether its provider can read web pages for it.
@@ -193,6 +196,7 @@ impl Default for Capabilities {
             documents: true,
             audio: true,
             native_output: false,
+            output_dialect: None,
             web_search: false,
             web_fetch: false,
             code_execution: false,

@@ -353,7 +353,7 @@ impl Driver {
             return false;
         }
         let text = self.core(|core, _| core.conversation().last().map(Message::text)).flatten();
-        let has_schema = self.config.model.info().capabilities.native_output;
+        let has_schema = wanted.is_native(self.config.model.info());
         // A check of the application that panics is left to the caller, who is told of it.
         let Ok(Err(report)) = catch(|| wanted.check(&text.unwrap_or_default(), has_schema)) else {
             return false;

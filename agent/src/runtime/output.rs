@@ -15,8 +15,9 @@ use super::assistant::Config;
 use super::{Prompt, Run, RunError, RunOutput};
 use crate::args::{ArgumentStream, InvalidArguments, Plan, PlanOptions, SchemaError, Subject};
 use crate::loop_core::{Event, EventKind, RunStop};
-use crate::model::{ModelEvent, OutputSchema, ToolChoice};
+use crate::model::{Capabilities, ModelEvent, ModelInfo, OutputSchema, ToolChoice};
 use crate::panics::catch;
+use crate::schema::render;
 use crate::{Argument, BoxFuture, Control, Tool, ToolContext, ToolDefinition, ToolOutput, ToolReply};
 
 /// The name of the tool whose arguments are the answer, where a model has no schema for replies.
@@ -124,10 +125,16 @@ impl Reader<Value> {
 }
 
 impl Wanted {
+    /// Whether the model is asked with the schema itself, and not by a tool.
+    pub(super) fn is_native(&self, model: &ModelInfo) -> bool {
+        let Capabilities { native_output, output_dialect, .. } = model.capabilities;
+        native_output && output_dialect.is_none_or(|dialect| render(&self.plan, dialect).is_expressible())
+    }
+
     /// Returns the configuration with what the answer needs: its schema, or the tool that takes it.
     pub(super) fn asked_for(&self, config: &Config) -> Result<Config, RunError> {
         let mut config = config.clone();
-        if config.model.info().capabilities.native_output {
+        if self.is_native(config.model.info()) {
             config.request.output = Some(self.schema.clone());
             return Ok(config);
         }
