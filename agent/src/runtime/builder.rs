@@ -444,7 +444,7 @@ impl AssistantBuilder {
             problems.extend(error.problems().iter().filter(|problem| !is_promised(problem)).cloned());
         }
         RegistryError::none_of(problems)?;
-        let answer = self.request.output.as_ref().map(Reader::of_schema).transpose();
+        let answer = self.request.output.clone().map(Reader::of_schema).transpose();
         let answer = answer.map_err(BuildError::Output)?.map(Arc::new);
         let mut request = self.request;
         request.tools = registry.definitions();

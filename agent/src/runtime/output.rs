@@ -102,12 +102,11 @@ impl<T: Argument> Reader<T> {
 
 impl Reader<Value> {
     /// Reads answers that fit this schema.
-    pub(super) fn of_schema(given: &OutputSchema) -> Result<Self, SchemaError> {
-        let mut schema = given.clone();
-        let wrapped = schema::wrapped(&given.schema);
+    pub(super) fn of_schema(mut schema: OutputSchema) -> Result<Self, SchemaError> {
+        let wrapped = schema::wrapped(&schema.schema);
         let is_wrapped = wrapped.is_some();
         schema.schema = wrapped.map_or(schema.schema, Arc::new);
-        let plan = Plan::compile(&given.name, &schema.schema, PlanOptions::default())?.with_name(TOOL);
+        let plan = Plan::compile(&schema.name, &schema.schema, PlanOptions::default())?.with_name(TOOL);
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
@@ -298,7 +297,7 @@ impl<T: Argument> TypedPrompt<T> {
 }
 
 impl TypedPrompt<Value> {
-    pub(super) fn of_schema(prompt: Prompt, schema: &OutputSchema) -> Self {
+    pub(super) fn of_schema(prompt: Prompt, schema: OutputSchema) -> Self {
         let reader = Reader::of_schema(schema);
         Self { prompt, reader: reader.map_err(|error| RunError::Output { message: error.to_string() }) }
     }
@@ -333,7 +332,10 @@ impl<T: Argument> IntoFuture for TypedPrompt<T> {
 
 impl<T> fmt::Debug for TypedPrompt<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypedPrompt").field("prompt", &self.prompt).field("of", &type_name::<T>()).finish()
+        f.debug_struct("TypedPrompt")
+            .field("prompt", &self.prompt)
+            .field("of", &type_name::<T>())
+            .finish_non_exhaustive()
     }
 }
 

@@ -119,7 +119,7 @@ impl Prompt {
     /// # Ok(()) }
     /// ```
     pub fn output_schema(self, schema: OutputSchema) -> TypedPrompt<Value> {
-        TypedPrompt::of_schema(self, &schema)
+        TypedPrompt::of_schema(self, schema)
     }
 
     pub(super) fn wanting(mut self, wanted: Arc<Wanted>) -> Self {

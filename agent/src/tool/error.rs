@@ -31,7 +31,8 @@ use std::sync::Arc;
 pub struct ToolError {
     outcome: Kind,
     message: String,
-    metadata: Map<String, Value>,
+    /// Boxed, so that results with this error stay small.
+    metadata: Option<Box<Map<String, Value>>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -50,7 +51,7 @@ impl ToolError {
         Self {
             outcome: Kind::Failed(FailureCode::TOOL_ERROR),
             message: message.into(),
-            metadata: Map::new(),
+            metadata: None,
             source: None,
         }
     }
@@ -87,7 +88,7 @@ impl ToolError {
     /// assert_eq!(ToolOutcome::from(error).metadata().unwrap()["nearest"], json!(["Paris"]));
     /// ```
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(key.into(), value.into());
+        self.metadata.get_or_insert_default().insert(key.into(), value.into());
         self
     }
 
@@ -115,6 +116,7 @@ impl From<ToolError> for ToolOutcome {
             tracing::warn!(error = %error.message, source = &**source as &dyn Error, "a tool failed");
         }
         let ToolError { outcome, message, metadata, .. } = error;
+        let metadata = metadata.map(|metadata| *metadata).unwrap_or_default();
         match outcome {
             Kind::Failed(code) => Self::Failed { code, message, metadata },
             Kind::Retry => Self::Retry { message, metadata },
