@@ -137,10 +137,10 @@ async fn an_after_hook_keeps_or_replaces_metadata_whatever_else_it_changes() {
     for how in ["completed", "retry", "denied", "failed"] {
         for (change, kept, is_error) in changes.clone() {
             let seen = Arc::new(Mutex::new(None));
-            let (hook_saw, changed) = (seen.clone(), change.clone());
+            let (hook_saw, own) = (seen.clone(), change.clone());
             let builder = Assistant::builder(model(how)).after_tool_call(move |_, outcome| {
                 *hook_saw.lock().unwrap() = outcome.metadata().cloned();
-                let change = changed.clone();
+                let change = own.clone();
                 async move { Ok(change) }
             });
             let (metadata, outcome) = everywhere(builder, MemoryStore::new()).await;
