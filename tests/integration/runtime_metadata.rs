@@ -214,9 +214,9 @@ async fn dropped_arguments_are_named_once_in_the_log_and_recorded() {
     );
     assert_eq!(told(), [r#""txt", "a/b\n""#], "one line, names only");
     // In a run as well, and once.
-    let many = (0..30).map(|n| format!(r#", "k{n:02}": "VALUE""#)).collect::<String>();
+    let many: Vec<String> = (0..30).map(|n| format!(r#", "k{n:02}": "VALUE""#)).collect();
     let model = ScriptedModel::new([
-        reply().tool_call("note", format!(r#"{{"text": "a"{many}}}"#)),
+        reply().tool_call("note", format!(r#"{{"text": "a"{}}}"#, many.concat())),
         reply().text("done"),
     ]);
     let assistant = Assistant::builder(model).tools(tools![note]).build().unwrap();

@@ -51,7 +51,7 @@ fn crash() -> u32 {
 /// Waits.
 #[tool]
 async fn wait() {
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Takes its time.
@@ -107,7 +107,7 @@ async fn a_call_is_checked_recorded_run_and_completed() {
         (Some("ann"), Some("user:7"))
     );
     assert!(record.call.fingerprint != 0 && record.completed_at() >= Some(record.call.created_at));
-    assert_eq!(stored(&memory).await, [record.clone()], "what is returned is what is stored");
+    assert_eq!(stored(&memory).await, std::slice::from_ref(&record), "what is returned is what is stored");
     assert_eq!(record.result_message().unwrap().text(), "2 at order-7/1/tool/0");
     // A store in a database gives the same; without a key each call has its own.
     for n in 1..=2 {
