@@ -68,7 +68,6 @@ async fn a_newtype_has_one_form_wherever_it_occurs() {
     let definitions = registry.definitions();
     assert_eq!(definitions[0].parameters()["properties"]["amounts"]["items"]["type"], "string");
     assert_eq!(definitions[1].parameters()["properties"]["amount"]["type"], "string");
-    assert_eq!(definitions[1].output_schema().unwrap()["properties"]["amount"]["type"], "string");
     let report =
         registry.validate(&call("total", r#"{"amounts": ["12.50", "12,5"]}"#)).unwrap_err().to_string();
     assert!(report.contains("/amounts/1: `12,5` is not an amount"), "{report}");

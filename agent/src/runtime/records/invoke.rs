@@ -150,7 +150,7 @@ impl Registry {
                 self.call(call, &cx).await.outcome
             }
         };
-        open.end(new, attempt, outcome).await
+        open.end(found.map_or(new, |found| found.call), attempt, outcome).await
     }
 
     /// Returns what is recorded of the call, and the refusal if it cannot run.
